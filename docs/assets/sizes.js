@@ -54,7 +54,7 @@ function headWidth(d_model, num_heads) {
   return d_model / num_heads
 }
 
-/** The value of a sum of products of sizes, as src/qkv_site/exports.py writes it. */
+/** The value of a sum of products of sizes, as src/qkv_site/generated/exports.py writes it. */
 export function evaluate(terms, sizes) {
   return terms
     .map(([coefficient, ...names]) =>

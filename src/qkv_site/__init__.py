@@ -1,1 +1,1 @@
-"""How the site is built: Markdown extensions and the little that MkDocs itself has to do."""
+"""How the site is built, in three rooms: Markdown extensions, generated data, MkDocs' hooks."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qkv_site import self_test
+from qkv_site.generated import self_test
 
 QUESTIONS = self_test.questions()
 FIRST = QUESTIONS[0]

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from qkv_site import blocks
+from qkv_site.markdown import blocks
 from support import ROOT
 
 # A page shows what a reader gets to see, and to a reader annotations are not enforced.

@@ -4,14 +4,12 @@ import re
 
 import pytest
 
-from qkv_site import blocks, claims, current
+from qkv_site.markdown import blocks, claims, current
 from support import ROOT
 
 BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
 CLAIM = 'claim="two-and-two" title="Two and two are four."'
-LEDGER = (
-    '# Ledger\n\n```python exec="on"\nfrom qkv_site import claims\nprint(claims.checked())\n```\n'
-)
+LEDGER = '# Ledger\n\n```python exec="on"\nfrom qkv_site.markdown import claims\nprint(claims.checked())\n```\n'
 WRONG = {
     "a claim without its statement": (
         BLOCK.format('claim="two-and-two"', "assert 2 + 2 == 4"),

@@ -11,8 +11,8 @@ import pytest
 from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.notation._grammar import parse
-from qkv_site import blocks, diagrams, mathml
-from qkv_site.heat_maps import heat_map
+from qkv_site.markdown import blocks, diagrams, mathml
+from qkv_site.markdown.heat_maps import heat_map
 from support import ROOT
 
 SOURCES = [source.id for source in notation.sources()]

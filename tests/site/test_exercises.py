@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from qkv_site import blocks
+from qkv_site.markdown import blocks
 from support import ROOT
 
 PAGES = sorted(

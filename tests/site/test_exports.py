@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from qkv import notation
 from qkv.costs import READINGS
 from qkv.notation._grammar import parse
-from qkv_site import exports
+from qkv_site.generated import exports
 
 NAMES = {"num_heads": "h", "num_kv_heads": "h_kv"}
 SIZES = {"n": 3, "num_heads": 14, "num_kv_heads": 14, "d_model": 11, "d_k": 5}

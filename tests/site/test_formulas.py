@@ -5,7 +5,7 @@ import re
 import pytest
 
 from qkv import notation
-from qkv_site import blocks, formulas
+from qkv_site.markdown import blocks, formulas
 from support import ROOT
 
 FENCE = "# A page\n\n```formula\n{}\n```\n"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import qkv
-from qkv_site import claims, libraries
+from qkv_site.generated import libraries
+from qkv_site.markdown import claims
 from support import ROOT
 
 PAGES = ROOT / "docs" / "libraries"

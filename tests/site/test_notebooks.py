@@ -6,7 +6,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from qkv_site import blocks, notebooks
+from qkv_site.generated import notebooks
+from qkv_site.markdown import blocks
 from support import ROOT
 
 NAMES = sorted(

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from qkv_site import self_test
+from qkv_site.generated import self_test
 
 QUESTIONS = self_test.questions()
 GOOD = {
@@ -63,7 +63,7 @@ def test_a_question_needs_one_right_answer_and_two_wrong_ones(change, message):
 PAGE = """# Test
 
 ```python exec="on"
-from qkv_site import self_test
+from qkv_site.generated import self_test
 
 print(self_test.markdown())
 ```

@@ -9,7 +9,7 @@ from pathlib import Path
 from mkdocs.utils.meta import get_data
 
 from qkv import notation
-from qkv_site import blocks, current
+from qkv_site.markdown import blocks, current
 
 TRAPS = Path("tests", "truth", "test_traps.py")
 

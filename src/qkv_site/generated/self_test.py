@@ -6,7 +6,7 @@ import textwrap
 import tomllib
 from dataclasses import dataclass
 
-from qkv_site import claims, current
+from qkv_site.markdown import claims, current
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import markdown_exec
 from markdown import Markdown
 from markupsafe import Markup
 
-from qkv_site import current
+from qkv_site.markdown import current
 
 # What a fence may be, and the options it may carry. A block of Python has to run: markdown-exec
 # prints a block with a misspelt option as text and says nothing.

@@ -13,7 +13,7 @@ from markdown.postprocessors import Postprocessor
 from math_core import LatexError, LatexToMathML
 
 from qkv.notation import Role, roles
-from qkv_site import current
+from qkv_site.markdown import current
 
 # math-core has no \class: a colour that nothing else uses stands for a role meanwhile.
 _ROLES = roles()

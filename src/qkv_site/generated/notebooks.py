@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.utils.meta import get_data
 
 from qkv import notation
-from qkv_site import blocks, formulas
+from qkv_site.markdown import blocks, formulas
 
 Address = Callable[[str], str]
 Cell = dict[str, Any]

@@ -5,8 +5,8 @@ import re
 import qkv
 from qkv import notation
 from qkv.notation import Role, Source
-from qkv_site import libraries
-from qkv_site.libraries import table
+from qkv_site.generated import libraries
+from qkv_site.generated.libraries import table
 
 _NOT_CHECKED = " †"
 

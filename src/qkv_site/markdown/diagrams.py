@@ -18,8 +18,8 @@ from qkv import notation
 from qkv.notation import Role, Source
 from qkv.notation._grammar import Formula, Grammar, as_role, parse
 from qkv.notation._typeset import Writer
-from qkv_site import formulas
-from qkv_site.mathml import mark, to_mathml
+from qkv_site.markdown import formulas
+from qkv_site.markdown.mathml import mark, to_mathml
 
 SIZES = {"n": 5, "n_q": 5, "n_k": 7, "d_model": 16, "h": 4, "d_k": 4, "d_v": 4}
 

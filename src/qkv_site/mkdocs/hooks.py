@@ -1,4 +1,4 @@
-"""MkDocs keeps this file for as long as it serves, so it only hands on to `qkv_site.build`.
+"""MkDocs keeps this file for as long as it serves, so it only hands on to `qkv_site.mkdocs.build`.
 
 Before each rebuild the packages are forgotten and so imported anew: `qkv`, to which a page's
 blocks may have done anything, always; `qkv_site`, which remembers how formulas are typeset, where
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mkdocs.plugins import CombinedEvent, event_priority
 
-_SRC = Path(__file__).parents[1]
+_SRC = Path(__file__).parents[2]
 _build = None
 _memory = None  # renderings of pages, while serving
 _only = None  # the page that a first, quick build is for
@@ -25,8 +25,8 @@ def on_startup(*, command, **_):
 def on_config(config):
     """Begin a build with the modules that the configuration has imported."""
     global _build
-    from qkv_site.build import Build
-    from qkv_site.kept import Kept
+    from qkv_site.mkdocs.build import Build
+    from qkv_site.mkdocs.kept import Kept
 
     _build = Build(config, None if _memory is None else Kept(_memory, _only))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 # A warning on a logger below this name makes `mkdocs build --strict` fail.
 _log = logging.getLogger("mkdocs.plugins.qkv_site")
 
-docs = Path(__file__).parents[2] / "docs"
+docs = Path(__file__).parents[3] / "docs"
 page = "a page"
 others: dict[Path, str] = {}
 _text = ""

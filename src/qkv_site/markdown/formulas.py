@@ -15,8 +15,8 @@ from markdown import Extension, Markdown
 from markdown.inlinepatterns import InlineProcessor
 
 from qkv import notation
-from qkv_site import current
-from qkv_site.mathml import mark, to_mathml
+from qkv_site.markdown import current
+from qkv_site.markdown.mathml import mark, to_mathml
 
 _KEYS = {role.key for role in notation.roles()}
 INLINE = r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}"

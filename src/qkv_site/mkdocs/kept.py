@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from qkv_site import current
+from qkv_site.markdown import current
 
 # What `Page.render` of MkDocs gives a page.
 _RENDERED = ("content", "toc", "_title_from_render", "present_anchor_ids", "links_to_anchors")

@@ -19,7 +19,7 @@ from qkv import notation
 from qkv.costs import Cost, Product, Sizes, cost, products
 from qkv.notation._grammar import parse
 from qkv.which import known_sizes, rules
-from qkv_site.mathml import mark, to_mathml
+from qkv_site.markdown.mathml import mark, to_mathml
 
 # The sizes, by the names that `qkv` gives them, in the order in which a product is written.
 LETTERS = {

@@ -6,8 +6,9 @@ from pathlib import Path
 from jinja2 import FileSystemBytecodeCache
 
 from qkv import notation
-from qkv_site import blocks, claims, current, diagrams, exports, font, formulas, notebooks
-from qkv_site.kept import Kept
+from qkv_site.generated import exports, font, notebooks
+from qkv_site.markdown import blocks, claims, current, diagrams, formulas
+from qkv_site.mkdocs.kept import Kept
 
 _FORMULA = re.compile("<math.*?</math>", re.DOTALL)
 _PALETTE = '<form class="md-header__option" data-md-component="palette">'

@@ -1,0 +1,1 @@
+"""What is generated from data: tables in pages, and the files beside the pages."""

@@ -1,0 +1,1 @@
+"""What Markdown runs: fences, formulas, diagrams, claims and heat maps."""

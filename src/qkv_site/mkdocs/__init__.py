@@ -1,0 +1,1 @@
+"""What MkDocs calls: the hooks of a build, and the theme's overrides."""
