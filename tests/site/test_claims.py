@@ -9,7 +9,14 @@ from support import ROOT
 
 BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
 CLAIM = 'claim="two-and-two" title="Two and two are four."'
-LEDGER = '# Ledger\n\n```python exec="on"\nfrom qkv_site.markdown import claims\nprint(claims.checked())\n```\n'
+LEDGER = """# Ledger
+
+```python exec="on"
+from qkv_site.markdown import claims
+
+print(claims.checked())
+```
+"""
 WRONG = {
     "a claim without its statement": (
         BLOCK.format('claim="two-and-two"', "assert 2 + 2 == 4"),
