@@ -1,4 +1,3 @@
-import sys
 import tracemalloc
 
 import numpy as np
@@ -8,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import oracle
-from qkv import attention, softmax
+from qkv import _attention, attention, softmax
 
 SIZES = st.permutations([2, 3, 5, 7]).map(tuple)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -102,7 +101,7 @@ def test_dtype_stays(dtype):
 def test_blocks_of_any_size_leave_no_seam(monkeypatch, masked, scores_at_once):
     Q, K, V = random((3, 1, 7, 2), (5, 11, 2), (3, 1, 11, 13))
     mask = np.random.default_rng(1).random((5, 7, 11)) < 0.5 if masked else None
-    monkeypatch.setattr(sys.modules["qkv.attention"], "_SCORES_AT_ONCE", scores_at_once)
+    monkeypatch.setattr(_attention, "_SCORES_AT_ONCE", scores_at_once)
     heads, weights = attention(Q, K, V, mask=mask, return_weights=True)
     np.testing.assert_allclose(heads, oracle.attention(Q, K, V, mask), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(heads, weights @ V, rtol=1e-12, atol=1e-14)

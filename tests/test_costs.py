@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from qkv import MultiHead, degrees_of_freedom, softmax, w_qk
 from qkv.costs import (
-    READINGS,
+    SCHEMES,
     Sizes,
     cost,
     crossover_tokens,
@@ -54,20 +54,20 @@ def heads_of(packed, h):
     return np.split(packed, h, axis=-1)
 
 
-def compute(reading, mh, X_Q, X, P, count):
-    """The layer as each reading would have it; also what it keeps of one earlier token."""
+def compute(scheme, mh, X_Q, X, P, count):
+    """The layer as each scheme would have it; also what it keeps of one earlier token."""
     group = mh.h // mh.h_kv
     X_Q, X_K, X_V = X_Q, X, X
-    if reading == "two-step":
+    if scheme == "two-step":
         X_Q, X_K, X_V = (
             count(source, P[letter], f"P_{letter}")
             for letter, source in zip("QKV", (X_Q, X_K, X_V), strict=True)
         )
-    if reading == "packed":
+    if scheme == "packed":
         Q = heads_of(count(X_Q, side_by_side(mh.W_Q), "W_Q"), mh.h)
         K = heads_of(count(X_K, side_by_side(mh.W_K), "W_K"), mh.h_kv)
         V = heads_of(count(X_V, side_by_side(mh.W_V), "W_V"), mh.h_kv)
-    elif reading == "merged":
+    elif scheme == "merged":
         Q = [count(X_Q, W, "W_QK") for W in w_qk(mh)]
         K = None
         V = [count(X_V, W, "W_V") for W in mh.W_V]
@@ -84,13 +84,13 @@ def compute(reading, mh, X_Q, X, P, count):
     return output, cached
 
 
-@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("scheme", SCHEMES)
 @given(sizes=all_sizes(), seed=SEEDS)
-def test_costs_are_those_of_computing_it(reading, sizes, seed):
+def test_costs_are_those_of_computing_it(scheme, sizes, seed):
     mh = MultiHead.random(
         sizes.d_model,
-        sizes.num_heads,
-        num_kv_heads=sizes.num_kv_heads,
+        sizes.h,
+        h_kv=sizes.h_kv,
         d_k=sizes.d_k,
         d_v=sizes.d_v,
         seed=seed,
@@ -100,46 +100,46 @@ def test_costs_are_those_of_computing_it(reading, sizes, seed):
     P = dict(zip("QKV", rng.normal(size=(3, sizes.d_model, sizes.d_model)), strict=True))
 
     count = Counting()
-    output, cached = compute(reading, mh, X_Q, X, P, count)
-    two_step = reading == "two-step"
+    output, cached = compute(scheme, mh, X_Q, X, P, count)
+    two_step = scheme == "two-step"
     expected = mh(X_Q @ P["Q"], X @ P["K"], X @ P["V"]) if two_step else mh(X_Q, X)
     np.testing.assert_allclose(output, expected, rtol=1e-9, atol=1e-9)
 
-    counted = cost(reading, sizes)
+    counted = cost(scheme, sizes)
     assert counted.products == count.products
     assert counted.multiply_adds == count.multiply_adds
     assert counted.activations == count.activations
     assert counted.parameters == sum(count.weights.values())
     assert counted.cached_per_token == cached
-    by_weight = {step.weight: step.parameters for step in products(reading, sizes) if step.weight}
+    by_weight = {step.weight: step.parameters for step in products(scheme, sizes) if step.weight}
     assert by_weight == count.weights
 
 
 @given(all_sizes())
-def test_readings_with_factors_have_the_freedom_of_the_layer(sizes):
+def test_schemes_with_factors_have_the_freedom_of_the_layer(sizes):
     mh = MultiHead.random(
         sizes.d_model,
-        sizes.num_heads,
-        num_kv_heads=sizes.num_kv_heads,
+        sizes.h,
+        h_kv=sizes.h_kv,
         d_k=sizes.d_k,
         d_v=sizes.d_v,
     )
-    for reading in ("paper", "packed", "two-step"):
-        assert cost(reading, sizes).degrees_of_freedom == degrees_of_freedom(mh)
+    for scheme in ("paper", "packed", "two-step"):
+        assert cost(scheme, sizes).degrees_of_freedom == degrees_of_freedom(mh)
 
 
 @given(all_sizes())
 def test_a_merged_map_has_the_freedom_of_heads_as_wide_as_the_model(sizes):
-    sizes = dataclasses.replace(sizes, num_kv_heads=sizes.num_heads)
-    mh = MultiHead.random(sizes.d_model, sizes.num_heads, d_k=sizes.d_model, d_v=sizes.d_v)
+    sizes = dataclasses.replace(sizes, h_kv=sizes.h)
+    mh = MultiHead.random(sizes.d_model, sizes.h, d_k=sizes.d_model, d_v=sizes.d_v)
     assert cost("merged", sizes).degrees_of_freedom == degrees_of_freedom(mh)
 
 
 @given(all_sizes())
 def test_costs_are_whole_numbers_in_a_flat_structure(sizes):
-    for reading in READINGS:
-        name, *counts = dataclasses.astuple(cost(reading, sizes))
-        assert name == reading
+    for scheme in SCHEMES:
+        name, *counts = dataclasses.astuple(cost(scheme, sizes))
+        assert name == scheme
         assert {type(number) for number in counts} == {int}
 
 
@@ -160,13 +160,13 @@ def test_low_rank_dimension_is_the_rank_of_the_derivative(rows, columns, rank):
     assert np.linalg.matrix_rank(derivative) == low_rank_dimension(rows, columns, rank)
 
 
-def score_multiply_adds(reading, sizes):
-    steps = products(reading, sizes)
+def score_multiply_adds(scheme, sizes):
+    steps = products(scheme, sizes)
     return sum(step.multiply_adds for step in steps if step.result in {"Q", "K", "X_Q W_QK", "S"})
 
 
 def test_scores_of_one_head_of_the_paper():
-    sizes = Sizes(d_model=512, num_heads=1, n_q=100, d_k=64)
+    sizes = Sizes(d_model=512, h=1, n_q=100, d_k=64)
     assert score_multiply_adds("paper", sizes) == 100 * 64 * (2 * 512 + 100) == 7_193_600
     assert score_multiply_adds("merged", sizes) == 100 * 512 * (512 + 100) == 31_334_400
 
@@ -174,7 +174,7 @@ def test_scores_of_one_head_of_the_paper():
 @given(*[st.integers(1, 600)] * 3, st.integers(1, 700), st.integers(1, 8))
 def test_crossover_width_decides_which_scores_are_cheaper(d_model, n_q, n_k, d_k, h):
     sizes = Sizes(d_model, h, n_q, n_k, d_k=d_k)
-    factors, merged = (score_multiply_adds(reading, sizes) for reading in ("paper", "merged"))
+    factors, merged = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "merged"))
     bound = crossover_width(d_model, n_q, n_k)
     assert (factors < merged) == (d_k < bound)
     assert (factors == merged) == (d_k == bound)
@@ -183,14 +183,14 @@ def test_crossover_width_decides_which_scores_are_cheaper(d_model, n_q, n_k, d_k
 @given(st.integers(1, 600), st.integers(1, 700), st.integers(1, 5000))
 def test_crossover_tokens_decides_which_scores_are_cheaper(d_model, d_k, n):
     sizes = Sizes(d_model, 1, n, d_k=d_k)
-    factors, merged = (score_multiply_adds(reading, sizes) for reading in ("paper", "merged"))
+    factors, merged = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "merged"))
     assert (factors < merged) == (n > crossover_tokens(d_model, d_k))
 
 
 def test_crossover_where_a_head_is_wider_than_half_the_model():
     for n, cheaper in [(212, False), (213, True)]:
         sizes = Sizes(512, 1, n, d_k=300)
-        factors, merged = (score_multiply_adds(reading, sizes) for reading in ("paper", "merged"))
+        factors, merged = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "merged"))
         assert (factors < merged) == cheaper == (n > crossover_tokens(512, 300))
 
 
@@ -198,12 +198,12 @@ def test_crossover_where_a_head_is_wider_than_half_the_model():
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"d_model": 7, "num_heads": 2, "n_q": 3}, "d_model = 7 is not divisible by num_heads = 2"),
-        ({"d_model": 6, "num_heads": 2, "n_q": 0}, "n_q must be a positive whole number, but is 0"),
-        ({"d_model": 6, "num_heads": 2.5, "n_q": 3}, "num_heads must be a positive whole number"),
+        ({"d_model": 7, "h": 2, "n_q": 3}, "d_model = 7 is not divisible by h = 2"),
+        ({"d_model": 6, "h": 2, "n_q": 0}, "n_q must be a positive whole number, but is 0"),
+        ({"d_model": 6, "h": 2.5, "n_q": 3}, "h must be a positive whole number"),
         (
-            {"d_model": 6, "num_heads": 3, "n_q": 3, "num_kv_heads": 2},
-            "num_kv_heads must divide num_heads, but num_kv_heads = 2 and num_heads = 3",
+            {"d_model": 6, "h": 3, "n_q": 3, "h_kv": 2},
+            "h_kv must divide h, but h_kv = 2 and h = 3",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_sizes_that_make_no_layer(sizes, message):
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_unknown_reading_and_sizes_of_crossovers():
+def test_unknown_scheme_and_sizes_of_crossovers():
     with pytest.raises(ValueError, match="one of paper, packed, two-step, merged, but is 'pack'"):
         cost("pack", Sizes(6, 2, 3))
     with pytest.raises(ValueError, match="n_k must be a positive whole number, but is 0"):

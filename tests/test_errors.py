@@ -173,14 +173,14 @@ def test_mask_that_reads_two_ways():
 @pytest.mark.parametrize(
     ("sizes", "parts"),
     [
-        ({"d_model": 7, "num_heads": 2}, ["d_model = 7", "num_heads = 2", "Pass d_k"]),
-        ({"d_model": 6, "num_heads": 3, "num_kv_heads": 2}, ["divide", "W_K has 2", "W_Q has 3"]),
-        ({"d_model": 0, "num_heads": 2}, ["d_model must be a positive whole number, but is 0"]),
-        ({"d_model": 6, "num_heads": -2}, ["num_heads must be", "but is -2"]),
-        ({"d_model": 6, "num_heads": 2.0}, ["num_heads must be", "but is 2.0"]),
-        ({"d_model": 6, "num_heads": 2, "d_k": 0}, ["d_k must be", "but is 0"]),
-        ({"d_model": 6, "num_heads": 2, "d_v": 1.5}, ["d_v must be", "but is 1.5"]),
-        ({"d_model": 6, "num_heads": 2, "num_kv_heads": 0}, ["num_kv_heads must be", "is 0"]),
+        ({"d_model": 7, "h": 2}, ["d_model = 7", "h = 2", "Pass d_k"]),
+        ({"d_model": 6, "h": 3, "h_kv": 2}, ["divide", "W_K has 2", "W_Q has 3"]),
+        ({"d_model": 0, "h": 2}, ["d_model must be a positive whole number, but is 0"]),
+        ({"d_model": 6, "h": -2}, ["h must be", "but is -2"]),
+        ({"d_model": 6, "h": 2.0}, ["h must be", "but is 2.0"]),
+        ({"d_model": 6, "h": 2, "d_k": 0}, ["d_k must be", "but is 0"]),
+        ({"d_model": 6, "h": 2, "d_v": 1.5}, ["d_v must be", "but is 1.5"]),
+        ({"d_model": 6, "h": 2, "h_kv": 0}, ["h_kv must be", "is 0"]),
     ],
 )
 def test_sizes_of_a_random_layer(sizes, parts):

@@ -28,7 +28,7 @@ def layers(draw):
     mh = MultiHead.random(
         d_model,
         h_kv * group,
-        num_kv_heads=h_kv,
+        h_kv=h_kv,
         d_k=d_k,
         d_v=d_v,
         bias=True,
@@ -169,6 +169,5 @@ def test_layer_is_frozen_and_keeps_its_own_copy():
 def test_repr_tells_the_sizes():
     assert repr(MultiHead.random(6, 2, d_k=5, d_v=7)) == "MultiHead(h=2, d_model=6, d_k=5, d_v=7)"
     assert (
-        repr(MultiHead.random(12, 4, num_kv_heads=2))
-        == "MultiHead(h=4, h_kv=2, d_model=12, d_k=3, d_v=3)"
+        repr(MultiHead.random(12, 4, h_kv=2)) == "MultiHead(h=4, h_kv=2, d_model=12, d_k=3, d_v=3)"
     )

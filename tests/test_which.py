@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from qkv import MultiHead, w_qk, w_vo, which
 
-PAPER = {"d_model": 512, "num_heads": 8}
-GROUPED = {"d_model": 7, "num_heads": 6, "num_kv_heads": 2, "d_k": 5}
+PAPER = {"d_model": 512, "h": 8}
+GROUPED = {"d_model": 7, "h": 6, "h_kv": 2, "d_k": 5}
 
 
-def symbols(readings):
-    return [(reading.symbol, reading.convention) for reading in readings]
+def symbols(candidates):
+    return [(candidate.symbol, candidate.convention) for candidate in candidates]
 
 
 @pytest.mark.parametrize(
@@ -44,23 +44,23 @@ def symbols(readings):
         ((3, 2, 11, 5), GROUPED, ("K or V", "")),
     ],
 )
-def test_most_common_reading_comes_first(shape, sizes, first):
+def test_most_common_candidate_comes_first(shape, sizes, first):
     assert symbols(which(*shape, **sizes))[0] == first
 
 
 def test_a_square_matrix_is_never_certain():
-    readings = symbols(which(512, 512, **PAPER))
+    candidates = symbols(which(512, 512, **PAPER))
     for name in ("W_Q, W_K or W_V", "W_O"):
-        assert (name, "(in, out)") in readings
-        assert (name, "(out, in)") in readings
+        assert (name, "(in, out)") in candidates
+        assert (name, "(out, in)") in candidates
     for name in ("P_Q, P_K or P_V", "W_QK[i] or W_VO[i]", "X_Q, X_K, X_V or the output"):
-        assert name in dict(readings)
+        assert name in dict(candidates)
 
 
 @given(st.sampled_from([1, 2, 3]), st.sampled_from([1, 2]), st.permutations([5, 7, 11, 13, 17]))
-def test_every_array_of_a_layer_is_among_its_readings(h_kv, group, widths):
+def test_every_array_of_a_layer_is_among_its_candidates(h_kv, group, widths):
     d_model, d_k, n_q, n_k, batch = widths
-    sizes = {"d_model": d_model, "num_heads": h_kv * group, "num_kv_heads": h_kv, "d_k": d_k}
+    sizes = {"d_model": d_model, "h": h_kv * group, "h_kv": h_kv, "d_k": d_k}
     mh = MultiHead.random(**sizes, bias=True)
     Q, K, V = mh.project(np.ones((batch, n_q, d_model)), np.ones((batch, n_k, d_model)))
     arrays = {
@@ -74,13 +74,13 @@ def test_every_array_of_a_layer_is_among_its_readings(h_kv, group, widths):
     }
     for name, array in arrays.items():
         named = {
-            reading.symbol
-            for reading in which(*array.shape, **sizes)
-            if reading.convention != "(out, in)"
+            candidate.symbol
+            for candidate in which(*array.shape, **sizes)
+            if candidate.convention != "(out, in)"
         }
         assert any(name in symbol.replace(",", "").split() for symbol in named), name
         if array.ndim > 1 and name[0] != "b":
-            first = {reading.symbol for reading in which(*array[0].shape, **sizes)}
+            first = {candidate.symbol for candidate in which(*array[0].shape, **sizes)}
             assert any(name in symbol for symbol in first), name
 
 
@@ -92,23 +92,23 @@ def test_every_array_of_a_layer_is_among_its_readings(h_kv, group, widths):
     st.integers(1, 12),
 )
 def test_what_is_told_of_a_shape_adds_up(shape, h, h_kv, d_k, d_model):
-    readings = which(*shape, d_model=d_model, num_heads=h, num_kv_heads=h_kv, d_k=d_k)
+    candidates = which(*shape, d_model=d_model, h=h, h_kv=h_kv, d_k=d_k)
     names = {"d_model": d_model, "h": h, "h_kv": h_kv, "d_k": d_k}
-    for reading in readings:
-        for axis, size in zip(reading.axes[1:-1].split(", "), shape, strict=True):
+    for candidate in candidates:
+        for axis, size in zip(candidate.axes[1:-1].split(", "), shape, strict=True):
             free = axis in {"n", "n_q", "n_k", "batch"}
             formula = axis.replace("·", "*")
             assert eval(formula, {}, names | {axis: size} if free else names) == size
-            assert (f"{axis} = {size}" if free else f"{size} = {axis}") in reading.why
-        assert reading.question.endswith("?")
-        assert reading.what
-    assert len(set(readings)) == len(readings)
+            assert (f"{axis} = {size}" if free else f"{size} = {axis}") in candidate.why
+        assert candidate.question.endswith("?")
+        assert candidate.what
+    assert len(set(candidates)) == len(candidates)
 
 
 @given(st.permutations([2, 3, 5, 7]))
 def test_grouped_heads_part_queries_from_keys(sizes):
     d_model, d_k, h_kv, group = sizes
-    grouped = {"d_model": d_model, "num_heads": h_kv * group, "num_kv_heads": h_kv, "d_k": d_k}
+    grouped = {"d_model": d_model, "h": h_kv * group, "h_kv": h_kv, "d_k": d_k}
     assert "W_Q" in dict(symbols(which(h_kv * group, d_model, d_k, **grouped)))
     keys = dict(symbols(which(h_kv, d_model, d_k, **grouped)))
     assert "W_K or W_V" in keys
@@ -123,9 +123,9 @@ def test_grouped_heads_part_queries_from_keys(sizes):
         ((), PAPER, r"Nothing in attention has shape \(\)"),
         (((512, 512),), PAPER, r"axis 0 of the shape must be .* but is \(512, 512\)"),
         ((512, 0), PAPER, "axis 1 of the shape must be a positive whole number, but is 0"),
-        ((512,), {"d_model": 512, "num_heads": 7}, "not divisible by num_heads = 7.*Pass d_k"),
-        ((512,), PAPER | {"num_kv_heads": 3}, "num_kv_heads must divide num_heads"),
-        ((512,), PAPER | {"num_kv_heads": 0}, "num_kv_heads must be a positive whole number"),
+        ((512,), {"d_model": 512, "h": 7}, "not divisible by h = 7.*Pass d_k"),
+        ((512,), PAPER | {"h_kv": 3}, "h_kv must divide h"),
+        ((512,), PAPER | {"h_kv": 0}, "h_kv must be a positive whole number"),
     ],
 )
 def test_shapes_and_sizes_that_fit_nothing(shape, sizes, message):

@@ -1,23 +1,23 @@
 // Which Q? — the explorer. Every number comes from assets/explorer.json, which the build exports
 // from qkv.costs; here products of sizes are only added, drawn and written.
 
-import { divisors, evaluate, format, layer, letter, linkTo, mark, onPage, read, Refused, size } from "./sizes.js"
+import { divisors, evaluate, format, layer, linkTo, mark, onPage, read, Refused, size } from "./sizes.js"
 
-const DEFAULTS = { reading: "paper", n: "100", d_model: "512", num_heads: "8", d_k: "", num_kv_heads: "2" }
+const DEFAULTS = { reading: "paper", n: "100", d_model: "512", h: "8", d_k: "", h_kv: "2" }
 const MEANINGS = {
   n: "tokens",
   d_model: "width of the source",
-  num_heads: "heads",
+  h: "heads",
   d_k: "width of one head, of its values too",
-  num_kv_heads: "heads of keys and values",
+  h_kv: "heads of keys and values",
 }
 const powers = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => 2n ** BigInt(first + i))
 const STOPS = {
   n: () => powers(0, 17),
   d_model: () => powers(4, 15),
-  num_heads: () => powers(0, 7),
+  h: () => powers(0, 7),
   d_k: () => powers(0, 10),
-  num_kv_heads: ({ num_heads }) => (num_heads ? divisors(num_heads) : []),
+  h_kv: ({ h }) => (h ? divisors(h) : []),
 }
 
 // In pixels, as in the stylesheet: the shortest side that can be seen, the tallest matrix, a sign
@@ -34,7 +34,7 @@ function controls(data) {
     <div class="wq-field">
       <label for="wq-${name}">${data.sizes[name]} <span>${meaning}</span></label>
       <input id="wq-${name}" data-size="${name}" inputmode="numeric" autocomplete="off" aria-describedby="wq-${name}-fault">
-      <input type="range" data-slides="${name}" min="0" aria-label="${letter(name)}, ${meaning}: slider">
+      <input type="range" data-slides="${name}" min="0" aria-label="${name}, ${meaning}: slider">
       <p class="wq-fault" id="wq-${name}-fault"></p>
     </div>`)
   return `
@@ -59,13 +59,13 @@ function begin(root, data) {
     const reading = form.elements.reading.value
     const grouped = reading === "grouped"
     const entered = texts()
-    field("num_kv_heads").closest(".wq-field").hidden = !grouped
+    field("h_kv").closest(".wq-field").hidden = !grouped
     field("d_k").placeholder = ""
     let refused, sizes
     try {
-      if (grouped) size("num_kv_heads", entered.num_kv_heads)
-      const shared = grouped ? entered.num_kv_heads : ""
-      sizes = { n: size("n", entered.n), ...layer({ ...entered, num_kv_heads: shared }) }
+      if (grouped) size("h_kv", entered.h_kv)
+      const shared = grouped ? entered.h_kv : ""
+      sizes = { n: size("n", entered.n), ...layer({ ...entered, h_kv: shared }) }
       field("d_k").placeholder = sizes.d_k
     } catch (error) {
       if (!(error instanceof Refused)) throw error
@@ -81,9 +81,9 @@ function begin(root, data) {
   }
 
   function changed() {
-    const { num_kv_heads, ...always } = texts()
+    const { h_kv, ...always } = texts()
     const reading = form.elements.reading.value
-    linkTo({ reading, ...always, num_kv_heads: reading === "grouped" ? num_kv_heads : "" })
+    linkTo({ reading, ...always, h_kv: reading === "grouped" ? h_kv : "" })
     show()
   }
 
@@ -189,7 +189,7 @@ function measured({ formula, matrices, ...counts }, sizes) {
 /** One side of a matrix: how long it is, and how many heads stand along it. */
 function side(terms, sizes) {
   const length = evaluate(terms, sizes)
-  const heads = terms[0].find((name) => name === "num_heads" || name === "num_kv_heads")
+  const heads = terms[0].find((name) => name === "h" || name === "h_kv")
   return { length, heads: heads ? Number(sizes[heads]) : 1 }
 }
 

@@ -3,9 +3,6 @@
 
 const MOST = 999_999_999n
 
-// As the formulas write what a link and the code call by a longer name.
-const LETTERS = { num_heads: "h", num_kv_heads: "h_kv" }
-
 /** What was entered cannot be used; `field` is the name of the size at fault. */
 export class Refused extends Error {
   constructor(field, message) {
@@ -18,8 +15,6 @@ export function refuse(field, message) {
   throw new Refused(field, message)
 }
 
-export const letter = (name) => LETTERS[name] ?? name
-
 /** The size that a text says, if it says one. */
 export function read(text) {
   const number = /^\d+$/.test(text) ? BigInt(text) : 0n
@@ -30,28 +25,28 @@ export function read(text) {
 export function size(name, text) {
   const entered = text ? `is “${text}”` : "is empty"
   const expected = `a whole number from 1 to ${format(MOST)} is expected`
-  return read(text) ?? refuse(name, `${letter(name)} ${entered}: ${expected}.`)
+  return read(text) ?? refuse(name, `${name} ${entered}: ${expected}.`)
 }
 
-/** The sizes of a layer, by name, from texts; d_k and num_kv_heads may be empty. */
+/** The sizes of a layer, by name, from texts; d_k and h_kv may be empty. */
 export function layer(texts) {
   const d_model = size("d_model", texts.d_model)
-  const num_heads = size("num_heads", texts.num_heads)
-  const d_k = texts.d_k ? size("d_k", texts.d_k) : headWidth(d_model, num_heads)
-  const num_kv_heads = texts.num_kv_heads ? size("num_kv_heads", texts.num_kv_heads) : num_heads
-  if (num_heads % num_kv_heads) {
-    refuse("num_kv_heads",
-      `h_kv = ${num_kv_heads} does not divide h = ${num_heads}: each head of keys and values serves as many heads of queries. Expected is one of ${divisors(num_heads).slice(0, 12).join(", ")}.`)
+  const h = size("h", texts.h)
+  const d_k = texts.d_k ? size("d_k", texts.d_k) : headWidth(d_model, h)
+  const h_kv = texts.h_kv ? size("h_kv", texts.h_kv) : h
+  if (h % h_kv) {
+    refuse("h_kv",
+      `h_kv = ${h_kv} does not divide h = ${h}: each head of keys and values serves as many heads of queries. Expected is one of ${divisors(h).slice(0, 12).join(", ")}.`)
   }
-  return { d_model, num_heads, d_k, num_kv_heads }
+  return { d_model, h, d_k, h_kv }
 }
 
-function headWidth(d_model, num_heads) {
-  if (d_model % num_heads) {
+function headWidth(d_model, h) {
+  if (d_model % h) {
     refuse("d_k",
-      `d_k is empty, and d_model = ${d_model} is not divisible by h = ${num_heads}: enter the width of one head.`)
+      `d_k is empty, and d_model = ${d_model} is not divisible by h = ${h}: enter the width of one head.`)
   }
-  return d_model / num_heads
+  return d_model / h
 }
 
 /** The value of a sum of products of sizes, as src/qkv_site/generated/exports.py writes it. */

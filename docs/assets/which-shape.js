@@ -1,14 +1,14 @@
 // Which Q? — what an array may be, told from its shape. The rules are those of qkv.which, which the
 // build exports to assets/which-shape.json; here they are only gone through.
 
-import { evaluate, layer, letter, linkTo, mark, onPage, read, refuse, Refused } from "./sizes.js"
+import { evaluate, layer, linkTo, mark, onPage, read, refuse, Refused } from "./sizes.js"
 
-const DEFAULTS = { shape: "512, 512", d_model: "512", num_heads: "8", d_k: "", num_kv_heads: "" }
+const DEFAULTS = { shape: "512, 512", d_model: "512", h: "8", d_k: "", h_kv: "" }
 const FIELDS = {
   d_model: "width of the source",
-  num_heads: "number of heads",
+  h: "number of heads",
   d_k: "width of one head; d_model / h if empty",
-  num_kv_heads: "heads of keys and values; h if empty",
+  h_kv: "heads of keys and values; h if empty",
 }
 
 const FORM = `
@@ -21,7 +21,7 @@ const FORM = `
       </div>
       ${Object.entries(FIELDS).map(([name, meaning]) => `
       <div class="wq-field">
-        <label for="wq-${name}"><code>${letter(name)}</code> <span>${meaning}</span></label>
+        <label for="wq-${name}"><code>${name}</code> <span>${meaning}</span></label>
         <input id="wq-${name}" data-size="${name}" inputmode="numeric" autocomplete="off" aria-describedby="wq-${name}-fault">
         <p class="wq-fault" id="wq-${name}-fault"></p>
       </div>`).join("")}
@@ -87,7 +87,7 @@ function readShape(line) {
 /** What qkv.which returns. */
 function which(shape, layerSizes, { rules, sizes: terms }) {
   const sizes = Object.fromEntries(Object.entries(terms).map(([symbol, sum]) => [symbol, evaluate(sum, layerSizes)]))
-  const grouped = layerSizes.num_kv_heads < layerSizes.num_heads
+  const grouped = layerSizes.h_kv < layerSizes.h
   return rules[grouped ? "grouped" : "ungrouped"]
     .map((rule) => ({ ...rule, axes: rule.axes.split(" ") }))
     .filter(({ axes }) => axes.length === shape.length && axes.every((symbol, i) => (sizes[symbol] ?? shape[i]) === shape[i]))

@@ -1,16 +1,17 @@
-"""Attention in NumPy, in the notation of *Attention Is All You Need*, with one name a thing.
+"""Attention in NumPy, in the notation of *Attention Is All You Need*, with one name for each thing.
 
 Rows are tokens, and a map is always `X @ W`. `Q`, `K` and `V` are only ever what enters
 equation (1); what enters multi-head attention is a source, `X_Q`, `X_K` or `X_V`.
 """
 
-from qkv.attention import attention, softmax
+from qkv._attention import attention, softmax
+from qkv._which import Candidate, which
 from qkv.heads import MultiHead
-from qkv.layouts import dump, layouts, load
+from qkv.layouts import dump, load
 from qkv.maps import degrees_of_freedom, factor, fold, gauge, merge, w_qk, w_vo
-from qkv.which import which
 
 __all__ = [
+    "Candidate",
     "MultiHead",
     "attention",
     "degrees_of_freedom",
@@ -18,7 +19,6 @@ __all__ = [
     "factor",
     "fold",
     "gauge",
-    "layouts",
     "load",
     "merge",
     "softmax",

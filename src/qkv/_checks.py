@@ -91,20 +91,17 @@ def check_sizes(**sizes: object) -> None:
             raise ValueError(f"{name} must be a positive whole number, but is {size!r}.")
 
 
-def head_width(d_model: int, num_heads: int) -> int:
+def head_width(d_model: int, h: int) -> int:
     """The paper's d_k = d_model / h."""
-    if d_model % num_heads:
+    if d_model % h:
         raise ValueError(
-            f"d_model = {d_model} is not divisible by num_heads = {num_heads}, so "
-            "d_k = d_model / num_heads is no whole number. Pass d_k, the width of one head."
+            f"d_model = {d_model} is not divisible by h = {h}, so "
+            "d_k = d_model / h is no whole number. Pass d_k, the width of one head."
         )
-    return d_model // num_heads
+    return d_model // h
 
 
-def check_groups(num_heads: int, num_kv_heads: int) -> None:
+def check_groups(h: int, h_kv: int) -> None:
     """Raise unless every head of keys and values serves as many heads of queries."""
-    if num_heads % num_kv_heads:
-        raise ValueError(
-            f"num_kv_heads must divide num_heads, but num_kv_heads = {num_kv_heads} and "
-            f"num_heads = {num_heads}."
-        )
+    if h % h_kv:
+        raise ValueError(f"h_kv must divide h, but h_kv = {h_kv} and h = {h}.")

@@ -1,6 +1,6 @@
-r"""What each reading of the notation costs, in exact whole numbers.
+r"""What each scheme of multi-head attention costs, in exact whole numbers.
 
-A reading is a list of matrix products, most of them with a weight; every count follows from it.
+A scheme is a list of matrix products, most of them with a weight; every count follows from it.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from qkv._checks import check_groups, check_sizes, head_width
 
-READINGS = ("paper", "packed", "two-step", "merged")
+SCHEMES = ("paper", "packed", "two-step", "merged")
 
 
 @dataclass(frozen=True)
@@ -19,27 +19,27 @@ class Sizes:
 
     Args:
         d_model: Width of the sources and of the output.
-        num_heads: Number of heads.
+        h: Number of heads.
         n_q: Number of tokens in the source of the queries.
         n_k: Number of tokens in the source of the keys and values; `n_q` where None.
-        num_kv_heads: Number of heads of keys and values, fewer than `num_heads` in grouped-query
-            attention; `num_heads` where None.
-        d_k: Width of one head's queries and keys; `d_model / num_heads` where None.
+        h_kv: Number of heads of keys and values, fewer than `h` in grouped-query
+            attention; `h` where None.
+        d_k: Width of one head's queries and keys; `d_model / h` where None.
         d_v: Width of one head's values; `d_k` where None.
 
     Raises:
         ValueError: If a size is not a positive whole number, or does not divide where it has to.
 
     Examples:
-        >>> Sizes(d_model=512, num_heads=8, n_q=100).d_k
+        >>> Sizes(d_model=512, h=8, n_q=100).d_k
         64
     """
 
     d_model: int
-    num_heads: int
+    h: int
     n_q: int
     n_k: int | None = None
-    num_kv_heads: int | None = None
+    h_kv: int | None = None
     d_k: int | None = None
     d_v: int | None = None
 
@@ -47,17 +47,17 @@ class Sizes:
         check_sizes(**{name: size for name, size in vars(self).items() if size is not None})
         defaults = {
             "n_k": lambda: self.n_q,
-            "num_kv_heads": lambda: self.num_heads,
-            "d_k": lambda: head_width(self.d_model, self.num_heads),
+            "h_kv": lambda: self.h,
+            "d_k": lambda: head_width(self.d_model, self.h),
             "d_v": lambda: self.d_k,
         }
         for name, size in vars(self).items():
             object.__setattr__(self, name, int(defaults[name]() if size is None else size))
-        check_groups(self.num_heads, self.num_kv_heads)
+        check_groups(self.h, self.h_kv)
 
 
 class Product(NamedTuple):
-    """One step of a reading: `count` products of a (rows, inner) by an (inner, columns) matrix.
+    """One step of a scheme: `count` products of a (rows, inner) by an (inner, columns) matrix.
 
     `weight` names the right factors where they are a weight and not another step's result.
     """
@@ -87,10 +87,10 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """What a reading costs at given sizes. Biases are not counted; the paper has none.
+    """What a scheme costs at given sizes. Biases are not counted; the paper has none.
 
     Args:
-        reading: Its name in `READINGS`.
+        scheme: Its name in `SCHEMES`.
         parameters: Numbers in the weights.
         degrees_of_freedom: How many of them can move the output independently; see
             `qkv.degrees_of_freedom`.
@@ -101,7 +101,7 @@ class Cost:
             the next token repeats no product of theirs.
     """
 
-    reading: str
+    scheme: str
     parameters: int
     degrees_of_freedom: int
     products: int
@@ -139,11 +139,11 @@ def low_rank_dimension(rows: int, columns: int, rank: int) -> int:
     return rank * (rows + columns - rank)
 
 
-def cost(reading: str, sizes: Sizes) -> Cost:
-    r"""Count what a reading costs.
+def cost(scheme: str, sizes: Sizes) -> Cost:
+    r"""Count what a scheme costs.
 
     Args:
-        reading: One of `READINGS`. "paper" has one matrix per head; "packed" the same numbers
+        scheme: One of `SCHEMES`. "paper" has one matrix per head; "packed" the same numbers
             side by side in one; "two-step" one d_model by d_model map of each source before
             those of the heads; "merged" $W_i^{QK}$ in place of $W_i^Q$ and $W_i^K$.
         sizes: The layer and the lengths of its sources.
@@ -152,51 +152,51 @@ def cost(reading: str, sizes: Sizes) -> Cost:
         The counts, each a whole number.
 
     Raises:
-        ValueError: If `reading` is not one of `READINGS`.
+        ValueError: If `scheme` is not one of `SCHEMES`.
 
     Examples:
         A map before the heads adds three matrices, and nothing a layer without it cannot do.
 
-        >>> sizes = Sizes(d_model=512, num_heads=8, n_q=100)
+        >>> sizes = Sizes(d_model=512, h=8, n_q=100)
         >>> paper, two_step = cost("paper", sizes), cost("two-step", sizes)
         >>> two_step.parameters - paper.parameters == 3 * 512**2
         True
         >>> two_step.degrees_of_freedom - paper.degrees_of_freedom
         0
     """
-    steps = products(reading, sizes)
+    steps = products(scheme, sizes)
     return Cost(
-        reading=reading,
+        scheme=scheme,
         parameters=sum(step.parameters for step in steps),
-        degrees_of_freedom=_degrees_of_freedom(reading, sizes),
+        degrees_of_freedom=_degrees_of_freedom(scheme, sizes),
         products=sum(step.count for step in steps),
         multiply_adds=sum(step.multiply_adds for step in steps),
         activations=sum(step.activations for step in steps),
-        cached_per_token=_cached_per_token(reading, sizes),
+        cached_per_token=_cached_per_token(scheme, sizes),
     )
 
 
-def products(reading: str, sizes: Sizes) -> tuple[Product, ...]:
-    """List a reading's matrix products in the order they are computed.
+def products(scheme: str, sizes: Sizes) -> tuple[Product, ...]:
+    """List a scheme's matrix products in the order they are computed.
 
     Args:
-        reading: One of `READINGS`.
+        scheme: One of `SCHEMES`.
         sizes: The layer and the lengths of its sources.
 
     Returns:
         The products; those of all heads are one step.
 
     Raises:
-        ValueError: If `reading` is not one of `READINGS`.
+        ValueError: If `scheme` is not one of `SCHEMES`.
 
     Examples:
-        >>> products("paper", Sizes(d_model=512, num_heads=8, n_q=100))[0]
+        >>> products("paper", Sizes(d_model=512, h=8, n_q=100))[0]
         Product(result='Q', weight='W_Q', count=8, rows=100, inner=512, columns=64)
     """
-    if reading not in READINGS:
-        raise ValueError(f"reading must be one of {', '.join(READINGS)}, but is {reading!r}.")
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme must be one of {', '.join(SCHEMES)}, but is {scheme!r}.")
     n_q, n_k, d_model, d_k, d_v = sizes.n_q, sizes.n_k, sizes.d_model, sizes.d_k, sizes.d_v
-    h, h_kv = sizes.num_heads, sizes.num_kv_heads
+    h, h_kv = sizes.h, sizes.h_kv
 
     per_head = (
         Product("Q", "W_Q", h, n_q, d_model, d_k),
@@ -227,7 +227,7 @@ def products(reading: str, sizes: Sizes) -> tuple[Product, ...]:
         "packed": (*side_by_side, scores, *combine),
         "two-step": (*before_heads, *per_head, scores, *combine),
         "merged": (*merged_scores, per_head[-1], *combine),
-    }[reading]
+    }[scheme]
 
 
 def crossover_width(d_model: int, n_q: int, n_k: int | None = None) -> Fraction:
@@ -290,18 +290,18 @@ def crossover_tokens(d_model: int, d_k: int) -> Fraction | float:
     return max(Fraction(0), Fraction(d_model * (2 * d_k - d_model), d_model - d_k))
 
 
-def _degrees_of_freedom(reading: str, sizes: Sizes) -> int:
-    d_model, h, h_kv = sizes.d_model, sizes.num_heads, sizes.num_kv_heads
+def _degrees_of_freedom(scheme: str, sizes: Sizes) -> int:
+    d_model, h, h_kv = sizes.d_model, sizes.h, sizes.h_kv
     stacked = h // h_kv * d_model  # the heads of a group share one factor
     W_QK = (
         h * d_model**2
-        if reading == "merged"
+        if scheme == "merged"
         else h_kv * low_rank_dimension(stacked, d_model, sizes.d_k)
     )
     return W_QK + h_kv * low_rank_dimension(d_model, stacked, sizes.d_v)
 
 
-def _cached_per_token(reading: str, sizes: Sizes) -> int:
+def _cached_per_token(scheme: str, sizes: Sizes) -> int:
     """A merged map meets the source itself, which all heads share, in the place of the keys."""
-    keys = sizes.d_model if reading == "merged" else sizes.num_kv_heads * sizes.d_k
-    return keys + sizes.num_kv_heads * sizes.d_v
+    keys = sizes.d_model if scheme == "merged" else sizes.h_kv * sizes.d_k
+    return keys + sizes.h_kv * sizes.d_v

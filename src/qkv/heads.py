@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Bool, Float
 
+from qkv._attention import attention
 from qkv._checks import agree, as_floats, check_finite, check_sizes, head_width
-from qkv.attention import attention
 
 _SHAPES = {
     "W_Q": "(h, d_model, d_k)",
@@ -120,9 +120,9 @@ class MultiHead:
     def random(
         cls,
         d_model: int,
-        num_heads: int,
+        h: int,
         *,
-        num_kv_heads: int | None = None,
+        h_kv: int | None = None,
         d_k: int | None = None,
         d_v: int | None = None,
         bias: bool = False,
@@ -135,9 +135,9 @@ class MultiHead:
 
         Args:
             d_model: Width of the sources and of the output.
-            num_heads: Number of heads, $h$.
-            num_kv_heads: Number of heads of keys and values; `num_heads` where None.
-            d_k: Width of a query; `d_model / num_heads` where None.
+            h: Number of heads, $h$.
+            h_kv: Number of heads of keys and values; `h` where None.
+            d_k: Width of a query; `d_model / h` where None.
             d_v: Width of a value; `d_k` where None.
             bias: Whether to draw biases too (standard normal); the paper has none.
             seed: The same seed gives the same weights.
@@ -147,7 +147,7 @@ class MultiHead:
 
         Raises:
             ValueError: If a size is not a positive whole number, if `d_k` is None and `d_model`
-                is not divisible by `num_heads`, or `num_heads` is not by `num_kv_heads`.
+                is not divisible by `h`, or `h` is not by `h_kv`.
 
         Examples:
             >>> MultiHead.random(6, 2, d_k=5, d_v=7)
@@ -155,15 +155,15 @@ class MultiHead:
         """
         given = {
             "d_model": d_model,
-            "num_heads": num_heads,
-            "num_kv_heads": num_kv_heads,
+            "h": h,
+            "h_kv": h_kv,
             "d_k": d_k,
             "d_v": d_v,
         }
         check_sizes(**{name: size for name, size in given.items() if size is not None})
         if d_k is None:
-            d_k = head_width(d_model, num_heads)
-        h, h_kv, d_v = num_heads, num_kv_heads or num_heads, d_v or d_k
+            d_k = head_width(d_model, h)
+        h_kv, d_v = h_kv or h, d_v or d_k
         rng = np.random.default_rng(seed)
 
         def normal(*shape: int, width: int) -> np.ndarray:

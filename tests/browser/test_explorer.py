@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from qkv.costs import READINGS, Sizes, cost, products
+from qkv.costs import SCHEMES, Sizes, cost, products
 
 COUNTS = ["parameters", "multiply_adds", "cached_per_token", "activations", "products"]
-PAPER = "/explore/?reading=paper&n=100&d_model=512&num_heads=8&d_k=64"
+PAPER = "/explore/?reading=paper&n=100&d_model=512&h=8&d_k=64"
 TIMES = "\N{MULTIPLICATION SIGN}"
 STATUS = "[data-wq-explorer] [role=status]"
 
@@ -57,18 +57,18 @@ def settings(amount):
         h = h_kv * draw.randint(1, 8)
         own_width = draw.random() < 0.5
         yield {
-            "reading": [*READINGS, "grouped"][number % 5],
+            "reading": [*SCHEMES, "grouped"][number % 5],
             "n": draw.choice([draw.randint(1, most), 999_999_999]),
             "d_model": draw.randint(1, most) * (1 if own_width else h),
-            "num_heads": h,
-            "num_kv_heads": h_kv,
+            "h": h,
+            "h_kv": h_kv,
             "d_k": draw.randint(1, most) if own_width else None,
         }
 
 
-def computed(reading, num_kv_heads, n, **sizes):
+def computed(reading, h_kv, n, **sizes):
     grouped = reading == "grouped"
-    layer = Sizes(n_q=n, num_kv_heads=num_kv_heads if grouped else None, **sizes)
+    layer = Sizes(n_q=n, h_kv=h_kv if grouped else None, **sizes)
     alone = Sizes(n_q=n, **sizes)
     name = "paper" if grouped else reading
     return cost(name, layer), cost("paper", alone), products(name, layer)
@@ -117,11 +117,11 @@ def assert_ratio(shown, ratio):
         ("n", "", "n is empty: a whole number"),
         ("d_model", "0", "d_model is “0”: a whole number"),
         ("d_model", "-5", "d_model is “-5”"),
-        ("num_heads", "1.5", "h is “1.5”"),
-        ("num_heads", "1000000000", "h is “1000000000”"),
+        ("h", "1.5", "h is “1.5”"),
+        ("h", "1000000000", "h is “1000000000”"),
         ("d_k", "x", "d_k is “x”"),
-        ("num_kv_heads", "3", "h_kv = 3 does not divide h = 8"),
-        ("num_kv_heads", "", "h_kv is empty"),
+        ("h_kv", "3", "h_kv = 3 does not divide h = 8"),
+        ("h_kv", "", "h_kv is empty"),
     ],
 )
 def test_a_mistake_is_quoted_and_nothing_old_stays(explorer, name, entered, message):
@@ -141,15 +141,15 @@ def test_a_mistake_is_quoted_and_nothing_old_stays(explorer, name, entered, mess
 
 
 def test_a_slider_puts_a_mistake_right(page):
-    page.goto("/explore/?reading=grouped&num_kv_heads=3")
+    page.goto("/explore/?reading=grouped&h_kv=3")
     page.get_by_label("heads of keys and values: slider").focus()
     page.keyboard.press("Home")
-    assert page.locator("[data-size=num_kv_heads]").input_value() == "1"
+    assert page.locator("[data-size=h_kv]").input_value() == "1"
     assert page.locator("[data-count]").count() == len(COUNTS)
 
 
 def test_a_head_width_that_is_left_out_has_to_be_whole(explorer):
-    explorer.locator("[data-size=num_heads]").fill("7")
+    explorer.locator("[data-size=h]").fill("7")
     assert "d_model = 512 is not divisible by h = 7" in explorer.locator(STATUS).inner_text()
     explorer.locator("[data-size=d_k]").fill("64")
     assert "parameters" in explorer.locator(STATUS).inner_text()
@@ -157,7 +157,7 @@ def test_a_head_width_that_is_left_out_has_to_be_whole(explorer):
 
 def test_the_link_carries_the_state(explorer):
     explorer.get_by_label("Grouped").check()
-    explorer.locator("[data-size=num_kv_heads]").fill("4")
+    explorer.locator("[data-size=h_kv]").fill("4")
     explorer.locator("[data-size=n]").fill("77")
     shown = explorer.evaluate(SHOWN)
     assert "reading=grouped" in explorer.url
@@ -201,7 +201,7 @@ def test_it_works_from_the_keyboard(explorer):
     assert explorer.locator("[data-size=d_model]").input_value() == "1024"
     slider = explorer.get_by_label("d_model, width of the source: slider")
     assert slider.get_attribute("aria-valuetext") == "1,024"
-    explorer.locator("[data-size=num_heads]").focus()
+    explorer.locator("[data-size=h]").focus()
     explorer.keyboard.press("Enter")
     assert "d_model=1024" in explorer.url
 
@@ -231,11 +231,11 @@ def test_rectangles_are_to_scale(page):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("reading", [*READINGS, "grouped"])
+@pytest.mark.parametrize("reading", [*SCHEMES, "grouped"])
 def test_the_largest_sizes_are_not_wider_than_the_screen(chromium, origin, reading, width):
     page = chromium.new_page(base_url=origin, viewport={"width": width, "height": 844})
-    most = "n=999999999&d_model=999999999&num_heads=999999999"
-    page.goto(f"/explore/?reading={reading}&{most}&num_kv_heads=1&d_k=999999999")
+    most = "n=999999999&d_model=999999999&h=999999999"
+    page.goto(f"/explore/?reading={reading}&{most}&h_kv=1&d_k=999999999")
     page.locator("[data-count]").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
@@ -263,6 +263,6 @@ def test_without_scripts_a_table_stands_there(chromium, origin):
     page.goto("/explore/")
     assert page.locator("form.wq-controls").count() == 0
     row = page.locator("tr", has_text="two-step").first
-    expected = cost("two-step", Sizes(d_model=512, num_heads=8, n_q=100))
+    expected = cost("two-step", Sizes(d_model=512, h=8, n_q=100))
     assert f"{expected.multiply_adds:,}" in row.inner_text()
     context.close()

@@ -25,11 +25,11 @@ SHOWN = """() => [...document.querySelectorAll(".wq-answer")].map(answer => ({
 }))"""
 
 SIZES = [
-    {"d_model": 512, "num_heads": 8},
-    {"d_model": 7, "num_heads": 6, "num_kv_heads": 2, "d_k": 5},
-    {"d_model": 12, "num_heads": 3, "d_k": 4, "num_kv_heads": 1},
-    {"d_model": 999_999_999, "num_heads": 999_999, "d_k": 999_999_999},
-    {"d_model": 1, "num_heads": 1},
+    {"d_model": 512, "h": 8},
+    {"d_model": 7, "h": 6, "h_kv": 2, "d_k": 5},
+    {"d_model": 12, "h": 3, "d_k": 4, "h_kv": 1},
+    {"d_model": 999_999_999, "h": 999_999, "d_k": 999_999_999},
+    {"d_model": 1, "h": 1},
 ]
 
 
@@ -43,8 +43,8 @@ def form(page):
 def shapes(sizes, amount):
     """Shapes of the sizes that a layer has, and of some that it has not."""
     draw = random.Random(0)
-    h, d_model = sizes["num_heads"], sizes["d_model"]
-    d_k, h_kv = sizes.get("d_k", d_model // h), sizes.get("num_kv_heads", h)
+    h, d_model = sizes["h"], sizes["d_model"]
+    d_k, h_kv = sizes.get("d_k", d_model // h), sizes.get("h_kv", h)
     known = [d_model, h, h_kv, d_k, h * d_k, h_kv * d_k, 2 * h_kv * d_k, (h + 2 * h_kv) * d_k]
     known = [size for size in known if size < 1_000_000_000]
     return [
@@ -60,7 +60,7 @@ def answer(shape, sizes):
         return {
             "shape": str(shape),
             "readings": [],
-            "nothing": str(error).replace("num_heads", "h").replace("pass d_k", "enter d_k"),
+            "nothing": str(error).replace("pass d_k", "enter d_k"),
         }
     return {
         "shape": str(shape),
@@ -105,8 +105,8 @@ def test_shapes_are_read_as_libraries_print_them(form, text):
         ("shape", "512, 0", "In “512, 0”, axis 1 is 0: a size from 1"),
         ("shape", "", "No shape is entered"),
         ("d_model", "wide", "d_model is “wide”: a whole number"),
-        ("num_heads", "7", "d_k is empty, and d_model = 512 is not divisible by h = 7"),
-        ("num_kv_heads", "3", "h_kv = 3 does not divide h = 8"),
+        ("h", "7", "d_k is empty, and d_model = 512 is not divisible by h = 7"),
+        ("h_kv", "3", "h_kv = 3 does not divide h = 8"),
     ],
 )
 def test_a_mistake_is_quoted_and_nothing_old_stays(form, field, entered, message):
@@ -131,8 +131,5 @@ def test_without_scripts_python_answers(chromium, origin):
     page = context.new_page()
     page.goto("/which-shape/")
     assert page.locator("form.wq-controls").count() == 0
-    assert (
-        which(1536, 512, d_model=512, num_heads=8)[0].question
-        in page.locator("article").inner_text()
-    )
+    assert which(1536, 512, d_model=512, h=8)[0].question in page.locator("article").inner_text()
     context.close()

@@ -1,6 +1,6 @@
 import pytest
 
-from qkv import layouts
+from qkv.layouts import layouts
 
 LAYOUTS = layouts()
 STORED = [

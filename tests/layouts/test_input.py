@@ -18,28 +18,28 @@ def nested(weights):
 
 
 def test_nested_parameters(mh):
-    assert load(nested(dump(mh, "haiku")), "haiku", num_heads=2) == mh
+    assert load(nested(dump(mh, "haiku")), "haiku", h=2) == mh
 
 
 def test_nested_parameters_behind_a_prefix(mh):
     params = {"params": {"encoder": nested(dump(mh, "flax")), "head": {"kernel": np.ones((2, 3))}}}
-    assert load(params, "flax", num_heads=2, prefix="params/encoder/") == mh
+    assert load(params, "flax", h=2, prefix="params/encoder/") == mh
 
 
 def test_paths_as_tuples(mh):
     flat = {tuple(name.split("/")): array for name, array in dump(mh, "flax").items()}
-    assert load(flat, "flax", num_heads=2) == mh
+    assert load(flat, "flax", h=2) == mh
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_keras_list(bias):
     mh = MultiHead.random(6, 2, bias=bias)
-    assert load(list(dump(mh, "keras").values()), "keras", num_heads=2) == mh
+    assert load(list(dump(mh, "keras").values()), "keras", h=2) == mh
 
 
 def test_anything_numpy_can_convert(mh):
     weights = {name: array.tolist() for name, array in dump(mh, "gpt2").items()}
-    assert load(weights, "gpt2", num_heads=2) == mh
+    assert load(weights, "gpt2", h=2) == mh
 
 
 def test_a_tensor_that_requires_its_gradient(mh):
@@ -47,19 +47,19 @@ def test_a_tensor_that_requires_its_gradient(mh):
     weights = {
         name: torch.nn.Parameter(torch.tensor(array)) for name, array in dump(mh, "gpt2").items()
     }
-    assert load(weights, "gpt2", num_heads=2) == mh
+    assert load(weights, "gpt2", h=2) == mh
 
 
 def test_a_safetensors_file(mh, tmp_path):
     safetensors = pytest.importorskip("safetensors.numpy")
     safetensors.save_file(dump(mh, "bert", prefix="layer.0."), tmp_path / "model.safetensors")
     weights = safetensors.load_file(tmp_path / "model.safetensors")
-    assert load(weights, "bert", num_heads=2, prefix="layer.0.") == mh
+    assert load(weights, "bert", h=2, prefix="layer.0.") == mh
 
 
 def test_names_of_other_layers_are_left_alone_behind_a_prefix(mh):
     weights = dump(mh, "gpt2", prefix="h.0.attn.") | dump(mh, "bert", prefix="h.1.")
-    assert load(weights, "gpt2", num_heads=2, prefix="h.0.attn.") == mh
+    assert load(weights, "gpt2", h=2, prefix="h.0.attn.") == mh
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_names_of_other_layers_are_left_alone_behind_a_prefix(mh):
     ],
 )
 def test_what_stands_before_or_after_is_passed_over(mh, layout, outside):
-    assert load(dump(mh, layout) | outside, layout, num_heads=2) == mh
+    assert load(dump(mh, layout) | outside, layout, h=2) == mh

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 BIASED = MultiHead.random(6, 2, bias=True)
 PLAIN = MultiHead.random(6, 2)
-GROUPED = dataclasses.replace(MultiHead.random(12, 4, num_kv_heads=2, d_k=5), rotary=True)
+GROUPED = dataclasses.replace(MultiHead.random(12, 4, h_kv=2, d_k=5), rotary=True)
 
 
 def refuses(*parts, error=ValueError):
@@ -21,7 +21,7 @@ def refuses(*parts, error=ValueError):
 
 
 def test_unknown_layout():
-    for call in (lambda: load({}, "torch", num_heads=2), lambda: dump(PLAIN, "torch")):
+    for call in (lambda: load({}, "torch", h=2), lambda: dump(PLAIN, "torch")):
         with refuses(
             "layout must be one of 'pytorch', 'keras'", "'transformerlens', but is 'torch'"
         ):
@@ -32,49 +32,49 @@ def test_missing_name():
     weights = dump(BIASED, "bert")
     del weights["self.key.bias"]
     with refuses("names of layout 'bert'; missing: 'self.key.bias'.", "It has", "expected:"):
-        load(weights, "bert", num_heads=2)
+        load(weights, "bert", h=2)
 
 
 def test_surplus_name():
     weights = dump(BIASED, "bert") | {"self.gate.weight": np.ones((6, 6))}
     with refuses("layout 'bert'; surplus: 'self.gate.weight'.", "It has", "expected:"):
-        load(weights, "bert", num_heads=2)
+        load(weights, "bert", h=2)
 
 
 def test_names_of_another_layout():
     with refuses("missing: ", "surplus: ", "These names and shapes fit 'gpt2'."):
-        load(dump(BIASED, "gpt2"), "bert", num_heads=2)
+        load(dump(BIASED, "gpt2"), "bert", h=2)
 
 
 def test_a_long_list_of_names_is_cut():
     weights = {f"layers.{i}": np.ones(2) for i in range(100)}
     with refuses("It has 'layers.0'", "and 84 more; expected"):
-        load(weights, "gpt2", num_heads=2)
+        load(weights, "gpt2", h=2)
 
 
 @pytest.mark.parametrize("prefix", ["", "decoder."])
 def test_a_forgotten_prefix(prefix):
     weights = dump(BIASED, "pytorch", prefix="encoder.layers.0.self_attn.")
     with refuses("Layout 'pytorch' is there with prefix = 'encoder.layers.0.self_attn.'."):
-        load(weights, "pytorch", num_heads=2, prefix=prefix)
+        load(weights, "pytorch", h=2, prefix=prefix)
 
 
 def test_a_prefix_that_stops_short():
     weights = dump(BIASED, "pytorch", prefix="layers.0.self_attn.")
     with refuses("is there with prefix = 'layers.0.self_attn.'"):
-        load(weights, "pytorch", num_heads=2, prefix="layers.0.")
+        load(weights, "pytorch", h=2, prefix="layers.0.")
 
 
 def test_gpt2_stored_as_nanogpt_and_the_reverse():
     for layout, other in (("gpt2", "nanogpt"), ("nanogpt", "gpt2")):
         with refuses("must have shape", "but has shape", f"These names and shapes fit '{other}'."):
-            load(dump(BIASED, other), layout, num_heads=2)
+            load(dump(BIASED, other), layout, h=2)
 
 
 def test_transposed_matrices():
     weights = {name: array.T for name, array in dump(GROUPED, "llama").items()}
     with refuses("Every matrix looks transposed: layout 'llama' stores (out, in)."):
-        load(weights, "llama", num_heads=4, num_kv_heads=2)
+        load(weights, "llama", h=4, h_kv=2)
 
 
 def test_heads_on_an_axis_of_their_own():
@@ -84,7 +84,7 @@ def test_heads_on_an_axis_of_their_own():
         "c_attn.weight must have shape (d_model, 3·h·d_k) = (d_model, 6·d_k), "
         "but has shape (6, 3, 6)."
     ):
-        load(weights, "gpt2", num_heads=2)
+        load(weights, "gpt2", h=2)
 
 
 def test_one_wrong_shape_behind_a_prefix():
@@ -92,7 +92,7 @@ def test_one_wrong_shape_behind_a_prefix():
     with refuses(
         "self.key.bias must have shape (h·d_k,) = (6,), but has shape (5,).", "prefix = 'x.'"
     ):
-        load(weights, "bert", num_heads=2, prefix="x.")
+        load(weights, "bert", h=2, prefix="x.")
 
 
 def test_a_width_that_the_library_fixes():
@@ -101,33 +101,33 @@ def test_a_width_that_the_library_fixes():
         "to_out.0.weight": np.ones((5, 6)),
         "to_out.0.bias": np.ones(5),
     }
-    assert load(weights, "vit-pytorch", num_heads=2).d_model == 5
+    assert load(weights, "vit-pytorch", h=2).d_model == 5
     names = ("c_attn.weight", "c_proj.weight")
     with refuses("Layout 'nanogpt' has d_model = h·d_k", "d_model = 5, h = 2, d_k = 3."):
-        load(dict(zip(names, weights.values(), strict=False)), "nanogpt", num_heads=2)
+        load(dict(zip(names, weights.values(), strict=False)), "nanogpt", h=2)
 
 
 def test_heads_that_do_not_divide():
-    with refuses("c_attn.weight must have shape", "num_heads = 4 does not divide 6."):
-        load(dump(BIASED, "gpt2"), "gpt2", num_heads=4)
-    with refuses("num_kv_heads must divide num_heads, but num_kv_heads = 3 and num_heads = 4."):
-        load(dump(GROUPED, "llama"), "llama", num_heads=4, num_kv_heads=3)
+    with refuses("c_attn.weight must have shape", "h = 4 does not divide 6."):
+        load(dump(BIASED, "gpt2"), "gpt2", h=4)
+    with refuses("h_kv must divide h, but h_kv = 3 and h = 4."):
+        load(dump(GROUPED, "llama"), "llama", h=4, h_kv=3)
 
 
-@pytest.mark.parametrize("num_heads", [0, -2, 2.0, "2", None])
-def test_heads_that_are_no_count(num_heads):
-    with refuses(f"num_heads must be a positive whole number, but is {num_heads!r}."):
-        load(dump(BIASED, "gpt2"), "gpt2", num_heads=num_heads)
+@pytest.mark.parametrize("h", [0, -2, 2.0, "2", None])
+def test_heads_that_are_no_count(h):
+    with refuses(f"h must be a positive whole number, but is {h!r}."):
+        load(dump(BIASED, "gpt2"), "gpt2", h=h)
 
 
 def test_grouped_heads_that_were_not_named():
-    with refuses("k_proj.weight must have shape", "The shapes fit num_kv_heads = 2."):
-        load(dump(GROUPED, "llama"), "llama", num_heads=4)
+    with refuses("k_proj.weight must have shape", "The shapes fit h_kv = 2."):
+        load(dump(GROUPED, "llama"), "llama", h=4)
 
 
 def test_grouped_heads_where_the_library_has_none():
-    with refuses("Layout 'gpt2' has as many heads", "num_heads = 2 and num_kv_heads = 1."):
-        load(dump(BIASED, "gpt2"), "gpt2", num_heads=2, num_kv_heads=1)
+    with refuses("Layout 'gpt2' has as many heads", "h = 2 and h_kv = 1."):
+        load(dump(BIASED, "gpt2"), "gpt2", h=2, h_kv=1)
 
 
 @pytest.mark.parametrize(
@@ -145,23 +145,23 @@ def test_grouped_heads_where_the_library_has_none():
 )
 def test_what_multihead_cannot_express(layout, name, why):
     with refuses(f"weights holds '{name}': ", why, "leave that name out"):
-        load({name: np.ones((1, 1, 6))}, layout, num_heads=2)
+        load({name: np.ones((1, 1, 6))}, layout, h=2)
 
 
 def test_no_mapping():
     with refuses("weights must be a mapping from names to arrays, but is a list", error=TypeError):
-        load([np.ones((6, 6))], "pytorch", num_heads=2)
+        load([np.ones((6, 6))], "pytorch", h=2)
 
 
 def test_a_module_in_place_of_its_state_dict():
     torch = pytest.importorskip("torch")
     with refuses("but is a MultiheadAttention. Pass its state_dict().", error=TypeError):
-        load(torch.nn.MultiheadAttention(6, 2), "pytorch", num_heads=2)
+        load(torch.nn.MultiheadAttention(6, 2), "pytorch", h=2)
 
 
 def test_a_list_of_another_length():
     with refuses("must have 8 (query/kernel", "or 4 (query/kernel", "arrays, but has 3."):
-        load([np.ones((6, 2, 3))] * 3, "keras", num_heads=2)
+        load([np.ones((6, 2, 3))] * 3, "keras", h=2)
 
 
 def test_quantised_weights():
@@ -169,14 +169,14 @@ def test_quantised_weights():
     with refuses(
         "weights['c_attn.weight'] must hold floating-point numbers", "int8", error=TypeError
     ):
-        load(weights, "gpt2", num_heads=2)
+        load(weights, "gpt2", h=2)
 
 
 def test_bfloat16():
     torch = pytest.importorskip("torch")
     weights = {name: torch.tensor(array).bfloat16() for name, array in dump(BIASED, "gpt2").items()}
     with refuses("cannot become a NumPy array", "call .float()", error=TypeError):
-        load(weights, "gpt2", num_heads=2)
+        load(weights, "gpt2", h=2)
 
 
 def test_dump_of_a_rotation():
@@ -194,7 +194,7 @@ def test_dump_of_another_scale_and_its_way_out():
     moved = dataclasses.replace(PLAIN, W_Q=PLAIN.W_Q * 3**-0.5, scale=1.0)
     X = np.random.default_rng(0).normal(size=(5, 6))
     np.testing.assert_allclose(moved(X), PLAIN(X), rtol=1e-12)
-    assert load(dump(moved, "t5"), "t5", num_heads=2) == moved
+    assert load(dump(moved, "t5"), "t5", h=2) == moved
     with refuses("'gpt2' has scale = None", "scale = 1.0", "set scale=None."):
         dump(moved, "gpt2")
 
@@ -223,7 +223,7 @@ def test_dump_of_a_key_bias_and_why_it_can_go():
     X = np.random.default_rng(0).normal(size=(5, 6))
     without = dataclasses.replace(BIASED, b_K=None)
     np.testing.assert_allclose(without(X), BIASED(X), rtol=1e-12)
-    assert load(dump(without, "whisper"), "whisper", num_heads=2) == without
+    assert load(dump(without, "whisper"), "whisper", h=2) == without
 
 
 def test_dump_of_grouped_heads():

@@ -46,14 +46,14 @@ def test_separate_linear_layers_stored_out_in(layout):
     where["W_O"] = (where["W_O"][0], lambda i, b, a: (a, i * D_K + b))
     where["b_O"] = (where["b_O"][0], lambda a: a)
     weights = numbered(shapes)
-    check(load(weights, layout, num_heads=H), weights, where)
+    check(load(weights, layout, h=H), weights, where)
 
 
 def test_t5_has_no_biases_and_any_width():
     weights = numbered(
         {"q.weight": (6, 5), "k.weight": (6, 5), "v.weight": (6, 5), "o.weight": (5, 6)}
     )
-    mh = load(weights, "t5", num_heads=H)
+    mh = load(weights, "t5", h=H)
     where = {
         f"W_{part}": (f"{part.lower()}.weight", lambda i, a, b: (i * D_K + b, a)) for part in "QKV"
     }
@@ -68,7 +68,7 @@ def test_whisper_has_no_key_bias():
         {f"{name}.weight": (6, 6) for name in names}
         | {f"{name}.bias": (6,) for name in names if name != "k_proj"}
     )
-    mh = load(weights, "whisper", num_heads=H)
+    mh = load(weights, "whisper", h=H)
     check(
         mh,
         weights,
@@ -94,7 +94,7 @@ def test_llama_has_grouped_heads_and_a_rotation():
             "o_proj.weight": (7, 4 * 3),
         }
     )
-    mh = load(weights, "llama", num_heads=4, num_kv_heads=2)
+    mh = load(weights, "llama", h=4, h_kv=2)
     assert mh.rotary
     assert (mh.h, mh.h_kv, mh.d_model, mh.d_k) == (4, 2, 7, 3)
     check(
@@ -129,7 +129,7 @@ def test_separate_linear_layers_stored_in_out(layout):
     if bias:
         where["b_O"] = (where["b_O"][0], lambda a: a)
     weights = numbered(shapes)
-    check(load(weights, layout, num_heads=H), weights, where)
+    check(load(weights, layout, h=H), weights, where)
 
 
 HEAD_AXIS = {"keras": "attention_output", "flax": "out"}
@@ -149,7 +149,7 @@ def test_kernels_with_a_head_axis(layout):
         where[f"b_{part}"] = (f"{module}/bias", lambda i, b: (i, b))
     where["W_O"] = (f"{out}/kernel", lambda i, b, a: (i, b, a))
     where["b_O"] = (f"{out}/bias", lambda a: a)
-    check(load(weights, layout, num_heads=H), weights, where)
+    check(load(weights, layout, h=H), weights, where)
 
 
 def test_transformerlens_stores_the_papers_matrices():
@@ -158,7 +158,7 @@ def test_transformerlens_stores_the_papers_matrices():
         | {f"b_{part}": (H, D_K) for part in "QKV"}
         | {"W_O": (H, D_K, 5), "b_O": (5,)}
     )
-    mh = load(weights, "transformerlens", num_heads=H)
+    mh = load(weights, "transformerlens", h=H)
     for name, stored in weights.items():
         np.testing.assert_array_equal(getattr(mh, name), stored)
 
@@ -169,7 +169,7 @@ def test_transformerlens_marks_grouped_keys_and_values_with_an_underscore():
         | {f"_W_{part}": (2, 5, 3) for part in "KV"}
         | {f"_b_{part}": (2, 3) for part in "KV"}
     )
-    mh = load(weights, "transformerlens", num_heads=4, num_kv_heads=2)
+    mh = load(weights, "transformerlens", h=4, h_kv=2)
     for name, stored in weights.items():
         np.testing.assert_array_equal(getattr(mh, name.removeprefix("_")), stored)
 
@@ -210,7 +210,7 @@ def test_packed_queries_keys_and_values(layout):
         lambda i, b, a: (i * D_K + b, a) if transposed else (a, i * D_K + b),
     )
     weights = numbered(shapes)
-    check(load(weights, layout, num_heads=H), weights, where)
+    check(load(weights, layout, h=H), weights, where)
 
 
 def test_gpt2_packs_only_keys_and_values_where_it_attends_across():
@@ -225,7 +225,7 @@ def test_gpt2_packs_only_keys_and_values_where_it_attends_across():
         }
     )
     check(
-        load(weights, "gpt2", num_heads=H),
+        load(weights, "gpt2", h=H),
         weights,
         {
             "W_Q": ("q_attn.weight", lambda i, a, b: (a, i * D_K + b)),
@@ -258,4 +258,4 @@ def test_pytorch_keeps_other_widths_apart_but_packs_their_biases():
         f"b_{part}": ("in_proj_bias", lambda i, b, third=third: third * 6 + i * D_K + b)
         for third, part in enumerate("QKV")
     }
-    check(load(weights, "pytorch", num_heads=H), weights, where)
+    check(load(weights, "pytorch", h=H), weights, where)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qkv import MultiHead, dump, layouts, load
+from qkv import MultiHead, dump, load
+from qkv.layouts import layouts
 
 SIZE = st.sampled_from([1, 2, 3, 5, 7])
 DTYPE = st.sampled_from([np.float16, np.float32, np.float64])
@@ -55,7 +56,7 @@ def test_load_undoes_dump(layout, data):
     mh = data.draw(layers(layout))
     prefix = data.draw(st.sampled_from(["", "layer.0."]))
     weights = dump(mh, layout.name, prefix=prefix)
-    assert load(weights, layout.name, num_heads=mh.h, num_kv_heads=mh.h_kv, prefix=prefix) == mh
+    assert load(weights, layout.name, h=mh.h, h_kv=mh.h_kv, prefix=prefix) == mh
 
 
 @pytest.mark.parametrize("layout", layouts().values(), ids=layouts())
@@ -64,7 +65,7 @@ def test_load_undoes_dump(layout, data):
 def test_dump_undoes_load(layout, data):
     mh = data.draw(layers(layout))
     weights = dump(mh, layout.name)
-    again = dump(load(weights, layout.name, num_heads=mh.h, num_kv_heads=mh.h_kv), layout.name)
+    again = dump(load(weights, layout.name, h=mh.h, h_kv=mh.h_kv), layout.name)
     assert list(again) == list(weights)
     for name, array in weights.items():
         np.testing.assert_array_equal(again[name], array, strict=True)
@@ -82,7 +83,7 @@ def test_dumped_arrays_are_new_writable_and_contiguous():
 def test_loading_leaves_the_weights_alone_and_copies_them():
     weights = dump(MultiHead.random(5, 2, d_k=3, bias=True), "transformerlens")
     before = {name: array.copy() for name, array in weights.items()}
-    mh = load(weights, "transformerlens", num_heads=2)
+    mh = load(weights, "transformerlens", h=2)
     for name, array in weights.items():
         np.testing.assert_array_equal(array, before[name])
         array[...] = 0
@@ -92,7 +93,7 @@ def test_loading_leaves_the_weights_alone_and_copies_them():
 def test_parts_stored_apart_keep_their_own_dtypes():
     mh = MultiHead.random(6, 2)
     mixed = dataclasses.replace(mh, W_K=mh.W_K.astype(np.float32))
-    assert load(dump(mixed, "keras"), "keras", num_heads=2) == mixed
+    assert load(dump(mixed, "keras"), "keras", h=2) == mixed
 
 
 def test_pytorch_is_packed_where_widths_agree_and_separate_where_not():

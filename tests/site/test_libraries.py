@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-import qkv
+from qkv.layouts import layouts
 from qkv_site.generated import libraries
 from qkv_site.markdown import claims
 from support import ROOT
@@ -18,7 +18,7 @@ SIZES = {
 }  # fmt: skip
 STORED = [
     pytest.param(stored, part, id=f"{name}-{stored.name}-{part}")
-    for name, layout in qkv.layouts().items()
+    for name, layout in layouts().items()
     for form in layout.forms
     for stored in form.stored
     for part in stored.parts
@@ -37,12 +37,12 @@ def test_a_recipe_takes_out_what_load_takes_out(stored, part):
 
 
 def test_each_layout_has_a_page_and_each_page_a_layout():
-    assert {page.stem for page in PAGES.glob("*.md")} == {*qkv.layouts(), "index"}
+    assert {page.stem for page in PAGES.glob("*.md")} == {*layouts(), "index"}
 
 
-@pytest.mark.parametrize("name", qkv.layouts())
+@pytest.mark.parametrize("name", layouts())
 def test_a_page_says_all_that_the_data_say(site, name):
-    layout = qkv.layouts()[name]
+    layout = layouts()[name]
     page = (site / "libraries" / name / "index.html").read_text()
     shown = html.unescape(re.sub(r"<[^>]+>", "", page))
     for form in layout.forms:
@@ -52,18 +52,18 @@ def test_a_page_says_all_that_the_data_say(site, name):
                 assert libraries.recipe(stored, part) in shown
     for known in (*layout.refused.items(), *layout.outside.items()):
         assert all(words in shown for words in known)
-    for words in (layout.convention, layout.source, *layout.cannot):
+    for words in (layout.convention, layout.read_in, *layout.cannot):
         assert words in shown
 
 
-@pytest.mark.parametrize("name", qkv.layouts())
+@pytest.mark.parametrize("name", layouts())
 def test_a_page_shows_its_own_layout(name):
     text = (PAGES / f"{name}.md").read_text()
     for call in (r"facts\(\"(.*?)\"\)", r"dump\(given, \"(.*?)\"\)", r"load\(stored, \"(.*?)\","):
         assert re.findall(call, text) == [name]
 
 
-@pytest.mark.parametrize("name", qkv.layouts())
+@pytest.mark.parametrize("name", layouts())
 def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name):
     text = (PAGES / f"{name}.md").read_text()
     _, _, traps = text.partition("## Traps { #traps }\n\n")
@@ -80,7 +80,7 @@ def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name):
 def test_the_table_names_every_library(site):
     page = (site / "libraries" / "index.html").read_text()
     rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)
-    for name, layout in qkv.layouts().items():
+    for name, layout in layouts().items():
         [row] = [row for row in rows if f'href="{name}/"' in row]
         shown = html.unescape(re.sub(r"<[^>]+>", "", row))
         assert layout.convention in shown

@@ -31,6 +31,10 @@ def inventory(site):
     return {line.split()[0] for line in zlib.decompress(packed).decode().splitlines()}
 
 
+def test_no_public_name_is_hidden_by_a_module():
+    assert {*MODULES}.isdisjoint(qkv.__all__)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_each_public_module_has_a_page(name):
     assert f"::: qkv.{name}\n" in (ROOT / "docs" / "reference" / f"{name}.md").read_text()

@@ -37,8 +37,8 @@ class Case:
     layout: str
     build: Callable[["Case", np.random.Generator], Layer]
     options: dict = field(default_factory=dict)
-    num_heads: int = 2
-    num_kv_heads: int | None = None
+    h: int = 2
+    h_kv: int | None = None
     widths: tuple[int, int, int] = (6, 6, 6)  # of X_Q, X_K and X_V
     forms: tuple[str, ...] = ("self", "cross")
     prefix: str = ""
@@ -59,8 +59,8 @@ class Case:
         mh = qkv.load(
             weights,
             self.layout,
-            num_heads=self.num_heads,
-            num_kv_heads=self.num_kv_heads,
+            h=self.h,
+            h_kv=self.h_kv,
             prefix=self.prefix,
         )
         assert mh.rotary == self.rotary
@@ -122,10 +122,10 @@ def pytorch(case: Case, rng: np.random.Generator) -> Layer:
 
     def forward(module, X_Q, X_K, X_V, mask):
         if mask is not None:  # True means blocked here, and the heads are folded into the batch
-            mask = ~mask.repeat_interleave(case.num_heads, dim=1).flatten(0, 1)
+            mask = ~mask.repeat_interleave(case.h, dim=1).flatten(0, 1)
         return module(*spelt_out(X_Q, X_K, X_V), attn_mask=mask)[0]
 
-    module = nn.MultiheadAttention(case.widths[0], case.num_heads, batch_first=True, **case.options)
+    module = nn.MultiheadAttention(case.widths[0], case.h, batch_first=True, **case.options)
     return torch_layer(module, forward, rng)
 
 
@@ -137,7 +137,7 @@ def keras_library():
 
 def keras(case: Case, rng: np.random.Generator) -> Layer:
     library = keras_library()
-    layer = library.layers.MultiHeadAttention(case.num_heads, dtype="float64", **case.options)
+    layer = library.layers.MultiHeadAttention(case.h, dtype="float64", **case.options)
     q_width, k_width, v_width = case.widths
     layer.build((None, None, q_width), (None, None, v_width), (None, None, k_width))
     layer.set_weights([drawn(rng, weight.shape) for weight in layer.weights])
@@ -165,9 +165,7 @@ def in_float64() -> contextlib.AbstractContextManager:
 def flax_linen(case: Case, rng: np.random.Generator) -> Layer:
     jax = pytest.importorskip("jax")
     linen = pytest.importorskip("flax.linen")
-    layer = linen.MultiHeadDotProductAttention(
-        case.num_heads, param_dtype=np.float64, **case.options
-    )
+    layer = linen.MultiHeadDotProductAttention(case.h, param_dtype=np.float64, **case.options)
     with in_float64():
         sources = (np.ones((1, width)) for width in case.widths)
         params = layer.init(jax.random.key(0), *sources)["params"]
@@ -185,7 +183,7 @@ def flax_nnx(case: Case, rng: np.random.Generator) -> Layer:
     nnx = pytest.importorskip("flax.nnx")
     with in_float64():
         layer = nnx.MultiHeadAttention(
-            case.num_heads,
+            case.h,
             case.widths[0],
             param_dtype=np.float64,
             decode=False,
@@ -211,9 +209,7 @@ def haiku(case: Case, rng: np.random.Generator) -> Layer:
     @hk.without_apply_rng
     @hk.transform
     def layer(X_Q, X_K, X_V, mask):
-        attend = hk.MultiHeadAttention(
-            case.num_heads, w_init=hk.initializers.Constant(0), **case.options
-        )
+        attend = hk.MultiHeadAttention(case.h, w_init=hk.initializers.Constant(0), **case.options)
         return attend(*spelt_out(X_Q, X_K, X_V), mask)
 
     with in_float64():
@@ -246,7 +242,7 @@ def bert(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("bert")
     config = library.BertConfig(
         hidden_size=case.widths[0],
-        num_attention_heads=case.num_heads,
+        num_attention_heads=case.h,
         attn_implementation="sdpa",
     )
 
@@ -262,9 +258,7 @@ def bert(case: Case, rng: np.random.Generator) -> Layer:
 
 def gpt2(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("gpt2")
-    config = library.GPT2Config(
-        n_embd=case.widths[0], n_head=case.num_heads, attn_implementation="sdpa"
-    )
+    config = library.GPT2Config(n_embd=case.widths[0], n_head=case.h, attn_implementation="sdpa")
 
     def forward(module, X_Q, X_K, X_V, mask):
         mask = added(X_Q, X_K, mask)
@@ -289,7 +283,7 @@ def gpt_neox(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("gpt_neox")
     config = library.GPTNeoXConfig(
         hidden_size=case.widths[0],
-        num_attention_heads=case.num_heads,
+        num_attention_heads=case.h,
         attn_implementation="sdpa",  # the other one takes the softmax in float32
         **case.options,
     )
@@ -300,8 +294,8 @@ def llama(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("llama")
     config = library.LlamaConfig(
         hidden_size=case.widths[0],
-        num_attention_heads=case.num_heads,
-        num_key_value_heads=case.num_kv_heads,
+        num_attention_heads=case.h,
+        num_key_value_heads=case.h_kv,
         attn_implementation="sdpa",  # the other one takes the softmax in float32
         **case.options,
     )
@@ -312,7 +306,7 @@ def t5(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("t5")
     config = library.T5Config(
         d_model=case.widths[0],
-        num_heads=case.num_heads,
+        num_heads=case.h,
         attn_implementation="sdpa",
         **case.options,
     )
@@ -327,7 +321,7 @@ def whisper(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("whisper")
     module = library.WhisperAttention(
         case.widths[0],
-        case.num_heads,
+        case.h,
         config=library.WhisperConfig(attn_implementation="sdpa"),
     )
 
@@ -385,8 +379,8 @@ CASES = {
             "flax",
             flax_nnx,
             {"qkv_features": 30, "num_kv_heads": 2},
-            num_heads=6,
-            num_kv_heads=2,
+            h=6,
+            h_kv=2,
         ),
         Case("haiku", "haiku", haiku, {"key_size": 3}, prefix="multi_head_attention/"),
         Case(
@@ -422,8 +416,8 @@ CASES = {
             "llama",
             llama,
             {"head_dim": 4},
-            num_heads=6,
-            num_kv_heads=2,
+            h=6,
+            h_kv=2,
             widths=(12, 12, 12),
             forms=SELF,
             rotary=True,
@@ -433,8 +427,8 @@ CASES = {
             "llama",
             llama,
             {"head_dim": 4, "attention_bias": True},
-            num_heads=6,
-            num_kv_heads=2,
+            h=6,
+            h_kv=2,
             widths=(12, 12, 12),
             forms=SELF,
             rotary=True,

@@ -32,8 +32,8 @@ def test_dumped_weights_are_what_the_real_layer_stores(case: Case):
     mh = qkv.load(
         stored,
         case.layout,
-        num_heads=case.num_heads,
-        num_kv_heads=case.num_kv_heads,
+        h=case.h,
+        h_kv=case.h_kv,
         prefix=case.prefix,
     )
     dumped = qkv.dump(mh, case.layout, prefix=case.prefix)
@@ -111,4 +111,4 @@ def test_what_a_real_layer_does_beyond_multi_head_attention_is_refused(
     build, layout, message, unchecked
 ):
     with pytest.raises(ValueError, match=message):
-        qkv.load(build(), layout, num_heads=2)
+        qkv.load(build(), layout, h=2)

@@ -52,7 +52,7 @@ def mha(torch, rng):
 
 def loaded(mha) -> qkv.MultiHead:
     """The weights of an nn.MultiheadAttention, one matrix per head."""
-    return qkv.load(mha.state_dict(), "pytorch", num_heads=mha.num_heads)
+    return qkv.load(mha.state_dict(), "pytorch", h=mha.num_heads)
 
 
 def called(module, *sources, **options):
@@ -239,7 +239,7 @@ def test_torch_bias_k_is_a_token_and_no_bias(torch, x, y, rng):
     extra_key, extra_value = (
         state.pop(name).numpy().reshape(1, H, 1, D_K) for name in ("bias_k", "bias_v")
     )
-    mh = qkv.load(state, "pytorch", num_heads=H)
+    mh = qkv.load(state, "pytorch", h=H)
     Q, K, V = mh.project(x, y)
     K, V = np.concatenate([K, extra_key], axis=-2), np.concatenate([V, extra_value], axis=-2)
     assert close((qkv.attention(Q, K, V) @ mh.W_O).sum(axis=-3) + mh.b_O, output)
@@ -317,7 +317,7 @@ def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, kera
     assert close(attended[0, 1], x[0].mean(axis=0))
 
     layer = keras_layer(keras, rng)
-    mh = qkv.load(layer.get_weights(), "keras", num_heads=H)
+    mh = qkv.load(layer.get_weights(), "keras", h=H)
     _, _, V = mh.project(x)
     mean = (V.mean(axis=-2, keepdims=True) @ mh.W_O).sum(axis=1)[0, 0] + mh.b_O
     default = layer(x, x, attention_mask=mask)
@@ -362,7 +362,7 @@ def test_keras_takes_query_value_key_in_this_order(keras, rng, x):
     """Called as the paper writes it, (Q, K, V), Keras matches values and attends to keys."""
     layer = keras_layer(keras, rng)
     keys, values = rng.normal(size=(2, 1, N_K, E))
-    mh = qkv.load(layer.get_weights(), "keras", num_heads=H)
+    mh = qkv.load(layer.get_weights(), "keras", h=H)
 
     def attended(*sources):
         output, _ = layer(*sources, return_attention_scores=True)
@@ -389,7 +389,7 @@ def test_keras_key_dim_is_a_width_after_the_map(keras):
     """key_dim is the paper's d_k, the width of one head; kdim of torch is the width of a source."""
     layer = keras.layers.MultiHeadAttention(H, key_dim=11)
     layer.build((None, None, E), (None, None, E))
-    mh = qkv.load(layer.get_weights(), "keras", num_heads=H)
+    mh = qkv.load(layer.get_weights(), "keras", h=H)
     assert mh.W_K.shape == (H, E, 11)
     assert mh.d_k == 11
 
@@ -401,7 +401,7 @@ def test_keras_key_dim_of_d_model_makes_the_layer_h_times_as_large(keras):
     def parameters(key_dim):
         layer = keras.layers.MultiHeadAttention(h, key_dim)
         layer.build((None, None, d_model), (None, None, d_model))
-        mh = qkv.load(layer.get_weights(), "keras", num_heads=h)
+        mh = qkv.load(layer.get_weights(), "keras", h=h)
         assert mh.d_k == key_dim
         assert layer.count_params() == size(mh)
         assert layer.count_params() == 4 * h * d_model * key_dim + 3 * h * key_dim + d_model
@@ -415,7 +415,7 @@ def test_keras_heads_need_not_divide_d_model(keras):
     """Eight heads in a model of width 4, as a course's test has it, is a layer like any other."""
     layer = keras.layers.MultiHeadAttention(8, key_dim=4)
     layer.build((None, None, 4), (None, None, 4))
-    mh = qkv.load(layer.get_weights(), "keras", num_heads=8)
+    mh = qkv.load(layer.get_weights(), "keras", h=8)
     assert mh.W_Q.shape == (8, 4, 4)
     assert mh.W_O.shape == (8, 4, 4)
 
@@ -423,7 +423,7 @@ def test_keras_heads_need_not_divide_d_model(keras):
 def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y):
     """A layer of dtype float64 differs from itself by float32's rounding."""
     layer = keras_layer(keras, rng)
-    exact = qkv.load(layer.get_weights(), "keras", num_heads=H)(x, y)
+    exact = qkv.load(layer.get_weights(), "keras", h=H)(x, y)
     short = keras.ops.convert_to_numpy(layer(x, y))
     full, _ = layer(x, y, return_attention_scores=True)
     assert close(keras.ops.convert_to_numpy(full), exact)
@@ -451,7 +451,7 @@ def test_flax_qkv_features_is_the_width_of_all_heads():
     def stored(**options):
         layer = linen.MultiHeadDotProductAttention(8, **options)
         params = layer.init(jax.random.key(0), np.ones((N_Q, 32), dtype=np.float32))["params"]
-        return qkv.load(params, "flax", num_heads=8)
+        return qkv.load(params, "flax", h=8)
 
     assert stored(qkv_features=24, out_features=20).W_Q.shape == (8, 32, 24 // 8)
     assert stored(qkv_features=24, out_features=20).W_O.shape == (8, 24 // 8, 20)
@@ -465,7 +465,7 @@ def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, 
     nnx = pytest.importorskip("flax.nnx")
     with in_float64():
         layer = nnx.MultiHeadAttention(H, E, param_dtype=np.float64, decode=False, rngs=nnx.Rngs(0))
-        mh = qkv.load(nnx.to_pure_dict(nnx.state(layer, nnx.Param)), "flax", num_heads=H)
+        mh = qkv.load(nnx.to_pure_dict(nnx.state(layer, nnx.Param)), "flax", h=H)
         short, exact = (np.asarray(layer(x, sow_weights=keep)) for keep in (False, True))
     assert close(exact, mh(x))
     assert short.dtype == np.float64
@@ -518,7 +518,7 @@ def test_gpt_neox_first_third_is_not_the_queries(rng, x):
     config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
     layer = randomised(library.GPTNeoXAttention(config), rng)
     state = layer.state_dict()
-    mh = qkv.load(state, "gpt-neox", num_heads=H)
+    mh = qkv.load(state, "gpt-neox", h=H)
     weight, bias = state["query_key_value.weight"].numpy(), state["query_key_value.bias"].numpy()
     of_head = slice(3 * D_K, 6 * D_K)  # head 1: its query rows, its key rows, its value rows
     W = [mh.W_Q[1], mh.W_K[1], mh.W_V[1]]
@@ -531,7 +531,7 @@ def test_gpt_neox_first_third_is_not_the_queries(rng, x):
             for name, array in state.items()
         },
         "nanogpt",
-        num_heads=H,
+        h=H,
     )
     real, _ = attend(layer, x, no_rotation())
     assert close(replace(mh, rotary=False)(x), real)
@@ -557,7 +557,7 @@ def test_gpt2_given_no_mask_is_causal_in_one_implementation_and_not_in_the_other
     for implementation, mask in (("sdpa", np.tri(N_Q, dtype=bool)), ("eager", None)):
         config = library.GPT2Config(n_embd=E, n_head=H, attn_implementation=implementation)
         layer = randomised(library.GPT2Attention(config), rng)
-        mh = qkv.load(layer.state_dict(), "gpt2", num_heads=H)
+        mh = qkv.load(layer.state_dict(), "gpt2", h=H)
         assert close(called(layer, x)[0], mh(x, mask=mask))
 
 
@@ -566,7 +566,7 @@ def test_t5_does_not_scale_its_scores(torch, rng, x):
     library = transformers("t5")
     config = library.T5Config(d_model=E, num_heads=H, d_kv=5, attn_implementation="eager")
     layer = randomised(library.T5Attention(config), rng)
-    mh = qkv.load(layer.state_dict(), "t5", num_heads=H)
+    mh = qkv.load(layer.state_dict(), "t5", h=H)
     assert close(called(layer, x)[0], mh(x))
     assert not close(called(layer, x)[0], replace(mh, scale=None)(x))
 
@@ -596,7 +596,7 @@ def test_whisper_has_no_key_bias():
 def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
     """A model in float64 differs from itself by float32's rounding."""
     layer, _ = rotary_layer("Llama", rng)
-    exact = replace(qkv.load(layer.state_dict(), "llama", num_heads=H), rotary=False)(x)
+    exact = replace(qkv.load(layer.state_dict(), "llama", h=H), rotary=False)(x)
     assert close(attend(layer, x, no_rotation())[0], exact)
     layer.config._attn_implementation = "eager"
     assert 1e-10 < np.abs(attend(layer, x, no_rotation())[0] - exact).max() < 1e-5

@@ -6,7 +6,7 @@ import numpy as np
 
 from qkv.heads import MultiHead
 from qkv.layouts._layout import Layout, Stored
-from qkv.layouts._registry import known, layouts, quoted
+from qkv.layouts._registry import find_layout, layouts, quoted
 
 _BIASES = ("b_Q", "b_K", "b_V", "b_O")
 _Sizes = Mapping[str, int]
@@ -15,8 +15,8 @@ _Sizes = Mapping[str, int]
 def dump(mh: MultiHead, layout: str, *, prefix: str = "") -> dict[str, np.ndarray]:
     r"""Write a layer's weights as a library stores them.
 
-    The inverse of `load`: `load(dump(mh, layout), layout, num_heads=mh.h,
-    num_kv_heads=mh.h_kv) == mh`, bit for bit. Where the library distinguishes cases, the first
+    The inverse of `load`: `load(dump(mh, layout), layout, h=mh.h,
+    h_kv=mh.h_kv) == mh`, bit for bit. Where the library distinguishes cases, the first
     that can hold the layer is written (PyTorch's packed form where the widths agree).
 
     Args:
@@ -38,19 +38,19 @@ def dump(mh: MultiHead, layout: str, *, prefix: str = "") -> dict[str, np.ndarra
         {'in_proj_weight': (18, 6), 'out_proj.weight': (6, 6)}
 
     Source:
-        Each layout's `source`: the library's own code.
+        Each layout's `read_in`: the library's own code.
     """
-    stored_as = known(layout)
+    stored_as = find_layout(layout)
     try:
-        arrangement, sizes = _place(stored_as, mh)
+        arrangement, sizes = _find_arrangement(stored_as, mh)
     except (TypeError, ValueError) as error:
-        others = [other.name for other in layouts().values() if _holds(other, mh)]
+        others = [other.name for other in layouts().values() if _can_hold(other, mh)]
         hint = f" Layouts that can hold this layer as it is: {quoted(others)}." if others else ""
         raise type(error)(f"{error}{hint}") from None
     return {prefix + stored.name: stored.pack(vars(mh), sizes) for stored in arrangement}
 
 
-def _place(layout: Layout, mh: MultiHead) -> tuple[tuple[Stored, ...], _Sizes]:
+def _find_arrangement(layout: Layout, mh: MultiHead) -> tuple[tuple[Stored, ...], _Sizes]:
     """The arrays in which a layout can hold a layer, and the layer's sizes."""
     _check_scores(layout, mh)
     biased = any(getattr(mh, bias) is not None for bias in _BIASES)
@@ -131,9 +131,9 @@ def _sizes(layout: Layout, arrangement: tuple[Stored, ...], mh: MultiHead) -> _S
     return sizes
 
 
-def _holds(layout: Layout, mh: MultiHead) -> bool:
+def _can_hold(layout: Layout, mh: MultiHead) -> bool:
     try:
-        _place(layout, mh)
+        _find_arrangement(layout, mh)
     except (TypeError, ValueError):
         return False
     return True

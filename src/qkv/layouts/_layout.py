@@ -132,7 +132,7 @@ class Layout:
     Args:
         name: What `load` and `dump` call it.
         title: The library and the class.
-        source: The file and lines this was read from, with version or commit.
+        read_in: The file and lines this was read from, with version or commit.
         call: How the layer is called, in the library's order of arguments.
         scaling: What the scores are multiplied by, and where.
         forms: What is stored; more than one where the library distinguishes cases.
@@ -151,7 +151,7 @@ class Layout:
 
     name: str
     title: str
-    source: str
+    read_in: str
     call: str
     scaling: str
     forms: tuple[Form, ...]
@@ -224,8 +224,8 @@ def _partly_known(axis: tuple[str, ...], sizes: Mapping[str, int]) -> str:
 
 
 def _not_divided(axis: tuple[str, ...], size: int, sizes: Mapping[str, int]) -> str:
-    for symbol, argument in (("h", "num_heads"), ("h_kv", "num_kv_heads")):
+    for symbol in ("h", "h_kv"):
         others = math.prod(int(other) for other in axis if other.isdigit())
         if symbol in axis and size % others == 0 and (size // others) % sizes[symbol]:
-            return f" {argument} = {sizes[symbol]} does not divide {size // others}."
+            return f" {symbol} = {sizes[symbol]} does not divide {size // others}."
     return ""

@@ -8,7 +8,7 @@ import numpy as np
 from qkv._checks import check_groups, check_sizes
 from qkv.heads import MultiHead
 from qkv.layouts._layout import Layout, Stored
-from qkv.layouts._registry import known, layouts, quoted
+from qkv.layouts._registry import find_layout, layouts, quoted
 
 _Shapes = Mapping[str, tuple[int, ...]]
 _Sizes = Mapping[str, int]
@@ -18,8 +18,8 @@ def load(
     weights: Mapping | list,
     layout: str,
     *,
-    num_heads: int,
-    num_kv_heads: int | None = None,
+    h: int,
+    h_kv: int | None = None,
     prefix: str = "",
 ) -> MultiHead:
     r"""Read a library's stored weights as one matrix per head.
@@ -39,8 +39,8 @@ def load(
             stands, what `safetensors.numpy.load_file` returns, nested parameters (their keys are
             joined by "/"). For Keras also the list that `get_weights()` returns.
         layout: One of `layouts()`.
-        num_heads: The number of heads, $h$; it cannot be told from packed weights.
-        num_kv_heads: The number of heads of keys and values; `num_heads` where None.
+        h: The number of heads, $h$; it cannot be told from packed weights.
+        h_kv: The number of heads of keys and values; `h` where None.
         prefix: What the names of this layer begin with, such as "encoder.layers.0.self_attn.";
             names that begin otherwise belong to other layers and are left alone.
 
@@ -58,40 +58,40 @@ def load(
 
         >>> packed = np.arange(108.0).reshape(18, 6)
         >>> weights = {"in_proj_weight": packed, "out_proj.weight": np.eye(6)}
-        >>> mh = load(weights, "pytorch", num_heads=2)
+        >>> mh = load(weights, "pytorch", h=2)
         >>> mh
         MultiHead(h=2, d_model=6, d_k=3, d_v=3)
         >>> np.array_equal(mh.W_Q[1], packed[3:6].T)
         True
 
     Source:
-        Each layout's `source`: the library's own code.
+        Each layout's `read_in`: the library's own code.
     """
-    stored_as = known(layout)
-    sizes = _head_counts(num_heads, num_kv_heads)
-    given = _under(prefix, _by_name(weights, stored_as), stored_as)
+    stored_as = find_layout(layout)
+    sizes = _head_counts(h, h_kv)
+    given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
     shapes = {name: tuple(np.shape(value)) for name, value in given.items()}
     try:
         arrangement, sizes = _fit(stored_as, shapes, sizes)
     except ValueError as error:
-        hints = "".join(f" {hint}" for hint in _hints(stored_as, shapes, sizes, prefix))
+        hints = "".join(f" {hint}" for hint in _what_would_fit(stored_as, shapes, sizes, prefix))
         raise ValueError(f"{error}{hints}") from None
     parts = {}
     for stored in arrangement:
-        parts |= stored.unpack(_floats(prefix + stored.name, given[stored.name]), sizes)
+        parts |= stored.unpack(_to_floats(prefix + stored.name, given[stored.name]), sizes)
     return MultiHead(**parts, scale=stored_as.scale, rotary=stored_as.rotary)
 
 
-def _head_counts(num_heads: int, num_kv_heads: int | None) -> dict[str, int]:
-    num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-    check_sizes(num_heads=num_heads, num_kv_heads=num_kv_heads)
-    check_groups(num_heads, num_kv_heads)
-    return {"h": int(num_heads), "h_kv": int(num_kv_heads)}
+def _head_counts(h: int, h_kv: int | None) -> dict[str, int]:
+    h_kv = h if h_kv is None else h_kv
+    check_sizes(h=h, h_kv=h_kv)
+    check_groups(h, h_kv)
+    return {"h": int(h), "h_kv": int(h_kv)}
 
 
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
     if isinstance(weights, Mapping):
-        return dict(_flat(weights))
+        return dict(_flatten(weights))
     if not (layout.in_order and isinstance(weights, list)):
         raise TypeError(
             f"weights must be a mapping from names to arrays, but is a {type(weights).__name__}."
@@ -107,16 +107,16 @@ def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
     raise ValueError(f"A list of weights must have {expected} arrays, but has {len(weights)}.")
 
 
-def _flat(weights: Mapping) -> Iterator[tuple[str, Any]]:
+def _flatten(weights: Mapping) -> Iterator[tuple[str, Any]]:
     for key, value in weights.items():
         name = "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
         if isinstance(value, Mapping):
-            yield from ((f"{name}/{inner}", leaf) for inner, leaf in _flat(value))
+            yield from ((f"{name}/{inner}", leaf) for inner, leaf in _flatten(value))
         else:
             yield name, value
 
 
-def _under(prefix: str, weights: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
+def _below_prefix(prefix: str, weights: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
     under = {
         name.removeprefix(prefix): value
         for name, value in weights.items()
@@ -125,8 +125,8 @@ def _under(prefix: str, weights: Mapping[str, Any], layout: Layout) -> dict[str,
     if not under:
         hint = "".join(f" {hint}" for hint in _prefix_hints(layout, weights))
         raise ValueError(
-            f"weights has no name that begins with prefix = {prefix!r}; it has {_listed(weights)}."
-            f"{hint}"
+            f"weights has no name that begins with prefix = {prefix!r}; "
+            f"it has {_list_names(weights)}.{hint}"
         )
     return under
 
@@ -136,16 +136,16 @@ def _fit(layout: Layout, shapes: _Shapes, sizes: _Sizes) -> tuple[tuple[Stored, 
     if sizes["h_kv"] != sizes["h"] and not layout.grouped:
         raise ValueError(
             f"Layout {layout.name!r} has as many heads of keys and values as of queries, but "
-            f"num_heads = {sizes['h']} and num_kv_heads = {sizes['h_kv']}."
+            f"h = {sizes['h']} and h_kv = {sizes['h_kv']}."
         )
-    arrangement = _named(layout, shapes)
+    arrangement = _find_arrangement(layout, shapes)
     for stored in arrangement:
         sizes = stored.solve(shapes[stored.name], sizes)
     layout.check_square(sizes)
     return arrangement, sizes
 
 
-def _named(layout: Layout, names: Collection[str]) -> tuple[Stored, ...]:
+def _find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, ...]:
     for name in names:
         if why := layout.why_refused(name):
             raise ValueError(
@@ -161,14 +161,14 @@ def _named(layout: Layout, names: Collection[str]) -> tuple[Stored, ...]:
         return arrangements[came]
     expected = min(arrangements, key=lambda names: len(names ^ came))
     differences = [
-        f"{what} {_listed(sorted(names))}"
+        f"{what} {_list_names(sorted(names))}"
         for what, names in (("missing:", expected - came), ("surplus:", came - expected))
         if names
     ]
     raise ValueError(
         f"weights must have the names of layout {layout.name!r}; {'; '.join(differences)}. "
-        f"It has {_listed(names)}; expected: "
-        f"{_listed([stored.name for stored in arrangements[expected]])}."
+        f"It has {_list_names(names)}; expected: "
+        f"{_list_names([stored.name for stored in arrangements[expected]])}."
     )
 
 
@@ -180,7 +180,7 @@ def _fits(layout: Layout, shapes: _Shapes, sizes: _Sizes) -> bool:
     return True
 
 
-def _hints(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str) -> Iterator[str]:
+def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str) -> Iterator[str]:
     """What would make weights fit that do not."""
     if prefix:
         yield f"These are the names behind prefix = {prefix!r}."
@@ -191,7 +191,7 @@ def _hints(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str) -> Itera
     h = sizes["h"]
     groups = [n for n in range(1, h) if h % n == 0 and _fits(layout, shapes, {"h": h, "h_kv": n})]
     if groups:
-        yield f"The shapes fit num_kv_heads = {' or '.join(map(str, groups))}."
+        yield f"The shapes fit h_kv = {' or '.join(map(str, groups))}."
     transposed = {name: shape[::-1] if len(shape) == 2 else shape for name, shape in shapes.items()}
     if not fitting and _fits(layout, transposed, sizes):
         yield f"Every matrix looks transposed: layout {layout.name!r} stores {layout.convention}."
@@ -209,10 +209,10 @@ def _prefix_hints(layout: Layout, names: Collection[str], prefix: str = "") -> I
     }
     prefixes.pop(prefix, None)
     if prefixes:
-        yield f"Layout {layout.name!r} is there with prefix = {_listed(prefixes, 4)}."
+        yield f"Layout {layout.name!r} is there with prefix = {_list_names(prefixes, 4)}."
 
 
-def _floats(name: str, value: Any) -> np.ndarray:
+def _to_floats(name: str, value: Any) -> np.ndarray:
     """A stored value as NumPy floats; a tensor that requires its gradient is detached."""
     try:
         array = np.asarray(value.detach() if hasattr(value, "detach") else value)
@@ -230,7 +230,7 @@ def _floats(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _listed(names: Collection[str], most: int = 16) -> str:
+def _list_names(names: Collection[str], most: int = 16) -> str:
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return quoted(names[:most]) + more

@@ -61,12 +61,12 @@ def layouts() -> dict[str, Layout]:
         c_proj.bias (d_model,) holds b_O
 
     Source:
-        Each layout's `source`.
+        Each layout's `read_in`.
     """
     return dict(_LAYOUTS)
 
 
-def known(layout: str) -> Layout:
+def find_layout(layout: str) -> Layout:
     """The layout of that name."""
     if layout not in _LAYOUTS:
         raise ValueError(f"layout must be one of {quoted(_LAYOUTS)}, but is {layout!r}.")

@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="annotated-transformer",
     title="The Annotated Transformer, MultiHeadedAttention",
-    source="harvardnlp/annotated-transformer, the_annotated_transformer.py, line 589, "
+    read_in="harvardnlp/annotated-transformer, the_annotated_transformer.py, line 589, "
     "commit debc9fd",
     call="attention(query, key, value)",
     scaling="1/sqrt(d_k), on the scores",

@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="bert",
     title="Transformers, BertAttention: BertSelfAttention and the dense layer of BertSelfOutput",
-    source="transformers 5.23.0, models/bert/modeling_bert.py, lines 139 and 282",
+    read_in="transformers 5.23.0, models/bert/modeling_bert.py, lines 139 and 282",
     call="attention(hidden_states)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="bert-tf",
     title="google-research/bert, attention_layer and the dense layer after it",
-    source="google-research/bert, modeling.py, lines 558-751 and 852-858, commit eedf571",
+    read_in="google-research/bert, modeling.py, lines 558-751 and 852-858, commit eedf571",
     call="attention_layer(from_tensor, to_tensor)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

@@ -5,7 +5,8 @@ from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
 LAYOUT = Layout(
     name="flax",
     title="Flax, linen.MultiHeadDotProductAttention and nnx.MultiHeadAttention",
-    source="flax 0.12.8, flax/linen/attention.py, line 298, and flax/nnx/nn/attention.py, line 335",
+    read_in="flax 0.12.8, flax/linen/attention.py, line 298, "
+    "and flax/nnx/nn/attention.py, line 335",
     call="attention(inputs_q, inputs_k, inputs_v)",
     scaling="1/sqrt(d_k), on the projected queries",
     forms=(

@@ -10,7 +10,7 @@ _OUT = (
 LAYOUT = Layout(
     name="gpt2",
     title="Transformers, GPT2Attention",
-    source="transformers 5.23.0, models/gpt2/modeling_gpt2.py, line 75; "
+    read_in="transformers 5.23.0, models/gpt2/modeling_gpt2.py, line 75; "
     "its Conv1D is a linear map stored as (in, out), pytorch_utils.py, line 95",
     call="attention(hidden_states, encoder_hidden_states=...)",
     scaling="1/sqrt(d_k), on the scores",

@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="gpt-neox",
     title="Transformers, GPTNeoXAttention",
-    source="transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py, lines 169-196",
+    read_in="transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py, lines 169-196",
     call="attention(hidden_states)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

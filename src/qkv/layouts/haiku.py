@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="haiku",
     title="Haiku, haiku.MultiHeadAttention",
-    source="dm-haiku 0.0.17, haiku/_src/attention.py, line 37",
+    read_in="dm-haiku 0.0.17, haiku/_src/attention.py, line 37",
     call="attention(query, key, value)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="keras",
     title="Keras, keras.layers.MultiHeadAttention",
-    source="keras 3.15.1, keras/src/layers/attention/multi_head_attention.py, line 20",
+    read_in="keras 3.15.1, keras/src/layers/attention/multi_head_attention.py, line 20",
     call="attention(query, value, key): the value comes before the key",
     scaling="1/sqrt(d_k), on the projected queries or in the fused kernel",
     forms=(

@@ -5,7 +5,7 @@ from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
 LAYOUT = Layout(
     name="llama",
     title="Transformers, LlamaAttention",
-    source="transformers 5.23.0, models/llama/modeling_llama.py, line 206",
+    read_in="transformers 5.23.0, models/llama/modeling_llama.py, line 206",
     call="attention(hidden_states, position_embeddings)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="nanogpt",
     title="nanoGPT, CausalSelfAttention",
-    source="karpathy/nanoGPT, model.py, lines 29-76, commit 3adf61e",
+    read_in="karpathy/nanoGPT, model.py, lines 29-76, commit 3adf61e",
     call="attention(x)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

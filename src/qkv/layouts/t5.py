@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="t5",
     title="Transformers, T5Attention",
-    source="transformers 5.23.0, models/t5/modeling_t5.py, lines 176-212",
+    read_in="transformers 5.23.0, models/t5/modeling_t5.py, lines 176-212",
     call="attention(hidden_states, key_value_states=...)",
     scaling="none: the factor 1/sqrt(d_k) is part of how W_Q is initialised",
     forms=(

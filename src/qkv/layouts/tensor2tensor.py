@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="tensor2tensor",
     title="Tensor2Tensor, multihead_attention",
-    source="tensorflow/tensor2tensor, tensor2tensor/layers/common_attention.py, "
+    read_in="tensorflow/tensor2tensor, tensor2tensor/layers/common_attention.py, "
     "lines 4370-4481 and 4700, commit bafdc1b",
     call="multihead_attention(query_antecedent, memory_antecedent)",
     scaling="1/sqrt(d_k), on the projected queries: dot_product_attention itself does not scale",

@@ -18,8 +18,9 @@ _OUT = (
 LAYOUT = Layout(
     name="transformerlens",
     title="TransformerLens, Attention and GroupedQueryAttention",
-    source="TransformerLensOrg/TransformerLens, transformer_lens/components/abstract_attention.py, "
-    "commit 017c577, and grouped_query_attention.py, commit 179a802",
+    read_in="TransformerLensOrg/TransformerLens, "
+    "transformer_lens/components/abstract_attention.py, commit 017c577, "
+    "and grouped_query_attention.py, commit 179a802",
     call="attention(query_input, key_input, value_input)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

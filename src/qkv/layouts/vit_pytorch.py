@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="vit-pytorch",
     title="vit-pytorch, Attention in vit.py",
-    source="lucidrains/vit-pytorch, vit_pytorch/vit.py, lines 30-64, commit 69d24fe",
+    read_in="lucidrains/vit-pytorch, vit_pytorch/vit.py, lines 30-64, commit 69d24fe",
     call="attention(x)",
     scaling="1/sqrt(d_k), on the scores",
     forms=(

@@ -5,7 +5,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 LAYOUT = Layout(
     name="whisper",
     title="Transformers, WhisperAttention",
-    source="transformers 5.23.0, models/whisper/modeling_whisper.py, lines 242-350",
+    read_in="transformers 5.23.0, models/whisper/modeling_whisper.py, lines 242-350",
     call="attention(hidden_states, key_value_states=...)",
     scaling="1/sqrt(d_k), on the projected queries; in OpenAI's own code the fourth root of it "
     "on queries and keys each",

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from qkv.attention import attention, softmax
+from qkv._attention import attention, softmax
 from qkv.heads import MultiHead
 from qkv.notation._grammar import Formula, Grammar, Reading, parse
 from qkv.notation._roles import Role, role

@@ -1,7 +1,7 @@
 """What the interactive pages compute with, as data: counts of `qkv.costs`, rules of `qkv.which`.
 
 Every count is a sum of products of sizes. It is written as a list of its terms, each a coefficient
-and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "num_heads"]]`. The scripts
+and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "h"]]`. The scripts
 of the pages do no more than add and multiply, so what they show is what Python computes.
 """
 
@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from qkv import notation
+from qkv._which import known_sizes, rules
 from qkv.costs import Cost, Product, Sizes, cost, products
 from qkv.notation._grammar import parse
-from qkv.which import known_sizes, rules
 from qkv_site.markdown.mathml import mark, to_mathml
 
 # The sizes, by the names that `qkv` gives them, in the order in which a product is written.
 LETTERS = {
     "n": "n",
-    "num_heads": "h",
-    "num_kv_heads": r"h_{\text{kv}}",
+    "h": "h",
+    "h_kv": r"h_{\text{kv}}",
     "d_model": r"d_{\text{model}}",
     "d_k": "d_k",
 }
@@ -64,7 +64,7 @@ COUNTS = {
 _BASE, _DEGREES = 2**16, 4
 _WEIGHTS = {name: _DEGREES**place for place, name in enumerate(reversed(LETTERS))}
 _POWERS = {name: _BASE**weight for name, weight in _WEIGHTS.items()}
-_PROBE = {"n": 3, "num_heads": 14, "num_kv_heads": 2, "d_model": 11, "d_k": 5}
+_PROBE = {"n": 3, "h": 14, "h_kv": 2, "d_model": 11, "d_k": 5}
 
 Terms = list[list]
 
@@ -98,7 +98,7 @@ def evaluate(found: Terms, sizes: dict[str, int]) -> int:
     """Compute a sum of products from its terms, as the scripts do.
 
     Examples:
-        >>> evaluate([[3, "d_model", "d_model"], [1, "num_heads"]], {"d_model": 5, "num_heads": 7})
+        >>> evaluate([[3, "d_model", "d_model"], [1, "h"]], {"d_model": 5, "h": 7})
         82
     """
     return sum(
@@ -151,12 +151,10 @@ def shapes() -> dict:
 
 
 @cache
-def costs_of(
-    reading: str, *, n: int, num_kv_heads: int, **sizes: int
-) -> tuple[Cost, tuple[Product, ...]]:
+def costs_of(reading: str, *, n: int, h_kv: int, **sizes: int) -> tuple[Cost, tuple[Product, ...]]:
     """Count what a reading costs in self-attention; only grouped heads share keys and values."""
     grouped = reading == "grouped"
-    layer = Sizes(n_q=n, num_kv_heads=num_kv_heads if grouped else None, **sizes)
+    layer = Sizes(n_q=n, h_kv=h_kv if grouped else None, **sizes)
     name = "paper" if grouped else reading
     return cost(name, layer), products(name, layer)
 

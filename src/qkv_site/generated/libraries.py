@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-import qkv
-from qkv.layouts import Layout, Stored
+from qkv.layouts import Layout, Stored, layouts
 
 _LATEX = {
     "d_model": r"d_{\text{model}}",
@@ -30,7 +29,7 @@ _DIRECTIONS = {
 
 def facts(name: str) -> str:
     """All that the data say about one library, as the middle of its page."""
-    layout = qkv.layouts()[name]
+    layout = layouts()[name]
     call, _, remark = layout.call.partition(": ")
     return "\n\n".join(
         (
@@ -57,7 +56,7 @@ def comparison() -> str:
             _biases(layout),
             _scaling(layout),
         )
-        for layout in qkv.layouts().values()
+        for layout in layouts().values()
         for query in [holding("W_Q", layout)]
     )
     head = "library", "arguments", "where W_Q is stored", "biases", "scale"
@@ -67,8 +66,8 @@ def comparison() -> str:
 def cited() -> str:
     """Where each library's layout was read, as a list of references."""
     return "\n".join(
-        f"- [{layout.title}](libraries/{layout.name}.md): {layout.source}."
-        for layout in qkv.layouts().values()
+        f"- [{layout.title}](libraries/{layout.name}.md): {layout.read_in}."
+        for layout in layouts().values()
     )
 
 
@@ -155,7 +154,7 @@ def _conventions(layout: Layout) -> Iterator[str]:
         yield f"- **Grouped heads:** ${_LATEX['h_kv']}$ may be less than $h$."
     if layout.rotary:
         yield "- **Rotated:** queries and keys are rotated (RoPE) between the map and the product."
-    yield f"- **Read in:** {layout.source}."
+    yield f"- **Read in:** {layout.read_in}."
 
 
 def _limits(layout: Layout) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 import re
 
-import qkv
 from qkv import notation
+from qkv.layouts import layouts
 from qkv.notation import Role, Source
 from qkv_site.generated import libraries
 from qkv_site.generated.libraries import table
@@ -47,7 +47,7 @@ def in_libraries() -> str:
                 f"`{stored.name}`",
                 f"${libraries.shape(stored)}$",
             )
-            for layout in qkv.layouts().values()
+            for layout in layouts().values()
             for stored in [libraries.holding("W_Q", layout)]
         ),
     )

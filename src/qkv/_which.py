@@ -8,7 +8,7 @@ from qkv._checks import check_groups, check_sizes, head_width
 
 
 @dataclass(frozen=True)
-class Reading:
+class Candidate:
     """One thing that an array of a given shape may be.
 
     Args:
@@ -20,7 +20,7 @@ class Reading:
         convention: How a weight is stored: "(in, out)" is applied as `X @ W`, "(out, in)" as
             `X @ W.T`. Empty for what is no matrix of weights.
         why: The shape, number by number.
-        question: What to ask of the code. Yes means this reading.
+        question: What to ask of the code. Yes means this candidate.
     """
 
     symbol: str
@@ -34,7 +34,7 @@ class Reading:
 class Rule(NamedTuple):
     """A shape and what it may mean.
 
-    `axes` holds the symbols of the sizes, with a space between; the rest is as in `Reading`.
+    `axes` holds the symbols of the sizes, with a space between; the rest is as in `Candidate`.
     """
 
     axes: str
@@ -338,42 +338,42 @@ _RULES = (
 def which(
     *shape: int,
     d_model: int,
-    num_heads: int,
-    num_kv_heads: int | None = None,
+    h: int,
+    h_kv: int | None = None,
     d_k: int | None = None,
-) -> tuple[Reading, ...]:
+) -> tuple[Candidate, ...]:
     """Tell what a weight or an activation of this shape may be in attention.
 
-    A shape seldom decides. All readings that fit are returned, the most common first, and each
+    A shape seldom decides. All candidates that fit are returned, the most common first, and each
     brings the question that would decide. Lengths and batches are unknown, so an array of weights
     may always be an activation of as many tokens as it has rows.
 
     Args:
         shape: The sizes of the axes, as in `which(*array.shape, ...)`.
         d_model: Width of the sources and of the output.
-        num_heads: Number of heads, $h$.
-        num_kv_heads: Number of heads of keys and values, $h_{kv}$; `num_heads` where None.
-        d_k: Width of one head, of its values too; `d_model / num_heads` where None.
+        h: Number of heads, $h$.
+        h_kv: Number of heads of keys and values, $h_{kv}$; `h` where None.
+        d_k: Width of one head, of its values too; `d_model / h` where None.
 
     Returns:
-        The readings, at least one.
+        The candidates, at least one.
 
     Raises:
         ValueError: If a size is not a positive whole number, if `d_k` is None and `d_model` is
-            not divisible by `num_heads`, if `num_heads` is not by `num_kv_heads`, or if nothing
+            not divisible by `h`, if `h` is not by `h_kv`, or if nothing
             in attention has this shape at these sizes.
 
     Examples:
         The weight of nn.MultiheadAttention.
 
-        >>> reading, *others = which(1536, 512, d_model=512, num_heads=8)
-        >>> reading.symbol, reading.convention, reading.why
+        >>> candidate, *others = which(1536, 512, d_model=512, h=8)
+        >>> candidate.symbol, candidate.convention, candidate.why
         ('W_Q, W_K and W_V', '(out, in)', '1536 = (h+2·h_kv)·d_k, 512 = d_model')
 
         A square matrix may be almost anything, and its orientation cannot be seen.
 
-        >>> for reading in which(512, 512, d_model=512, num_heads=8)[:5]:
-        ...     print(reading.symbol, reading.convention)
+        >>> for candidate in which(512, 512, d_model=512, h=8)[:5]:
+        ...     print(candidate.symbol, candidate.convention)
         W_Q, W_K or W_V (out, in)
         W_Q, W_K or W_V (in, out)
         W_O (out, in)
@@ -381,24 +381,24 @@ def which(
         P_Q, P_K or P_V (in, out) or (out, in)
     """
     check_sizes(**{f"axis {axis} of the shape": size for axis, size in enumerate(shape)})
-    check_sizes(d_model=d_model, num_heads=num_heads)
-    num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-    d_k = head_width(d_model, num_heads) if d_k is None else d_k
-    check_sizes(num_kv_heads=num_kv_heads, d_k=d_k)
-    check_groups(num_heads, num_kv_heads)
-    sizes = known_sizes(d_model, num_heads, num_kv_heads, d_k)
-    readings = tuple(
-        _reading(rule, shape, sizes)
-        for rule in rules(grouped=num_kv_heads < num_heads)
+    check_sizes(d_model=d_model, h=h)
+    h_kv = h if h_kv is None else h_kv
+    d_k = head_width(d_model, h) if d_k is None else d_k
+    check_sizes(h_kv=h_kv, d_k=d_k)
+    check_groups(h, h_kv)
+    sizes = known_sizes(d_model, h, h_kv, d_k)
+    candidates = tuple(
+        _candidate(rule, shape, sizes)
+        for rule in rules(grouped=h_kv < h)
         if _fits(rule, shape, sizes)
     )
-    if not readings:
+    if not candidates:
         known = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
         raise ValueError(
             f"Nothing in attention has shape {shape} at these sizes: {known}. Where a head is not "
-            "d_model / num_heads wide, pass d_k."
+            "d_model / h wide, pass d_k."
         )
-    return readings
+    return candidates
 
 
 def rules(*, grouped: bool) -> tuple[Rule, ...]:
@@ -417,13 +417,13 @@ def rules(*, grouped: bool) -> tuple[Rule, ...]:
     return tuple(spelt for rule in _RULES for spelt in _spell(rule, grouped))
 
 
-def known_sizes(d_model: int, num_heads: int, num_kv_heads: int, d_k: int) -> dict[str, int]:
+def known_sizes(d_model: int, h: int, h_kv: int, d_k: int) -> dict[str, int]:
     """Compute what the symbols in the axes of a rule stand for; all others are free.
 
     Args:
         d_model: Width of the sources and of the output.
-        num_heads: Number of heads, $h$.
-        num_kv_heads: Number of heads of keys and values, $h_{kv}$.
+        h: Number of heads, $h$.
+        h_kv: Number of heads of keys and values, $h_{kv}$.
         d_k: Width of one head.
 
     Returns:
@@ -435,13 +435,13 @@ def known_sizes(d_model: int, num_heads: int, num_kv_heads: int, d_k: int) -> di
     """
     return {
         "d_model": d_model,
-        "h": num_heads,
-        "h_kv": num_kv_heads,
+        "h": h,
+        "h_kv": h_kv,
         "d_k": d_k,
-        "h·d_k": num_heads * d_k,
-        "h_kv·d_k": num_kv_heads * d_k,
-        "2·h_kv·d_k": 2 * num_kv_heads * d_k,
-        "(h+2·h_kv)·d_k": (num_heads + 2 * num_kv_heads) * d_k,
+        "h·d_k": h * d_k,
+        "h_kv·d_k": h_kv * d_k,
+        "2·h_kv·d_k": 2 * h_kv * d_k,
+        "(h+2·h_kv)·d_k": (h + 2 * h_kv) * d_k,
     }
 
 
@@ -464,11 +464,11 @@ def _fits(rule: Rule, shape: tuple[int, ...], sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _reading(rule: Rule, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Reading:
+def _candidate(rule: Rule, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Candidate:
     symbols = rule.axes.split()
     why = ", ".join(
         f"{size} = {symbol}" if symbol in sizes else f"{symbol} = {size}"
         for symbol, size in zip(symbols, shape, strict=True)
     )
     axes = f"({symbols[0]},)" if len(symbols) == 1 else f"({', '.join(symbols)})"
-    return Reading(rule.symbol, rule.what, axes, rule.convention, why, rule.question)
+    return Candidate(rule.symbol, rule.what, axes, rule.convention, why, rule.question)
