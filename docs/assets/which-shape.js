@@ -14,7 +14,7 @@ const FIELDS = {
 const FORM = `
   <form class="wq-controls">
     <div class="wq-fields">
-      <div class="wq-field wq-wide">
+      <div class="wq-field">
         <label for="wq-shape">Shapes <span>one on each line, as in 512, 64 or torch.Size([8, 512, 64])</span></label>
         <textarea id="wq-shape" data-size="shape" rows="3" autocomplete="off" spellcheck="false" aria-describedby="wq-shape-fault"></textarea>
         <p class="wq-fault" id="wq-shape-fault"></p>

@@ -27,7 +27,7 @@ WHITE = np.array([0.95047, 1, 1.08883])
 
 
 def colours(scheme):
-    css = (ROOT / "docs" / "assets" / "which-q.css").read_text()
+    css = (ROOT / "docs" / "assets" / "theme.css").read_text()
     block = css.split(SCHEMES[scheme] + " {", 1)[1].split("}", 1)[0]
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
 
