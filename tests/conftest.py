@@ -1,10 +1,12 @@
 """What all tests share."""
 
-import subprocess
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import hypothesis
 import pytest
+from filelock import FileLock
 from jaxtyping import config
 
 from support import CI, ROOT, make_project, mkdocs_build
@@ -24,38 +26,55 @@ def unchecked():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """The site, built once."""
-    folder = tmp_path_factory.mktemp("site")
-    built = mkdocs_build(ROOT, folder)
-    assert built.returncode == 0, built.stdout
+    """The site, built once, by the first worker that needs it."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder, said = shared / "site", shared / "site.txt"
+    with FileLock(shared / "site.lock"):
+        if not said.exists():
+            built = mkdocs_build(ROOT, folder)
+            said.write_text(built.stdout if built.returncode else "")
+    assert said.read_text() == ""
     return folder
 
 
-@pytest.fixture
-def build(tmp_path):
-    """Build a site of the given pages, with this project's configuration; return what it said."""
+@dataclass(frozen=True)
+class Built:
+    """A site that was built, or was not, and what the build said."""
 
-    def run(pages: dict[str, str]) -> subprocess.CompletedProcess:
-        project = tmp_path / "project"
-        make_project(project, pages)
-        return mkdocs_build(project, tmp_path / "site")
+    site: Path
+    returncode: int
+    stdout: str
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """Build a site of the given pages, with this project's configuration."""
+
+    def run(pages: dict[str, str]) -> Built:
+        folder = tmp_path_factory.mktemp("built")
+        make_project(folder / "project", pages)
+        ran = mkdocs_build(folder / "project", folder / "site")
+        return Built(folder / "site", ran.returncode, ran.stdout)
 
     return run
 
 
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """In CI a skipped test is a failed one: whatever it needs must be installed there."""
-    outcome = yield
-    _refuse_skip(outcome.get_result())
+    return _without_skip((yield))
 
 
-def pytest_collectreport(report):
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
     """A module that is skipped while it is collected counts as well."""
-    _refuse_skip(report)
+    return _without_skip((yield))
 
 
-def _refuse_skip(report):
+def _without_skip(report):
     if CI and report.skipped:
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} was skipped, which CI does not allow: {report.longrepr}"
+    return report

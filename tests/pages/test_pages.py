@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import copy
 import io
 
 import pytest
@@ -22,28 +23,8 @@ PAGES = {
 EXECUTED = {page: found for page, found in PAGES.items() if found}
 
 
-def replay(page, codes):
-    namespace = {"__name__": page}
-    for block, code in zip(EXECUTED[page], codes, strict=True):
-        lines = "\n" * block.line  # so that a traceback names the page's own lines
-        compiled = compile(lines + code if isinstance(code, str) else code, DOCS / page, "exec")
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compiled, namespace)
-
-
-@pytest.mark.parametrize("page", EXECUTED)
-def test_blocks_run(page):
-    replay(page, [block.code for block in EXECUTED[page]])
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_blocks_are_well_formed(page):
-    found = blocks.find((DOCS / page).read_text())
-    assert [(block.line, fault) for block in found for fault in blocks.faults(block)] == []
-
-
 class _Increment(ast.NodeTransformer):
-    """Add one to the n-th whole number that an assertion compares with `==`."""
+    """Add one to the n-th whole number that is compared with `==`."""
 
     def __init__(self, n):
         self.left = n
@@ -55,33 +36,99 @@ class _Increment(ast.NodeTransformer):
         self.in_equality = before
         return node
 
-    def visit_Assert(self, node):
-        self.asserting = True
-        self.generic_visit(node)
-        self.asserting = False
-        return node
-
     def visit_Constant(self, node):
-        if getattr(self, "asserting", False) and self.in_equality and type(node.value) is int:
+        if self.in_equality and type(node.value) is int:
             self.left -= 1
             if self.left == -1:
                 return ast.copy_location(ast.Constant(node.value + 1), node)
         return node
 
 
-def asserted_numbers(page):
-    for number, block in enumerate(EXECUTED[page]):
-        counter = _Increment(-1)
-        counter.visit(ast.parse(block.code))
-        yield from ((number, n) for n in range(-1 - counter.left))
+def changed(test):
+    """The test of an assertion once for each of its numbers, with that number changed."""
+    counter = _Increment(-1)
+    counter.visit(copy.deepcopy(test))
+    for n in range(-1 - counter.left):
+        yield _Increment(n).visit(copy.deepcopy(test))
 
 
-@pytest.mark.parametrize(
-    ("page", "block", "number"),
-    [(page, *place) for page in EXECUTED for place in asserted_numbers(page)],
-)
-def test_asserted_number_matters(page, block, number):
-    codes = [block.code for block in EXECUTED[page]]
-    codes[block] = ast.fix_missing_locations(_Increment(number).visit(ast.parse(codes[block])))
+class _Probes(ast.NodeTransformer):
+    """Before each assertion, try it with each of its numbers changed: `_probe(key, lambda: ...)`.
+
+    Attributes:
+        numbers: Of each key, the assertion with the number changed, and its line.
+    """
+
+    def __init__(self):
+        self.numbers = {}
+
+    def visit_Assert(self, node):
+        return [*(self.probe(test, node) for test in changed(node.test)), node]
+
+    def probe(self, test, node):
+        key = len(self.numbers)
+        self.numbers[key] = f"line {node.lineno}: assert {ast.unparse(test)}"
+        call = ast.parse(f"_probe({key}, lambda: None)").body[0]
+        call.value.args[1].body = test
+        return ast.copy_location(call, node)
+
+
+def replay(page, found):
+    """Run a page's blocks, and change each number that they assert.
+
+    Returns:
+        The changes that no assertion would notice, and the lines of blocks that print nothing.
+    """
+    probes, noticed, silent = _Probes(), set(), []
+
+    def probe(key, holds):
+        if key not in noticed and not holds():
+            noticed.add(key)
+
+    namespace = {"__name__": page, "_probe": probe}
+    for block in found:
+        tree = ast.parse("\n" * block.line + block.code)  # a traceback names the page's own lines
+        compiled = compile(ast.fix_missing_locations(probes.visit(tree)), DOCS / page, "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compiled, namespace)
+        if not printed.getvalue().strip():
+            silent.append(block.line)
+    return [number for key, number in probes.numbers.items() if key not in noticed], silent
+
+
+@pytest.mark.parametrize("page", EXECUTED)
+def test_blocks_run_and_each_asserted_number_matters(page):
+    unnoticed, silent = replay(page, EXECUTED[page])
+    assert unnoticed == []
+    assert silent == [] or not page.startswith("explanation/")
+
+
+def blocks_of(*codes):
+    return [blocks.Block("python", {"exec": "on"}, "", code, 1) for code in codes]
+
+
+def test_a_number_that_does_not_matter_is_found():
+    found = blocks_of("two = 1 + 1\n", "assert two == 2 or True\nassert (two, 3) == (2, 3)\n")
+    unnoticed, _ = replay("a page", found)
+    assert unnoticed == ["line 2: assert two == 3 or True"]
+
+
+def test_a_number_matters_if_one_turn_of_a_loop_notices_it():
+    unnoticed, _ = replay("a page", blocks_of("for n in (2, 3):\n    assert n == 2 or n == 3\n"))
+    assert unnoticed == []
+
+
+def test_an_assertion_that_does_not_hold_fails():
     with pytest.raises(AssertionError):
-        replay(page, codes)
+        replay("a page", blocks_of("assert 1 + 1 == 3\n"))
+
+
+def test_a_block_that_prints_nothing_is_found():
+    _, silent = replay("a page", blocks_of("print(1)\n", "one = 1\n"))
+    assert silent == [1]
+
+
+def test_every_block_that_says_it_runs_is_found():
+    for page, found in PAGES.items():
+        fences = [line for line in (DOCS / page).read_text().splitlines() if 'exec="on"' in line]
+        assert len(found) == sum(line.lstrip().startswith("```python ") for line in fences), page

@@ -2,87 +2,29 @@
 
 import re
 
-import pytest
-
-from qkv_site.markdown import blocks, claims, current
+from qkv_site.markdown import claims, current
 from support import ROOT
 
 BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
 CLAIM = 'claim="two-and-two" title="Two and two are four."'
-LEDGER = """# Ledger
-
-```python exec="on"
-from qkv_site.markdown import claims
-
-print(claims.checked())
-```
-"""
-WRONG = {
-    "a claim without its statement": (
-        BLOCK.format('claim="two-and-two"', "assert 2 + 2 == 4"),
-        r"page\.md:3: a claim without its statement",
-    ),
-    "a claim that asserts nothing": (
-        BLOCK.format(CLAIM, 'print("assert 2 + 2 == 4")'),
-        r"page\.md:3: a claim without an assertion",
-    ),
-    "a claim that does not hold": (
-        BLOCK.format(CLAIM, "assert 2 + 2 == 5"),
-        r"page\.md:3'.*\n(.*\n)*.*AssertionError",
-    ),
-    "a name that is no anchor": (
-        BLOCK.format(CLAIM.replace("two-and-two", "Two and two"), "assert 2 + 2 == 4"),
-        r"page\.md:3: claim=\"Two and two\": expected words",
-    ),
-    "a source without a claim": (
-        BLOCK.format('cite="Euclid"', "assert 2 + 2 == 4"),
-        r"page\.md:3: cite without a claim",
-    ),
-}
+LEDGER = '# Ledger\n\n```python exec="on"\n{}\n```\n'.format(
+    "from qkv_site.markdown import claims\nprint(claims.checked())"
+)
 
 
-@pytest.mark.parametrize("fault", WRONG)
-def test_a_faulty_claim_fails_the_build(build, fault):
-    text, message = WRONG[fault]
-    built = build({"index.md": "# Home\n", "claims.md": "# Ledger\n", "page.md": text})
-    assert built.returncode == 1, built.stdout
-    assert re.search(message, built.stdout), built.stdout
-
-
-STATED = BLOCK.format(CLAIM, "assert 2 + 2 == 4")
-SAID = "---\nunchecked:\n- {id: two-and-two, statement: S, source: T}\n---\n# A page\n"
-
-
-@pytest.mark.parametrize("other", [STATED, SAID], ids=["checked", "unchecked"])
-def test_two_pages_cannot_make_a_claim_of_the_same_name(build, other):
-    built = build({"index.md": STATED, "claims.md": LEDGER, "page.md": other})
-    assert built.returncode == 1, built.stdout
-    assert "claim 'two-and-two' is made in index.md" in built.stdout
-
-
-def test_a_claim_and_its_entry_lead_to_each_other(build, tmp_path):
+def test_a_claim_and_its_entry_lead_to_each_other(build):
     text = BLOCK.format(CLAIM + ' cite="Euclid"', "assert 2 + 2 == 4")
     built = build({"index.md": "# Home\n", "claims.md": LEDGER, "page.md": text})
     assert built.returncode == 0, built.stdout
-    page = (tmp_path / "site" / "page" / "index.html").read_text()
+    page = (built.site / "page" / "index.html").read_text()
     assert '<div class="wq-claim" id="claim-two-and-two"><p>Two and two are four.' in page
     assert 'href="../claims/#two-and-two"' in page
-    ledger = (tmp_path / "site" / "claims" / "index.html").read_text()
+    ledger = (built.site / "claims" / "index.html").read_text()
     entry = (
         r'<a href="\.\./page/#claim-two-and-two" id="two-and-two">Two and two are four\.</a> Euclid'
     )
     entry = rf"<h3[^>]*>A page.*{entry}\."
     assert re.search(entry, ledger, re.DOTALL)
-
-
-@pytest.mark.parametrize(
-    "link", ["claims.md#no-such-claim", "nowhere.md"], ids=["to an anchor", "to a page"]
-)
-def test_a_broken_link_that_a_block_prints_fails_the_build(build, link):
-    text = f'# A page\n\n```python exec="on"\nprint("[so]({link})")\n```\n'
-    built = build({"index.md": text, "claims.md": LEDGER})
-    assert built.returncode == 1, built.stdout
-    assert link in built.stdout
 
 
 def test_every_claim_of_the_site_is_in_the_ledger_and_on_its_page(site):
@@ -115,4 +57,3 @@ def test_every_claim_of_a_page_is_found():
         text = path.read_text()
         stated = [claim.id for claim in claims.of_page(path.name, text) if claim.checked]
         assert stated == re.findall(r'^ *```python .*claim="([^"]*)"', text, re.MULTILINE)
-        assert [fault for block in blocks.find(text) for fault in blocks.faults(block)] == []

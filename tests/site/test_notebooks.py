@@ -1,5 +1,6 @@
 """Every explanation is a notebook too: the page's text and blocks, and it runs on its own."""
 
+import itertools
 import re
 
 import nbformat
@@ -15,6 +16,9 @@ NAMES = sorted(
 )
 ADDRESS = "https://site.example/"
 OUTSIDE = "https://other.example#out"
+# A block that prints HTML becomes two cells: this and its code, and this.
+CAPTURED = "%%capture drawn\n"
+SHOWN = "from IPython.display import HTML\n\nHTML(drawn.stdout)"
 
 
 def cells(text, kind="markdown"):
@@ -27,29 +31,47 @@ def read(site, name):
     return nbformat.read(site / "explanation" / f"{name}.ipynb", as_version=4)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs_in_a_fresh_kernel(site, tmp_path, name):
+def code(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def executed(name):
+    """The code of a page's executed blocks."""
+    page = (ROOT / "docs" / "explanation" / f"{name}.md").read_text()
+    return [block.code.strip() for block in blocks.find(page) if block.executed]
+
+
+def test_a_notebook_runs_in_a_fresh_kernel(site, tmp_path):
+    """That of one page; the blocks of the others run in tests/pages."""
+    [name, *_] = [name for name in NAMES if SHOWN in code(read(site, name))]
     notebook = read(site, name)
-    nbformat.validate(notebook)
-    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
     silent = [
         cell.source
         for cell in notebook.cells
-        if cell.cell_type == "code" and not cell.outputs and not cell.source.startswith("%%capture")
+        if cell.cell_type == "code" and not cell.outputs and not cell.source.startswith(CAPTURED)
     ]
     assert silent == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_has_the_pages_blocks_and_headings(site, name):
+def test_a_notebook_has_the_pages_blocks(site, name):
+    notebook = read(site, name)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    cells = code(notebook)
+    assert [cell.removeprefix(CAPTURED) for cell in cells if cell != SHOWN] == executed(name)
+    for cell, following in itertools.pairwise([*cells, ""]):
+        assert cell.startswith(CAPTURED) == (following == SHOWN)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_has_the_pages_titles_and_headings(site, name):
     page = (ROOT / "docs" / "explanation" / f"{name}.md").read_text()
     notebook = read(site, name)
-    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     for block in blocks.find(page):
         if block.executed:
-            assert block.code.strip() in code
             assert block.options.get("title", "").partition("{{")[0] in text
     assert len(re.findall("^#+ ", text, re.MULTILINE)) == len(
         re.findall(r"^#+ ", re.sub(r"```.*?```", "", page, flags=re.DOTALL), re.MULTILINE)
@@ -121,12 +143,12 @@ def test_links_are_absolute_or_text():
     ],
     ids=["of a published site", "of a site that has no address"],
 )
-def test_links_lead_to_the_published_page(build, tmp_path, monkeypatch, site_url, expected):
+def test_links_lead_to_the_published_page(build, monkeypatch, site_url, expected):
     monkeypatch.setenv("SITE_URL", site_url)
     page = f"# One\n\n## Here {{ #here }}\n\n[up](../index.md#up) [here](#here) [out]({OUTSIDE})\n"
     built = build({"index.md": "# Home\n\n## Up\n", "explanation/one.md": page})
     assert built.returncode == 0, built.stdout
-    assert read(tmp_path / "site", "one").cells[1].source == f"# One\n\n## Here\n\n{expected}"
+    assert read(built.site, "one").cells[1].source == f"# One\n\n## Here\n\n{expected}"
 
 
 def test_a_claim_says_what_it_shows_and_who_says_so():
@@ -138,9 +160,7 @@ def test_a_claim_says_what_it_shows_and_who_says_so():
 
 def test_a_block_that_prints_html_shows_it():
     drawing = '```python exec="on" html="on"\nprint("<b>2</b>")\n```\n'
-    captured, shown = cells(drawing, "code")
-    assert captured == '%%capture drawn\nprint("<b>2</b>")'
-    assert shown.endswith("HTML(drawn.stdout)")
+    assert cells(drawing, "code") == [f'{CAPTURED}print("<b>2</b>")', SHOWN]
 
 
 def test_no_cell_is_empty():

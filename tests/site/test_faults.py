@@ -1,0 +1,218 @@
+"""What must make `mkdocs build --strict` fail, and how it is reported.
+
+Each fault stands on a page of its own, and one build reports them all.
+"""
+
+import re
+import textwrap
+
+import pytest
+
+
+def python(code, options=""):
+    return f'```python exec="on"{options}\n{code}\n```\n'
+
+
+CLAIM = ' claim="{}" title="Two and two are four."'
+PROVED = "assert 2 + 2 == 4"
+UNCHECKED = "---\nunchecked:\n- {{id: {}, statement: S, source: T}}\n---\n# A page\n"
+
+# Of each fault: the page without its first two lines, and what the build has to say.
+BLOCKS = {
+    "a failing assertion": (
+        python("assert 2 + 2 == 5"),
+        r"PAGE:3'.*\n(.*\n)*?.*AssertionError",
+    ),
+    "an exception": (python("1 / 0"), r"PAGE:3'(.*\n)*?.*ZeroDivisionError"),
+    "an exit that would end the build as a success": (
+        python("raise SystemExit(0)"),
+        r"PAGE:3: the block called sys\.exit\(0\)",
+    ),
+    "a block that is not executed": (
+        "```python\nprint(1)\n```\n",
+        r"PAGE:3: a block of Python that is not executed",
+    ),
+    "a misspelt option": (
+        '```python exce="on"\nprint(1)\n```\n',
+        r"PAGE:3: unknown option 'exce'",
+    ),
+    "a misspelt value": (
+        python("print(1)", ' source="sideways"'),
+        r"""PAGE:3: source="sideways": expected one of""",
+    ),
+    "an option without quotes": (
+        "```python exec=on\nprint(1)\n```\n",
+        r"PAGE:3: 'exec=on' is no option",
+    ),
+    "a misspelt language": (
+        '```pyhton exec="on"\nprint(1)\n```\n',
+        r"PAGE:3: a block of 'pyhton'",
+    ),
+    "a name of another page": (python("print(kept)"), r"PAGE:3'(.*\n)*?.*NameError: name 'kept'"),
+    "an indented block that fails": (
+        '!!! note "A note"\n\n' + textwrap.indent(python("1 / 0"), "    "),
+        r"PAGE:5'(.*\n)*?.*ZeroDivisionError",
+    ),
+}
+LINKS = {
+    "a broken link": ("[gone](gone.md)\n", r"PAGE.*'gone\.md'.*not found"),
+    "a broken anchor": ("[gone](#gone)\n", r"PAGE.*'#gone'"),
+    "a broken link that a block prints": (
+        python('print("[so](nowhere.md)")'),
+        r"PAGE.*'nowhere\.md'.*not found",
+    ),
+    "a broken anchor that a block prints": (
+        python('print("[so](claims.md#no-such-claim)")'),
+        r"PAGE.*'claims\.md#no-such-claim'",
+    ),
+    "a LaTeX error": (
+        r"Where $\nosuchcommand{x}$ stands." + "\n",
+        r"PAGE: LaTeX error in '\\\\nosuchcommand\{x\}'",
+    ),
+}
+CLAIMS = {
+    "a claim without its statement": (
+        python(PROVED, ' claim="unstated"'),
+        r"PAGE:3: a claim without its statement",
+    ),
+    "a claim that asserts nothing": (
+        python('print("assert 2 + 2 == 4")', CLAIM.format("unproved")),
+        r"PAGE:3: a claim without an assertion",
+    ),
+    "a claim that does not hold": (
+        python("assert 2 + 2 == 5", CLAIM.format("untrue")),
+        r"PAGE:3'.*\n(.*\n)*?.*AssertionError",
+    ),
+    "a name that is no anchor": (
+        python(PROVED, CLAIM.format("No anchor")),
+        r"PAGE:3: claim=\"No anchor\": expected words",
+    ),
+    "a source without a claim": (
+        python(PROVED, ' cite="Euclid"'),
+        r"PAGE:3: cite without a claim",
+    ),
+    "a claim of the same name as another page's": (
+        python(PROVED, CLAIM.format("made-before")),
+        r"PAGE(:\d+)?: claim 'made-before' is made in 0-first\.md",
+    ),
+}
+FORMULAS = {
+    "shapes that do not fit": (
+        "```formula\n\nQ[i] = X_Q @ W_Q[i]\nQ[i] = W_Q[i] @ X_Q\n```\n",
+        r"PAGE:6: formula `Q\[i\] = W_Q\[i\] @ X_Q`: .*\(13, 3\).*\(7, 13\)",
+    ),
+    "two sides that differ": (
+        "```formula\nX_Q @ W_Q[i] == X_K @ W_K[i]\n```\n",
+        r"PAGE:4: formula .*has shape \(7, 3\).*has shape \(11, 3\)",
+    ),
+    "an unknown role": (
+        "```formula\nZ @ W_Q[i]\n```\n",
+        r"PAGE:4: formula .*Z is not a role",
+    ),
+    "something that is no formula": (
+        "```formula\n__import__('os')\n```\n",
+        r"PAGE:4: formula .*is not part of a formula",
+    ),
+    "a formula in an unknown source": (
+        '```formula in="nobody"\nX_Q\n```\n',
+        r"PAGE:4: formula .*'nobody' is not a source",
+    ),
+    "a wrong formula in a sentence": (
+        "So {{Q[i] @ K[i]}} is\n",
+        r"PAGE:3: formula `Q\[i\] @ K\[i\]`: .*\(7, 3\).*\(11, 3\)",
+    ),
+}
+DIAGRAMS = {
+    "shapes that do not fit in a diagram": (
+        "```diagram\nQ[i] = X_Q @ W_Q[i]\nQ[i] = W_Q[i] @ X_Q\n```\n",
+        r"PAGE:5: formula `Q\[i\] = W_Q\[i\] @ X_Q`: .*\(13, 3\).*\(7, 13\)",
+    ),
+    "a diagram in an unknown source": (
+        '```diagram in="nobody"\nX_Q\n```\n',
+        r"PAGE:4: formula .*'nobody' is not a source",
+    ),
+    "an unknown size": (
+        '```diagram sizes="d_q=3"\nX_Q\n```\n',
+        r"PAGE:3: sizes has 'd_q=3': expected name=number",
+    ),
+    "a size of nothing": (
+        '```diagram sizes="d_k=0"\nX_Q\n```\n',
+        r"PAGE:3: sizes has 'd_k=0': expected name=number",
+    ),
+    "heads that cannot be shared": (
+        '```diagram sizes="h=5 h_kv=2"\nX_Q\n```\n',
+        r"PAGE:3: h=5 heads cannot share h_kv=2 evenly",
+    ),
+    "an unknown option of a diagram": (
+        '```diagram size="h=5"\nX_Q\n```\n',
+        r"PAGE:3: unknown option 'size'",
+    ),
+}
+FAULTS = BLOCKS | LINKS | CLAIMS | FORMULAS | DIAGRAMS
+NAMES = {fault: fault.replace(" ", "-").replace("'", "") + ".md" for fault in FAULTS}
+
+QUESTION = """[[question]]
+id = "{}"
+ask = "How many are {}?"
+page = "0-first.md{}"
+code = "print(1 + 1)"
+wrong = ["1", "3"]
+why = "Count."
+"""
+SELF_TEST = QUESTION.format("no-heading", "there", "#nowhere") + QUESTION.format(
+    "no-formula", "{{Q[i] @ Q[i]}}", ""
+)
+WITHOUT_FAULT = {
+    "index.md": "# Home\n\n"
+    + python("from qkv_site.generated import self_test\n\nprint(self_test.markdown())"),
+    "claims.md": "# Ledger\n\n"
+    + python("from qkv_site.markdown import claims\n\nprint(claims.checked())"),
+    "0-first.md": "# A page\n\n" + python("kept = 41\n" + PROVED, CLAIM.format("made-before")),
+    "without-fault.md": "# A page\n\nSo {{Q[i]}} is $x$, see [there](index.md).\n\n"
+    "```formula\nQ[i] = X_Q @ W_Q[i]\n```\n\n```diagram\nQ[i] = X_Q @ W_Q[i]\n```\n\n"
+    + python(PROVED, CLAIM.format("proved") + ' cite="Euclid"'),
+    "self-test.toml": SELF_TEST,
+    "said-before.md": UNCHECKED.format("made-before"),
+}
+
+
+@pytest.fixture(scope="module")
+def said(build):
+    """What one build says of all faults."""
+    pages = {NAMES[fault]: f"# A page\n\n{text}" for fault, (text, _) in FAULTS.items()}
+    built = build(WITHOUT_FAULT | pages)
+    assert built.returncode == 1, built.stdout
+    return built.stdout
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_page_and_the_fault_are_named(said, fault):
+    _, message = FAULTS[fault]
+    assert re.search(message.replace("PAGE", re.escape(NAMES[fault])), said), said
+
+
+def test_two_pages_cannot_make_a_claim_of_the_same_name_though_one_has_not_checked_it(said):
+    assert re.search(r"said-before\.md(:\d+)?: claim 'made-before' is made in ", said), said
+
+
+def test_a_faulty_question_of_the_self_test_is_named(said):
+    assert re.search(r"index\.md.*'0-first\.md#nowhere'", said), said
+    assert "formula `Q[i] @ Q[i]`" in said
+
+
+def test_a_page_without_a_fault_is_not_named(said):
+    assert "without-fault.md" not in said
+
+
+@pytest.mark.parametrize("fault", ["a failing assertion", "a block that is not executed"])
+def test_one_fault_is_enough(build, fault):
+    text, message = FAULTS[fault]
+    built = build({"index.md": "# Home\n", "page.md": f"# A page\n\n{text}"})
+    assert built.returncode == 1, built.stdout
+    assert re.search(message.replace("PAGE", r"page\.md"), built.stdout), built.stdout
+
+
+def test_blocks_of_one_page_share_their_names(build):
+    built = build({"index.md": "# A page\n\n" + python("kept = 41") + python("print(kept + 1)")})
+    assert built.returncode == 0, built.stdout
+    assert "42" in (built.site / "index.html").read_text()
