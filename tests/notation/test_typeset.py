@@ -49,8 +49,8 @@ from qkv.notation._grammar import Reading, parse
         (
             "concat(Q[i] for i in heads) == X_Q @ W_Q",
             "deepseek-v2",
-            r"\begin{bmatrix}\mathbf{q}_{t,1} \\ \vdots \\ \mathbf{q}_{t,{n_h}}\end{bmatrix} = "
-            r"W^Q \mathbf{h}_t",
+            r"\begin{bmatrix}\mathbf{q}_1 \\ \vdots \\ \mathbf{q}_{n_h}\end{bmatrix} = "
+            r"W^Q \mathbf{h}",
         ),
         ("W_QK[i] = W_Q[i] @ W_K[i].T", "site", r"W_i^{QK} = W_i^Q (W_i^K)^\top"),
         (
@@ -68,7 +68,7 @@ from qkv.notation._grammar import Reading, parse
             "site",
             r"Y = \sum_{i=1}^{h} \mathrm{head}_i W_i^O",
         ),
-        ("W_Q[i]", "jurafsky-martin", r"W^{Qc}"),
+        ("W_Q[i]", "jurafsky-martin", r"\mathbf{W}^{Qi}"),
         ("X_Q @ W_Q[i]", "d2l", r"\mathbf{W}_i^{(q)} \mathbf{q}"),
         # Of one head only: what all heads have is written in this site's letters.
         (
