@@ -1,5 +1,6 @@
 // Which Q? — the choice of a notation, and symbols that point out their like. No page needs this
-// to be read: without it, formulas stand in the site's own notation.
+// to be read: without it, formulas stand in the site's own notation. That formulas follow the choice,
+// before anything is drawn, is in the theme's main.html.
 
 const root = document.documentElement
 const choice = document.querySelector("[data-wq-notation]")
@@ -23,7 +24,7 @@ choice.addEventListener("change", () => {
     address.searchParams.set("notation", choice.value)
     history.replaceState(history.state, "", address)
   }
-  makeScrollersFocusable()
+  queueMicrotask(makeScrollersFocusable) // once the formulas have changed
 })
 
 // A link such as ?notation=ng-multi-head may also be followed without loading the page anew.

@@ -106,14 +106,26 @@ def test_every_source_shows_every_formula_once(page, addresses):
     sources = page.locator(f"{CHOICE} option").evaluate_all("options => options.map(o => o.value)")
     for address in addresses:
         page.goto(address)
-        sets = page.evaluate(
-            "[...new Set([...document.querySelectorAll('[data-in]')].map(e => e.parentElement))]"
-            ".map(p => [...p.children].filter(e => e.dataset.in))"
-            ".map(set => set.flatMap(e => e.dataset.in.split(' ')))"
+        shown, sets = page.evaluate(
+            "(() => { const all = [...document.querySelectorAll('template[data-notations]')];"
+            "const shown = all.map(e => e.previousElementSibling.dataset.in.split(' '));"
+            "const others = all.map(e => "
+            "[...e.content.children].flatMap(v => v.dataset.in.split(' ')));"
+            "return [shown, others.map((set, n) => [...shown[n], ...set])] })()"
         )
+        assert all("site" in ids for ids in shown), address
         for ids in sets:
-            assert len(ids) % len(sources) == 0, (address, ids)
-            assert set(ids) == set(sources), (address, ids)
+            assert sorted(ids) == sorted(sources), (address, ids)
+
+
+def test_every_formula_follows_a_choice(page):
+    shown = "[...document.querySelectorAll('[data-in]')].map(e => e.dataset.in.split(' '))"
+    page.goto("/explanation/which-q/?notation=ng-multi-head")
+    assert all("ng-multi-head" in ids for ids in page.evaluate(shown))
+    assert len(page.evaluate(shown)) > 10
+    for other in ("deepseek-v2", "site"):
+        page.locator(CHOICE).select_option(other)
+        assert all(other in ids for ids in page.evaluate(shown)), other
 
 
 def test_printing_shows_the_chosen_notation(page):

@@ -15,7 +15,7 @@ _FEATURES = ["ccmp", "dtls", "flac", "kern", "liga", "locl", "mark", "mkmk", "on
 # Headings are set in the same face; the radical sign is drawn although it is in no text.
 _ALWAYS = {*range(0x20, 0x7F), *map(ord, "\u2018\u2019\u201c\u201d\u2013\u2014\u2026\u221a\u00d7")}
 _MATH = re.compile(r"<math.*?</math>", re.DOTALL)
-_SINGLE = re.compile(r"<mi>(.)</mi>")
+_SINGLE = re.compile(r"<mi\b[^>]*>(.)</mi>")
 _TAG = re.compile(r"<[^>]+>")
 
 

@@ -94,10 +94,10 @@ def _cell(role: Role, source: Source) -> str:
         letter = source.letters[role.key]
         written = _formula(role.key, source) + ("" if letter.checked else _NOT_CHECKED)
         shape = source.shape(role)
-        return "<br>".join(filter(None, (written, shape and f"${shape}$", letter.where)))
+        return " ".join(filter(None, (written, shape and f"${shape}$", letter.where)))
     if role.definition and all(s.named for s in notation.legend(role.definition, source)):
-        return f"*none:* {_formula(role.definition, source)}"
-    return "*none*"
+        return f"none: {_formula(role.definition, source)}"
+    return "none"
 
 
 def _description(source: Source) -> str:

@@ -1,9 +1,10 @@
 """Python-Markdown extension: a formula is a line of NumPy, shown in every source's notation.
 
 A fenced block of the language `formula` holds one line or more; `{{...}}` in a sentence holds a
-symbol or a short formula. Each is typeset for every source, and a choice in the header picks one;
-what two sources write alike is stored once. `in="paper-eq1"` on a fence, or `{{paper-eq1: ...}}`,
-ties a formula to one source.
+symbol or a short formula. Each is typeset for every source: in the site's own letters where it
+stands, and in the others in a template beside it, out of which the page takes what a reader
+chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
+`{{paper-eq1: ...}}`, ties a formula to one source.
 """
 
 import html
@@ -65,17 +66,19 @@ def inline(line: str, source: str = "") -> str:
 
 
 def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
+    """The site's own rendering, and the others in a template: it is inert until one is chosen."""
     if only:
         return render(only)
     renderings: dict[str, list[str]] = {}
-    for source in notation.sources():
+    for source in notation.sources():  # the site's own comes first
         renderings.setdefault(render(source.id), []).append(source.id)
-    if len(renderings) == 1:
-        return next(iter(renderings))
-    return "".join(
+    own, *others = (
         f'<{tag} data-in="{" ".join(sources)}">{rendering}</{tag}>'
         for rendering, sources in renderings.items()
     )
+    if not others:
+        return next(iter(renderings))
+    return f"{own}<template data-notations data-search-exclude>{''.join(others)}</template>"
 
 
 @cache

@@ -7,6 +7,9 @@ executed blocks alike.
 
 import html
 import re
+from html.entities import html5
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from markdown import Extension, Markdown
 from markdown.postprocessors import Postprocessor
@@ -19,7 +22,8 @@ from qkv_site.markdown import current
 _ROLES = roles()
 _SENTINELS = {role.key: f"FE00{number:02X}" for number, role in enumerate(_ROLES)}
 _BY_SENTINEL = {_SENTINELS[role.key]: role for role in _ROLES}
-_MARKED = re.compile(r'<mrow style="color:#(FE00[0-9A-F]{2});">')
+_COLOUR = re.compile(r"color:#(FE00[0-9A-F]{2});")
+_ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;)(\w+;)")
 
 _converter = LatexToMathML(fancy_error=False)
 _ARITHMATEX = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
@@ -37,12 +41,22 @@ def to_mathml(latex: str, *, display: bool = False) -> str:
         LatexError: If math-core does not understand the formula.
     """
     mathml = _converter.convert_with_local_state(latex, displaystyle=display)
-    return _MARKED.sub(_role, mathml)
+    root = ElementTree.fromstring(_ENTITY.sub(lambda found: html5[found[1]], mathml))
+    _mark_roles(root)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
-def _role(found: re.Match) -> str:
-    role = _BY_SENTINEL[found[1]]
-    return f'<mrow class="role-{role.group}" data-role="{role.key}">'
+def _mark_roles(parent: Element) -> None:
+    """Name roles in place of their colours, and leave out each row that holds one element."""
+    for place, child in enumerate(parent):
+        _mark_roles(child)
+        if coloured := _COLOUR.fullmatch(child.get("style", "")):
+            role = _BY_SENTINEL[coloured[1]]
+            del child.attrib["style"]
+            child.attrib |= {"class": f"role-{role.group}", "data-role": role.key}
+        if child.tag == "mrow" and len(child) == 1 and not child.attrib.keys() & child[0].keys():
+            child[0].attrib |= child.attrib
+            parent[place] = child[0]
 
 
 class _Convert(Postprocessor):
