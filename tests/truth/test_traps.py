@@ -138,6 +138,7 @@ def test_torch_heads_always_fill_embed_dim(torch):
         torch.nn.MultiheadAttention(E, 5)
     parameters = inspect.signature(torch.nn.MultiheadAttention).parameters
     assert not {"head_dim", "key_dim", "d_k"} & parameters.keys()
+    assert torch.nn.MultiheadAttention(E, H).head_dim == E // H  # an attribute, computed
 
 
 def test_torch_stores_w_q_of_a_head_as_transposed_rows(mha):
@@ -163,6 +164,60 @@ def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(t
 
     assert packed.std().item() == pytest.approx(xavier(3 * 256, 256), rel=0.01)
     assert separate.std().item() == pytest.approx(xavier(256, 256), rel=0.01)
+
+
+def test_torch_linear_layers_draw_their_first_weights_by_their_inputs_alone(torch):
+    """A block of a square nn.Linear starts as large as a layer of its own, unlike Xavier's rule."""
+    torch.manual_seed(0)
+    square, own = torch.nn.Linear(512, 512), torch.nn.Linear(512, 64)
+    for weight in (square.weight, square.weight[:64], own.weight):
+        assert weight.std().item() == pytest.approx((3 * 512) ** -0.5, rel=0.02)
+
+
+def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
+    """A fresh square nn.Linear, with its bias or without, divides a spread of one by 1.73."""
+    torch.manual_seed(0)
+    tokens = torch.randn(2000, 512)
+    for bias in (True, False):
+        with torch.no_grad():
+            mapped = torch.nn.Linear(512, 512, bias=bias)(tokens)
+        assert tokens.std() / mapped.std() == pytest.approx(3**0.5, rel=0.02)
+
+
+def test_packing_changes_the_steps_of_muon_and_adafactor_but_not_those_of_sgd_and_adam(torch):
+    """With the same gradients, three weights and their packed one part ways under Muon."""
+    torch.manual_seed(0)
+    start, *gradients = torch.randn(4, 192, 64, dtype=torch.float64)
+
+    def trained(optimiser, pieces):
+        parts = [torch.nn.Parameter(part.clone()) for part in start.chunk(pieces)]
+        stepping = getattr(torch.optim, optimiser)(parts, lr=0.01)
+        for gradient in gradients:
+            for part, its_gradient in zip(parts, gradient.chunk(pieces), strict=True):
+                part.grad = its_gradient.clone()
+            stepping.step()
+        return torch.cat([part.detach() for part in parts])
+
+    apart = {}
+    for optimiser in ("SGD", "Adam", "Muon", "Adafactor"):
+        packed, separate = trained(optimiser, 1), trained(optimiser, 3)
+        apart[optimiser] = (packed - separate).abs().max() / (packed - start).abs().max()
+    assert apart["SGD"] == apart["Adam"] == 0
+    assert apart["Muon"] > 0.1
+    assert apart["Adafactor"] > 0.05
+
+
+def test_torch_w_o_is_transposed_and_cut_into_blocks_of_its_columns(mha, x):
+    """Head i meets out_proj.weight[:, i·d_k : (i+1)·d_k], transposed; the products add up."""
+    output, A = called(mha, x, x, x, average_attn_weights=False)
+    W_out, b_out = (part.detach().numpy() for part in (mha.out_proj.weight, mha.out_proj.bias))
+    _, _, values = np.split(x @ mha.in_proj_weight.detach().numpy().T, 3, axis=-1)
+    values = values + mha.in_proj_bias.detach().numpy()[2 * E :]
+    of_heads = 0
+    for i in range(H):
+        columns = slice(i * D_K, (i + 1) * D_K)
+        of_heads = of_heads + A[:, i] @ values[..., columns] @ W_out[:, columns].T
+    assert close(of_heads + b_out, output)
 
 
 def test_torch_without_bias_has_no_output_bias_either(torch):
@@ -215,6 +270,31 @@ def test_torch_key_bias_has_no_effect_and_no_gradient(torch, mha, x, y):
     with torch.no_grad():
         mha.in_proj_bias[:E] += 10
     assert not close(called(mha, x, y, y)[0], before[0])
+
+
+def test_torch_key_bias_wanders_in_float32_under_adam_and_still_has_no_effect(torch):
+    """Its gradient is rounding noise, which Adam scales up; with SGD it stays where it was."""
+
+    def trained(optimiser):
+        torch.manual_seed(0)
+        layer = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+        tokens, wanted = torch.randn(2, 4, 10, 16)
+        assert layer.in_proj_bias.eq(0).all()  # as PyTorch starts it
+        stepping = optimiser(layer.parameters(), lr=1e-3)
+        for _ in range(100):
+            stepping.zero_grad()
+            (layer(tokens, tokens, tokens)[0] - wanted).square().sum().backward()
+            stepping.step()
+        return layer, tokens
+
+    of_sgd, _ = trained(torch.optim.SGD)
+    of_adam, tokens = trained(torch.optim.Adam)
+    assert of_sgd.in_proj_bias[16:32].abs().max() < 1e-6
+    assert of_adam.in_proj_bias[16:32].abs().max() > 1e-3
+    with torch.no_grad():
+        before = of_adam(tokens, tokens, tokens)[0]
+        of_adam.in_proj_bias[16:32] = 0
+        assert torch.allclose(of_adam(tokens, tokens, tokens)[0], before, rtol=0, atol=1e-6)
 
 
 def test_torch_value_bias_passes_through_to_the_output(torch, mha, x, y, rng):
@@ -324,6 +404,10 @@ def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, kera
     asked, _ = layer(x, x, attention_mask=mask, return_attention_scores=True)
     assert np.allclose(keras.ops.convert_to_numpy(default)[0, 1], mean, atol=1e-5)
     assert close(keras.ops.convert_to_numpy(asked)[0, 1], mh.b_O)
+    with_dropout = keras_layer(keras, rng, dropout=0.5)
+    output = with_dropout(x, x, attention_mask=mask, training=False)
+    output_bias = with_dropout.get_weights()[-1]
+    assert np.allclose(keras.ops.convert_to_numpy(output)[0, 1], output_bias, atol=1e-6)
 
 
 # PyTorch: what a layer's weights leave open
@@ -432,12 +516,26 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
 
 
 def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, rng, x):
-    """softmax(x xᵀ/√d) x is one head with W_Q = W_K = W_V = W_O = I and no bias."""
+    """softmax(x xᵀ/√d) x is one head with four identities and no bias; softmax(x xᵀ) x is none."""
     layer = keras.layers.MultiHeadAttention(1, key_dim=E, use_bias=False, dtype="float64")
     layer.build(x.shape, x.shape)
     layer.set_weights([np.eye(E).reshape(weight.shape) for weight in layer.weights])
     output, _ = layer(x, x, return_attention_scores=True)
     assert close(keras.ops.convert_to_numpy(output), qkv.attention(x, x, x))
+    assert not np.allclose(
+        keras.ops.convert_to_numpy(output), qkv.attention(x, x, x, scale=1.0), atol=0.01
+    )
+
+
+def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):
+    """The output kernel is (h, d_v, d_model), and the heads' products with their blocks add up."""
+    layer = keras_layer(keras, rng, value_dim=5)
+    output, A = layer(x, x, return_attention_scores=True)
+    output, A = keras.ops.convert_to_numpy(output), keras.ops.convert_to_numpy(A)
+    W_V, b_V, W_O, b_O = layer.get_weights()[4:]
+    assert W_O.shape == (H, 5, E)
+    values = np.einsum("bnd,dhv->bhnv", x, W_V) + b_V[:, None]
+    assert close((A @ values @ W_O).sum(axis=1) + b_O, output)
 
 
 # Flax and Haiku
@@ -453,6 +551,11 @@ def test_flax_qkv_features_is_the_width_of_all_heads():
         params = layer.init(jax.random.key(0), np.ones((N_Q, 32), dtype=np.float32))["params"]
         return qkv.load(params, "flax", h=8)
 
+    as_on_the_page = linen.MultiHeadDotProductAttention(8, qkv_features=64, out_features=20)
+    source = np.ones((1, 512), dtype=np.float32)
+    kernels = as_on_the_page.init(jax.random.key(0), source)["params"]
+    assert kernels["query"]["kernel"].shape == (512, 8, 8)
+    assert kernels["out"]["kernel"].shape == (8, 8, 20)
     assert stored(qkv_features=24, out_features=20).W_Q.shape == (8, 32, 24 // 8)
     assert stored(qkv_features=24, out_features=20).W_O.shape == (8, 24 // 8, 20)
     assert stored().d_k == 32 // 8
@@ -655,3 +758,56 @@ def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
     length = np.linalg.norm(queries, axis=-1) / np.linalg.norm(x @ merged, axis=-1)
     assert_allclose(queries, length[:, None] * (x @ merged), atol=1e-5)  # its norm is in float32
     assert np.ptp(length) > 0.1
+
+
+def test_mla_scores_are_larger_where_yarn_lengthens_the_context(torch):
+    """DeepSeek-V3's √192 becomes √192 / 1.87 with the factor of 40 of its released weights."""
+    library = transformers("deepseek_v3")
+    rope = {"rope_type": "default", "rope_theta": 10_000.0}
+    yarn = rope | {
+        "rope_type": "yarn",
+        "factor": 40,
+        "mscale": 1.0,
+        "mscale_all_dim": 1.0,
+        "original_max_position_embeddings": 4096,
+    }
+    divisors = []
+    for rope_parameters in (rope, yarn):
+        config = library.DeepseekV3Config(rope_parameters=rope_parameters)
+        with torch.device("meta"):
+            divisors.append(1 / library.DeepseekV3Attention(config, layer_idx=0).scaling)
+    assert divisors[0] == pytest.approx(192**0.5)
+    assert divisors[1] == pytest.approx(192**0.5 / (0.1 * np.log(40) + 1) ** 2)
+    assert divisors[0] / divisors[1] == pytest.approx(1.87, abs=0.01)
+
+
+def test_qwen3_heads_need_not_fill_hidden_size(torch):
+    """4B: 2560 and 32 heads of 128, 8 of keys and values; 0.6B: 1024 and 16 heads of 128."""
+    library = transformers("qwen3")
+    for width, h, h_kv in ((2560, 32, 8), (1024, 16, 8)):
+        sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
+        with torch.device("meta"):
+            layer = library.Qwen3Attention(library.Qwen3Config(head_dim=128, **sizes), layer_idx=0)
+        assert layer.q_proj.weight.shape == (h * 128, width)
+        assert layer.k_proj.weight.shape == layer.v_proj.weight.shape == (h_kv * 128, width)
+        assert layer.o_proj.weight.shape == (width, h * 128)
+
+
+def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):
+    """hidden_size 4096, 32 query heads, 8 key heads: k_proj (1024, 4096), q_proj (4096, 4096)."""
+    library = transformers("llama")
+    sizes = {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
+    with torch.device("meta"):
+        layer = library.LlamaAttention(library.LlamaConfig(**sizes), layer_idx=0)
+    assert layer.k_proj.weight.shape == layer.v_proj.weight.shape == (1024, 4096)
+    assert layer.q_proj.weight.shape == layer.o_proj.weight.shape == (4096, 4096)
+
+
+def test_qk_norm_bounds_scores_by_its_gains(torch, rng):
+    """With gains of 3 on both sides a scaled score of Qwen3 reaches 9 √d_k, whatever the token."""
+    layer, _ = rotary_layer("Qwen3", rng)
+    with torch.no_grad():
+        for norm in (layer.q_norm, layer.k_norm):
+            norm.weight.fill_(3)
+        query, key = (norm(torch.tensor([5.0, 0, 0, 0])) for norm in (layer.q_norm, layer.k_norm))
+    assert (query @ key).item() * layer.scaling == pytest.approx(9 * 4**0.5, rel=1e-4)
