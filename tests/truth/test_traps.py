@@ -184,6 +184,23 @@ def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
         assert tokens.std() / mapped.std() == pytest.approx(3**0.5, rel=0.02)
 
 
+def test_torch_scores_start_at_half_a_unit(torch):
+    """Divided scores of a fresh nn.MultiheadAttention(512, 8) for tokens of variance one."""
+    torch.manual_seed(0)
+    in_proj = torch.nn.MultiheadAttention(512, 8).in_proj_weight.detach()
+    queries, keys = (torch.randn(1000, 512) @ in_proj[:1024].T).chunk(2, dim=-1)
+    scores = queries[:, :64] @ keys[:, :64].T / 64**0.5
+    assert scores.std().item() == pytest.approx(0.5, rel=0.05)
+
+
+def test_torch_embeddings_start_with_variance_one(torch):
+    """Multiplied by √512, as the paper's section 3.4 does, their standard deviation is 22.6."""
+    torch.manual_seed(0)
+    first = torch.nn.Embedding(1000, 512).weight
+    assert first.std().item() == pytest.approx(1, rel=0.01)
+    assert (512**0.5 * first.std()).item() == pytest.approx(22.6, abs=0.1)
+
+
 def test_packing_changes_the_steps_of_muon_and_adafactor_but_not_those_of_sgd_and_adam(torch):
     """With the same gradients, three weights and their packed one part ways under Muon."""
     torch.manual_seed(0)
