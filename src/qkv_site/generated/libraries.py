@@ -21,6 +21,7 @@ _NOT_IN_THE_PAPER = {
     "d_source_v": "the width of the source of the values",
     "h_kv": "the number of heads of keys and values",
 }
+_NO_SOURCES = {"position_embeddings": "the rotation, a pair (cos, sin), and no source"}
 _DIRECTIONS = {
     "(out, in)": "The layer computes `x @ W.T`: a stored matrix is the transpose of the paper's.",
     "(in, out)": "The layer computes `x @ W`, as the paper does.",
@@ -34,13 +35,12 @@ def facts(name: str) -> str:
     return "\n\n".join(
         (
             "## What goes in { #goes-in }",
-            f"`{call}`{f', so that {remark}' if remark else ''}. Whatever the arguments are "
-            "called, they are sources, *before* the maps: {{X_Q}}, {{X_K}} and {{X_V}}.",
+            f"`{call}`{f', so that {remark}' if remark else ''}. {_sources(layout)}",
             "## What is stored { #stored }",
             *_stored(layout),
             "## Conventions { #conventions }",
             "\n".join(_conventions(layout)),
-            "## What has no place in the paper's matrices { #refused }",
+            "## What qkv.load refuses, and what it ignores { #refused }",
             *_limits(layout),
         )
     )
@@ -113,6 +113,19 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+def _sources(layout: Layout) -> str:
+    sources = [name for name in arguments(layout) if name not in _NO_SOURCES]
+    if len(sources) == 1:
+        said = f"`{sources[0]}` is the source of all three, *before* the maps: "
+        said += "{{X_Q}}, {{X_K}} and {{X_V}} in one."
+    else:
+        said = "These are sources, *before* the maps: {{X_Q}}, {{X_K}} and {{X_V}}."
+    if "norm" in layout.outside:
+        said += " The layer first normalises it, so what the maps receive is its norm."
+    others = [name for name in arguments(layout) if name in _NO_SOURCES]
+    return " ".join((said, *(f"`{name}` is {_NO_SOURCES[name]}." for name in others)))
+
+
 def _stored(layout: Layout) -> Iterator[str]:
     for form in layout.forms:
         if form.when != "always":
@@ -144,12 +157,12 @@ def _held(stored: Stored, part: str) -> str:
 
 
 def _conventions(layout: Layout) -> Iterator[str]:
-    yield f"- **Turned:** {layout.convention}. {_DIRECTIONS[layout.convention]}"
+    yield f"- **Orientation:** {layout.convention}. {_DIRECTIONS[layout.convention]}"
     yield f"- **Packed:** {_packing(holding('W_Q', layout))}."
     yield f"- **Biases:** {_biases(layout)}."
     yield f"- **Scale:** {_scaling(layout)}."
     if layout.square:
-        yield f"- **Widths:** ${_LATEX['d_model']} = h\\,d_k$, always."
+        yield f"- **Widths:** ${_LATEX['d_model']} = h\\,d_k$; the layer takes no other."
     if layout.grouped:
         yield f"- **Grouped heads:** ${_LATEX['h_kv']}$ may be less than $h$."
     if layout.rotary:
@@ -162,7 +175,7 @@ def _limits(layout: Layout) -> Iterator[str]:
         yield "`qkv.load` refuses weights in which one of these is stored:"
         yield _definitions(layout.refused)
     if layout.outside:
-        yield "It passes over these, which stand before the sources or after the output:"
+        yield "It ignores these, which are none of the layer's maps or biases:"
         yield _definitions(layout.outside)
     if layout.cannot:
         yield "The weights do not show whether the layer uses one of these:"
