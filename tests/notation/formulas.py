@@ -33,4 +33,30 @@ FORMULAS = [
     "Y = concat(head[i] for i in heads) @ W_O + b_O",
     "head[i].T == V[i].T @ A[i].T",
     "Q[i].T == W_Q[i].T @ X_Q.T",
+    "M[i] = P_Q @ W_Q[i]",
+    "X_K @ W_K == concat(K[i] for i in kv_heads)",
+    "head[i] = attention(Q[i], K[g(i)], V[g(i)])",
+    "S[i] = norm(Q[i]) @ norm(K[i]).T",
+    "S[i] = rotate(Q[i]) @ rotate(K[i]).T",
+    "S[i] = rotate(norm(Q[i])) @ rotate(norm(K[i])).T",
+    "K[i] = X_K @ W_DKV @ W_UK[i]",
+    "S[i] = Q[i] @ K[i].T + Q_R[i] @ K_R.T",
+]
+
+# Formulas that stand together.
+BLOCKS = [
+    ["Q[i] = X_Q @ W_Q[i]", "K[i] = X_K @ W_K[i]", "Y = multihead(X_Q, X_K, X_V)"],
+    ["W_K = concat(W_K[i] for i in kv_heads)", "head[i] = attention(Q[i], K[g(i)], V[g(i)])"],
+    [
+        "C_KV = X_K @ W_DKV",
+        "K[i] = C_KV @ W_UK[i]",
+        "V[i] = C_KV @ W_UV[i]",
+        "C_Q = X_Q @ W_DQ",
+        "Q[i] = C_Q @ W_UQ[i]",
+        "Q_R[i] = rotate(C_Q @ W_QR[i])",
+        "K_R = rotate(X_K @ W_KR)",
+        "S[i] = Q[i] @ K[i].T + Q_R[i] @ K_R.T",
+        "A[i] = softmax(S[i] / sqrt(d_k + d_r))",
+        "Y = sum(head[i] @ W_O[i] for i in heads)",
+    ],
 ]

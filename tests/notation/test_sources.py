@@ -5,8 +5,8 @@ from importlib.resources import files
 
 import pytest
 
-from notation.formulas import FORMULAS
-from qkv.notation import check, legend, load, role, roles, source, sources, typeset
+from notation.formulas import BLOCKS, FORMULAS
+from qkv.notation import check, legend, parse_source, role, roles, shape, source, sources, typeset
 
 FILES = sorted(
     path.name
@@ -30,27 +30,31 @@ def test_the_site_names_everything():
     assert set(source("site").letters) == {each.key for each in roles()}
 
 
-@pytest.mark.parametrize("chosen", sources(), ids=lambda chosen: chosen.id)
-def test_letters_and_shapes_are_mathematics(chosen, latex_to_mathml):
-    for each in roles():
-        assert "<math" in latex_to_mathml(chosen.letter(each), displaystyle=False)
-        if each.shape:
-            assert "<math" in latex_to_mathml(chosen.shape(each), displaystyle=False)
+LINES = [*FORMULAS, *(line for lines in BLOCKS for line in lines)]
 
 
-@pytest.mark.parametrize("chosen", sources(), ids=lambda chosen: chosen.id)
-@pytest.mark.parametrize("line", FORMULAS)
-def test_each_formula_renders(line, chosen, latex_to_mathml):
-    assert "<math" in latex_to_mathml(typeset(line, chosen), displaystyle=True)
+def test_letters_shapes_and_formulas_are_mathematics(latex_to_mathml):
+    for chosen in sources():
+        for latex in (
+            *(chosen.letter(each) for each in roles()),
+            *(shape(each.key, chosen) for each in roles() if each.shape),
+            *(typeset(line, chosen) for line in LINES),
+        ):
+            latex_to_mathml(latex, displaystyle=True)  # raises what math-core does not understand
 
 
-@pytest.mark.parametrize("chosen", sources(), ids=lambda chosen: chosen.id)
-@pytest.mark.parametrize("line", FORMULAS)
-def test_a_borrowed_letter_is_not_one_of_the_source(line, chosen):
-    symbols = legend(line, chosen)
-    own = {symbol.latex for symbol in symbols if symbol.named}
-    borrowed = {symbol.latex for symbol in symbols if not symbol.named}
-    assert not own & borrowed
+def test_a_borrowed_letter_is_said_to_be_one():
+    for chosen in sources():
+        for line in LINES:
+            for entry in legend(line, chosen):
+                own = chosen.names(entry.role)
+                assert entry.borrowed == (not own) or _says_another_thing(entry.role, line, chosen)
+
+
+def _says_another_thing(entry_role, line, chosen):
+    """Whether the source's letter would not do: it tells no heads, or not X from what maps it."""
+    one_letter = chosen.letter(entry_role) == chosen.letter(role("X"))
+    return ("P_" in line and one_letter) or not chosen.tells_heads_apart(entry_role)
 
 
 @pytest.mark.parametrize("chosen", sources(), ids=lambda chosen: chosen.id)
@@ -79,7 +83,7 @@ X_Q = "a"
 
 
 def test_a_new_source_is_a_new_file():
-    new = load("new", WHOLE)
+    new = parse_source("new", WHOLE)
     assert typeset("Q[i] = X_Q @ W_Q[i]", new) == "M_j a"
     assert new.letters["W_Q[i]"].where == "page 11"
 
@@ -114,7 +118,7 @@ def test_a_new_source_is_a_new_file():
 @pytest.mark.usefixtures("unchecked")
 def test_a_file_that_is_not_whole_is_refused(entry, instead, parts):
     with pytest.raises(ValueError, match=".*".join(map(re.escape, ["new.toml: ", *parts]))):
-        load("new", WHOLE.replace(entry, instead, 1))
+        parse_source("new", WHOLE.replace(entry, instead, 1))
 
 
 @pytest.mark.parametrize("line", ["Q[i] = X_Q @ W_Q[i]", "head[i] = A[i] @ V[i]"])

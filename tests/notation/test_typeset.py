@@ -9,9 +9,9 @@ import pytest
 
 from notation.formulas import FORMULAS
 from qkv import attention, softmax
-from qkv.notation import Letter, legend, roles, source, typeset
-from qkv.notation._check import _World
-from qkv.notation._grammar import Reading, parse
+from qkv.notation import SIDES, Letter, legend, role, roles, shape, side, source, typeset
+from qkv.notation._check import World, norm, rotate
+from qkv.notation.tree import Setting, Symbol, parse
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,21 @@ from qkv.notation._grammar import Reading, parse
         ("X @ (P_Q @ W_Q[i])", "site", r"X (P_Q W_i^Q)"),
         ("(X_Q + X_Q) @ W_Q[i]", "site", r"(X_Q + X_Q) W_i^Q"),
         ("(X_Q @ W_Q[i]).T", "site", r"(X_Q W_i^Q)^\top"),
+        ("h * d_k", "deepseek-v2", r"n_h \, d_h"),
+        ("2 * d_model * d_k - d_k**2", "site", r"2 \, d_{\text{model}} \, d_k - d_k^{2}"),
+        ("(d_model - d_k)**2", "site", r"(d_{\text{model}} - d_k)^{2}"),
+        ("d_model / (2 * h)", "site", r"d_{\text{model}} / (2 \, h)"),
+        ("K[g(i)]", "site", "K_{g(i)}"),
+        (
+            "head[i] = attention(Q[i], K[g(i)], V[g(i)])",
+            "paper-3-2-2",
+            r"\mathrm{head}_i = \operatorname{Attention}(Q W_i^Q, K W_{g(i)}^K, V W_{g(i)}^V)",
+        ),
+        (
+            "S[i] = rotate(Q[i]) @ rotate(K[i]).T",
+            "transformer-circuits",
+            r"\operatorname{RoPE}(q)^\top \operatorname{RoPE}(k)",
+        ),
     ],
 )
 def test_what_a_source_writes(line, name, latex):
@@ -94,51 +109,96 @@ def test_an_unknown_source_is_refused():
 
 def test_a_line_that_is_no_formula_is_refused():
     with pytest.raises(ValueError, match="is not part of a formula"):
-        typeset("X ** 2")
+        typeset("X * 2")
 
 
 def test_mark_sees_each_symbol_once_and_keeps_transposes_outside():
-    latex = typeset("S[i] = Q[i] @ K[i].T", mark=lambda role, latex: f"<{role.group} {latex}>")
+    latex = typeset("S[i] = Q[i] @ K[i].T", mark=lambda role, latex, _: f"<{role.group} {latex}>")
     assert latex == r"<score S_i> = <query Q_i> <key K_i>^\top"
 
 
 def test_legend_explains_what_is_written():
-    symbols = legend("head[i] = attention(Q[i], K[i], V[i])", "paper-3-2-2")
-    assert [(symbol.role.key, symbol.latex, symbol.named) for symbol in symbols] == [
-        ("head[i]", r"\mathrm{head}_i", True),
-        ("X_Q", "Q", True),
-        ("W_Q[i]", "W_i^Q", True),
-        ("X_K", "K", True),
-        ("W_K[i]", "W_i^K", True),
-        ("X_V", "V", True),
-        ("W_V[i]", "W_i^V", True),
+    entries = legend("head[i] = attention(Q[i], K[i], V[i])", "paper-3-2-2")
+    assert [(entry.role.key, entry.latex, entry.borrowed) for entry in entries] == [
+        ("head[i]", r"\mathrm{head}_i", False),
+        ("X_Q", "Q", False),
+        ("W_Q[i]", "W_i^Q", False),
+        ("X_K", "K", False),
+        ("W_K[i]", "W_i^K", False),
+        ("X_V", "V", False),
+        ("W_V[i]", "W_i^V", False),
     ]
 
 
 def test_legend_tells_whose_letter_it_is():
-    (symbol,) = legend("W_QK[i]", "paper-eq1")
-    assert (symbol.latex, symbol.named) == ("W_i^{QK}", False)
+    (entry,) = legend("W_QK[i]", "paper-eq1")
+    assert (entry.latex, entry.borrowed) == ("W_i^{QK}", True)
+
+
+def test_mark_is_told_what_is_borrowed():
+    def mark(role, latex, borrowed):
+        return f"[{latex}]" if borrowed else latex
+
+    assert typeset("W_QK[i]", "paper-eq1", mark=mark) == "[W_i^{QK}]"
+    assert typeset("W_QK[i]", "paper-3-2-2", mark=mark) == r"W_i^Q (W_i^K)^\top"
+    assert typeset("rotate(Q[i])", "paper-eq1", mark=mark) == r"[\operatorname{RoPE}](Q)"
 
 
 @pytest.mark.parametrize(
-    ("line", "name", "shape"),
+    ("line", "name", "expected"),
     [
         ("X_Q", "site", r"n_q \times d_{\text{model}}"),
         ("X_Q", "ng-multi-head", r"d_{\text{model}} \times n_q"),
-        ("W_O", "deepseek-v2", r"d \times n_h d_h"),
+        ("W_O", "deepseek-v2", r"d \times n_h \, d_h"),
         ("A[i]", "transformer-circuits", r"n_{\text{context}} \times n_{\text{context}}"),
         ("W_K[i]", "d2l", r"p_k \times d_k"),
         ("b_O", "site", r"d_{\text{model}}"),
         ("d_k", "site", ""),
     ],
 )
-def test_shapes_are_in_the_letters_of_the_source(line, name, shape):
-    (symbol,) = legend(line, name)
-    assert symbol.shape == shape
+def test_shapes_are_in_the_letters_of_the_source(line, name, expected):
+    (entry,) = legend(line, name)
+    assert entry.shape == expected
+    assert entry.shape == (shape(line, name) if expected else "")
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "sizes", "expected"),
+    [
+        ("P_Q @ W_Q[i]", "site", {}, r"d_{\text{model}} \times d_k"),
+        ("P_Q @ W_Q[i]", "deepseek-v2", {}, r"d_h \times d"),
+        ("W_Q[i]", "site", {"d_model": 512, "d_k": 64}, r"512 \times 64"),
+        ("W_Q[i]", "d2l", {"d_model": 512, "d_k": 64}, r"64 \times 512"),
+        ("W_O", "site", {"h": 8, "d_v": 64, "d_model": 512}, r"512 \times 512"),
+        ("concat(head[i] for i in heads)", "ng-multi-head", {}, r"h \, d_v \times n_q"),
+        ("X @ W_Q[i]", "site", {}, r"n \times d_k"),
+        ("b_Q[i]", "ng-multi-head", {}, "d_k"),
+    ],
+)
+def test_the_shape_of_an_expression(line, name, sizes, expected):
+    assert shape(line, name, **sizes) == expected
+
+
+def test_a_shape_needs_all_its_sizes_or_none():
+    with pytest.raises(ValueError, match="d_k has no number among d_model"):
+        shape("W_Q[i]", d_model=512)
+    with pytest.raises(ValueError, match="of an expression, but `X_Q = X` is an equality"):
+        shape("X_Q = X")
+    with pytest.raises(ValueError, match="is a size, and has no shape"):
+        shape("d_k * 2", d_k=3)
+
+
+def test_a_word_of_side_turns_with_the_tokens():
+    for word, other in SIDES.items():
+        assert side(word) == side(other, "ng-multi-head") == word
+    assert side("rows", "transformer-circuits", role("A[i]")) == "rows"
+    assert side("rows", "transformer-circuits", role("Q[i]")) == "columns"
+    with pytest.raises(ValueError, match="'above' is no word of side: expected one of row, "):
+        side("above")
 
 
 def test_lengths_are_equal_in_self_attention():
-    shapes = {symbol.role.key: symbol.shape for symbol in legend("S[i] = X @ W_QK[i] @ X.T")}
+    shapes = {entry.role.key: entry.shape for entry in legend("S[i] = X @ W_QK[i] @ X.T")}
     assert shapes["S[i]"] == r"n \times n"
 
 
@@ -159,14 +219,15 @@ def _readable(tokens, upright, defined):
         source("site"),
         tokens=tokens,
         upright=upright,
-        letters=letters | {"h": Letter("2")},
-        functions={name: f"{name}_" for name in ("softmax", "attention", "multihead", "concat")},
+        letters=letters | {"h": Letter("2"), "h_kv": Letter("2")},
+        functions={name: f"{name}_" for name in source("site").functions},
     )
 
 
 def _python(latex):
     """What is typeset in the letters of a readable source, as Python."""
     latex = latex.replace(r"\left", "").replace(r"\right", "").replace(r"^\top", ".T")
+    latex = latex.replace("_{g(i)}", "_1")
     latex = re.sub(r"\\frac{(.*?)}{\\sqrt{(\w+)}}", r"((\1) / sqrt(\2))", latex)
     latex = re.sub(
         r"\\begin{bmatrix}(.*?) \\\\ \\vdots \\\\ (.*?)\\end{bmatrix}", r"vstack((\1, \2))", latex
@@ -184,15 +245,8 @@ def _value(latex, names):
 
 
 def _names(line, chosen):
-    world = _World(Reading.of(parse(line)))
+    world = World(Setting.of([parse(line)]))
     columns = chosen.tokens == "columns"
-    names = {"d_k": 3, "sqrt": math.sqrt, "vstack": np.vstack}
-    for role in filter(lambda role: role.shape, roles()):
-        for head in (0, 1):
-            value = world.value(role, head)
-            value = np.atleast_2d(value)
-            name = role.key.replace("[i]", f"_{head + 1}")
-            names[name] = value.T if chosen.transposes(role) else value
 
     def turned(function):
         def called(*arrays):
@@ -203,15 +257,26 @@ def _names(line, chosen):
     def softmax_(scores):
         return softmax(scores, axis=scores.shape.index(11))  # n_k
 
-    return names | {
+    names = {
+        "d_k": 3,
+        "sqrt": math.sqrt,
+        "vstack": np.vstack,
         "softmax_": softmax_,
         "attention_": turned(attention),
-        "multihead_": turned(world.layer()),
+        "rotate_": turned(rotate),
+        "norm_": turned(norm),
         "concat_": lambda *arrays: np.hstack(arrays),
     }
+    if "Y" not in world.setting.definitions:
+        names["multihead_"] = turned(world.layer)
+    for each in filter(lambda each: each.shape, roles()):
+        for head in (0, 1):
+            value = np.atleast_2d(world.value(Symbol(each, "i" if each.per_head else ""), head))
+            name = each.key.replace("[i]", f"_{head + 1}")
+            names[name] = value.T if chosen.transposes(each) else value
+    return names
 
 
-@pytest.mark.parametrize("line", [*FORMULAS, "head[i] = softmax(S[i] / sqrt(d_k)) @ V[i]"])
 @pytest.mark.parametrize(
     "named", [DEFINED, []], ids=["all named", "what is defined is spelled out"]
 )
@@ -220,11 +285,12 @@ def _names(line, chosen):
     [("rows", ()), ("columns", ()), ("columns", ("S[i]", "A[i]", "W_QK[i]"))],
     ids=["rows", "columns", "columns, some upright"],
 )
-def test_what_is_typeset_computes(line, named, tokens, upright):
+def test_what_is_typeset_computes(named, tokens, upright):
     everything, chosen = (_readable(tokens, upright, keys) for keys in (DEFINED, named))
-    names = _names(line, everything)
-    expected = _value(typeset(line, everything).split(" = ")[0], names)
-    for side in typeset(line, chosen).split(" = "):
-        value = _value(side, names)
-        assert value.shape == expected.shape
-        np.testing.assert_allclose(value, expected)
+    for line in [*FORMULAS, "head[i] = softmax(S[i] / sqrt(d_k)) @ V[i]"]:
+        names = _names(line, everything)
+        expected = _value(typeset(line, everything).split(" = ")[0], names)
+        for written in typeset(line, chosen).split(" = "):
+            value = _value(written, names)
+            assert value.shape == expected.shape, (line, written)
+            np.testing.assert_allclose(value, expected, err_msg=f"{line}: {written}")

@@ -2,37 +2,49 @@
 
 A *role* is a thing that attention has, such as the projected queries of one head. A *source* is a
 text, and says which letter it uses for which role. A *formula* is one line of a small part of
-Python, in roles' names; it is parsed, and never handed to Python.
+Python, in roles' names. It is parsed once into a tree of `qkv.notation.tree`, and never
+executed; all that is done with it is a function of that tree. Formulas that stand together are a
+`Block`: they are about one layer.
 
 A formula has
 
-- roles, of all heads or of head i: `X_Q`, `W_Q[i]`;
+- roles, of all heads or of head i: `X_Q`, `W_Q[i]`; where heads share keys and values,
+  `K[g(i)]` are the keys that head i uses;
 - products, transposes, sums and division by a root: `Q[i] @ K[i].T / sqrt(d_k)`,
   `X_Q @ W_Q[i] + b_Q[i]`;
-- `softmax(S[i])`, `attention(Q[i], K[i], V[i])` and `multihead(X_Q, X_K, X_V)`;
+- `softmax(S[i])`, `attention(Q[i], K[i], V[i])`, `multihead(X_Q, X_K, X_V)`, and what some models
+  do to queries and keys: `rotate(Q[i])` (RoPE) and `norm(Q[i])` (an RMS norm);
 - what all heads have, added, side by side, or one below the other:
   `sum(head[i] @ W_O[i] for i in heads)`, `concat(head[i] for i in heads)`,
-  `stack(W_O[i] for i in heads)`;
+  `stack(W_O[i] for i in heads)`; `for i in kv_heads` where heads are shared;
 - an equality of a role and an expression, `Q[i] = X_Q @ W_Q[i]`, or of expressions,
-  `Q[i].T == W_Q[i].T @ X_Q.T`.
+  `Q[i].T == W_Q[i].T @ X_Q.T`;
+- sizes, with numbers, `+`, `-`, `*`, `/` and powers: `2 * d_model * d_k - d_k**2`.
 """
 
-from qkv.notation._check import check
+from qkv.notation._block import SIDES, Block, legend, shape, side, typeset
+from qkv.notation._check import Fault, check, size_of
+from qkv.notation._latex import Entry
 from qkv.notation._roles import Role, role, roles
-from qkv.notation._sources import Letter, Source, Unnamed, load, source, sources
-from qkv.notation._typeset import Symbol, legend, typeset
+from qkv.notation._sources import Letter, Source, Unnamed, parse_source, source, sources
 
 __all__ = [
+    "SIDES",
+    "Block",
+    "Entry",
+    "Fault",
     "Letter",
     "Role",
     "Source",
-    "Symbol",
     "Unnamed",
     "check",
     "legend",
-    "load",
+    "parse_source",
     "role",
     "roles",
+    "shape",
+    "side",
+    "size_of",
     "source",
     "sources",
     "typeset",

@@ -1,35 +1,85 @@
 """Formulas run: on arrays whose sizes are distinct primes, so that no two can be confused."""
 
-import ast
 import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from qkv._attention import attention, softmax
-from qkv.heads import MultiHead
-from qkv.notation._grammar import Formula, Grammar, Reading, parse
+from qkv import MultiHead, attention, softmax
+from qkv.notation._expressions import (
+    Apply,
+    Arithmetic,
+    Expression,
+    Formula,
+    Number,
+    OverHeads,
+    OverRoot,
+    Product,
+    Sum,
+    Symbol,
+    Transpose,
+    parse,
+    parse_size,
+)
 from qkv.notation._roles import Role, role
+from qkv.notation._settings import Setting
 
-_SIZES = {"h": 2, "d_k": 3, "d_v": 5, "n_q": 7, "n_k": 11, "d_model": 13, "n": 17}
-_NAMES = {size: name for name, size in _SIZES.items()} | {
-    _SIZES["h"] * _SIZES[each]: f"h*{each}" for each in ("n_q", "n_k", "d_model", "d_k", "d_v")
+_PRIMES = {
+    "h": 2,
+    "h_kv": 2,
+    "d_k": 3,
+    "d_v": 5,
+    "n_q": 7,
+    "n_k": 11,
+    "d_model": 13,
+    "n": 17,
+    "d_c": 19,
+    "d_cq": 23,
+    "d_r": 29,
+    "d_out": 31,
+    "d_source": 37,
+    "d_source_k": 41,
+    "d_source_v": 43,
+}
+_GROUPED = {"h": 4, "h_kv": 2}
+_NAMES = {size: name for name, size in _PRIMES.items() if name != "h_kv"}
+_OPERATIONS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": operator.pow,
 }
 
 
-def check(line: str) -> None:
-    r"""Run a formula and compare its sides.
+class Fault(NamedTuple):
+    """What is wrong with which of several lines, counted from 0."""
+
+    line: int
+    message: str
+
+
+def check(*lines: str) -> None:
+    r"""Run formulas that stand together, and compare the sides of each.
 
     Each role is an array of random numbers whose sizes are distinct primes, or what its
-    definition makes of such arrays. A line holds if all its sides have the same shape and the
-    same values, for every head.
+    definition makes of such arrays. Which definition holds follows from all lines together: with
+    `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its sides have the
+    same shape and the same values, for every head.
 
     Args:
-        line: `Q[i] = X_Q @ W_Q[i]` states what a role is; `A == B` that two expressions are
+        *lines: `Q[i] = X_Q @ W_Q[i]` states what a role is; `A == B` that two expressions are
             equal; an expression alone has only to run.
 
     Raises:
-        ValueError: If the line is no formula, if shapes do not fit, or if two sides differ. The
-            message names the two shapes, the role or the construct at fault.
+        ValueError: If a line is no formula, if shapes do not fit, or if two sides differ. The
+            message names the two shapes, the role or the construct at fault, and the other line
+            if two contradict each other.
 
     Examples:
         >>> check("Q[i] = X_Q @ W_Q[i]")
@@ -41,154 +91,270 @@ def check(line: str) -> None:
         ValueError: In `W_Q[i] @ X_Q`, W_Q[i] has shape (13, 3) = (d_model, d_k) and X_Q has shape
         (7, 13) = (n_q, d_model): d_k and n_q have to be equal. X_Q @ W_Q[i] would fit.
     """
-    formula = parse(line)
-    world = _World(Reading.of(formula))
-    for head in range(_SIZES["h"]):
-        _check_head(formula, _Run(world, head))
+    for fault in faults(*lines):
+        raise ValueError(fault.message)
 
 
-def _check_head(formula: Formula, run: "_Run") -> None:
-    left, *others = formula.sides
-    expected = run.visit(left)
+def faults(*lines: str) -> tuple[Fault, ...]:
+    """What is wrong with formulas that stand together; nothing if all of them hold."""
+    formulas: dict[int, Formula] = {}
+    found = []
+    for number, line in enumerate(lines):
+        try:
+            formulas[number] = parse(line)
+        except ValueError as error:
+            found.append(Fault(number, str(error)))
+    world = World(Setting.of(formulas.values()))
+    for number, formula in formulas.items():
+        if message := _disagreement(formula, world):
+            others = (other for each, other in formulas.items() if each != number)
+            found.append(Fault(number, message + _contradicted(formula, others)))
+    return tuple(sorted(found))
+
+
+def _disagreement(formula: Formula, world: "World") -> str:
+    try:
+        for head in world.heads_of(formula):
+            _compare(formula, world, head)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _contradicted(formula: Formula, others) -> str:
+    """The line that a formula contradicts, if it holds without that line."""
+    if _disagreement(formula, World(Setting.of([formula]))):
+        return ""
     for other in others:
-        value = run.visit(other)
-        pair = f"`{ast.unparse(left)}` has shape {_shape(expected)}"
+        if _disagreement(formula, World(Setting.of([formula, other]))):
+            return (
+                f" `{formula.text}` holds by itself, but not beside `{other.text}`: lines that "
+                "stand together are about one layer."
+            )
+    return ""
+
+
+def _compare(formula: Formula, world: "World", head: int) -> None:
+    left, *others = formula.sides
+    if left.is_size:
+        _compare_sizes(formula)
+        return
+    expected = world.value(left, head)
+    for other in others:
+        value = world.value(other, head)
+        pair = f"`{left}` has shape {world.shape(expected)}"
         if value.shape != expected.shape:
-            raise ValueError(f"{pair}, but `{ast.unparse(other)}` has shape {_shape(value)}.")
+            raise ValueError(f"{pair}, but `{other}` has shape {world.shape(value)}.")
         if not np.allclose(value, expected):
             raise ValueError(
-                f"{pair} and so has `{ast.unparse(other)}`, but their values differ, by up to "
+                f"{pair} and so has `{other}`, but their values differ, by up to "
                 f"{np.abs(value - expected).max():.2g}."
             )
 
 
-class _World:
-    """The arrays that roles stand for in one reading; each is made when it is first asked for."""
+def _compare_sizes(formula: Formula) -> None:
+    """Equal for all sizes: tried for more of them than a coincidence would survive."""
+    left, *others = formula.sides
+    for other in others:
+        if not other.is_size:
+            raise ValueError(f"`{left}` is a size, but `{other}` is an array.")
+    names = [symbol.role.key for symbol in formula.symbols()]
+    for shift in range(3):
+        sizes = {name: _PRIMES[name] + shift * (place + 5) for place, name in enumerate(names)}
+        for other in others:
+            if (a := size_of(left, sizes)) != (b := size_of(other, sizes)):
+                which = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+                raise ValueError(f"`{left}` is {a} and `{other}` is {b} for {which}.")
 
-    def __init__(self, reading: Reading):
-        self.reading = reading
+
+def size_of(size: Expression | str, sizes: dict[str, int]) -> int | Fraction:
+    """The number that a size is.
+
+    Args:
+        size: An expression of sizes: `2 * d_model * d_k - d_k**2`.
+        sizes: The number that each size in it stands for.
+
+    Raises:
+        ValueError: If it is no size, or one of its sizes has no number.
+
+    Examples:
+        >>> size_of("h * d_k", {"h": 8, "d_k": 64})
+        512
+    """
+    match size:
+        case str():
+            return size_of(parse_size(size), sizes)
+        case Number(value):
+            return value
+        case Symbol(symbol) if symbol.key in sizes:
+            return sizes[symbol.key]
+        case Arithmetic(sign, left, right):
+            a, b = (Fraction(size_of(each, sizes)) for each in (left, right))
+            value = _OPERATIONS[sign](a, b)
+            return int(value) if value.denominator == 1 else value
+    raise ValueError(f"{size} has no number among {', '.join(sizes) or 'none'}.")
+
+
+class World:
+    """The arrays that roles stand for in one setting; each is made when it is first asked for."""
+
+    def __init__(self, setting: Setting):
+        self.setting = setting
+        self.sizes = _PRIMES | (_GROUPED if setting.grouped else {})
         self._rng = np.random.default_rng(0)
         self._values: dict[tuple[str, int], np.ndarray] = {}
 
-    def value(self, role: Role, head: int) -> np.ndarray:
+    def heads_of(self, formula: Formula) -> range:
+        """The heads for which a line has to hold."""
+        of_heads = [symbol.role for symbol in formula.symbols() if symbol.index == "i"]
+        shared = of_heads and all(each.per_kv_head for each in of_heads)
+        return range(self.sizes["h_kv" if shared else "h"])
+
+    def value(self, expression: Expression, head: int) -> np.ndarray:
+        """The value of an expression, for one head."""
+        match expression:
+            case Symbol():
+                return self._symbol(expression, head)
+            case Product(left, right):
+                return self._product(left, right, head)
+            case Sum(left, right):
+                return self._sum(left, right, head)
+            case OverRoot(above, size):
+                return self.value(above, head) / math.sqrt(size_of(size, self.sizes))
+            case Transpose(of):
+                return self.value(of, head).T
+            case Apply(function, arguments):
+                return self._apply(function, arguments, head)
+            case OverHeads(how, each, heads):
+                count = self.sizes["h" if heads == "heads" else "h_kv"]
+                values = [self.value(each, head) for head in range(count)]
+                if how == "sum":
+                    return np.sum(values, axis=0)
+                return np.concatenate(values, axis=-1 if how == "concat" else 0)
+        raise ValueError(f"`{expression}` is a size, where an array is expected.")
+
+    def shape(self, value: np.ndarray) -> str:
+        """A shape in numbers and in names."""
+        return f"{value.shape} = ({', '.join(map(self.name, value.shape))})"
+
+    def name(self, size: int) -> str:
+        """The size that this number stands for."""
+        heads = ["h", "h_kv"] if self.setting.grouped else ["h"]
+        products = {
+            self.sizes[count] * self.sizes[each]: f"{count} * {each}"
+            for count, each in product(heads, ("n", "n_q", "n_k", "d_model", "d_k", "d_v"))
+        }
+        return (_NAMES | products).get(size, str(size))
+
+    @cached_property
+    def layer(self) -> MultiHead:
+        """The layer that the weights make, which shows that the definitions are the paper's."""
+        if "Y" in self.setting.definitions:
+            raise ValueError("multihead is the paper's layer, which neither rotates nor norms.")
+
+        def heads(key: str, count: str) -> np.ndarray:
+            return np.stack([self._role(role(key), head) for head in range(self.sizes[count])])
+
+        counts = {"Q": "h", "K": "h_kv", "V": "h_kv", "O": "h"}
+        weights = {f"W_{name}": heads(f"W_{name}[i]", count) for name, count in counts.items()}
+        if "b_Q[i]" not in self.setting.definitions.get("Q[i]", ""):
+            return MultiHead(**weights)
+        biases = {f"b_{name}": heads(f"b_{name}[i]", counts[name]) for name in "QKV"}
+        return MultiHead(**weights, **biases, b_O=self._role(role("b_O"), 0))
+
+    def _symbol(self, symbol: Symbol, head: int) -> np.ndarray:
+        if symbol.is_size:
+            raise ValueError(f"`{symbol}` is a size, where an array is expected.")
+        if symbol.index == "g(i)":
+            head //= self.sizes["h"] // self.sizes["h_kv"]
+        elif symbol.role.per_kv_head and head >= self.sizes["h_kv"]:
+            raise ValueError(
+                f"Heads share {symbol} here, and head {head} has none of its own: write "
+                f"{symbol.role.key[:-3]}[g(i)]."
+            )
+        return self._role(symbol.role, head)
+
+    def _role(self, role: Role, head: int) -> np.ndarray:
         key = (role.key, head if role.per_head else 0)
         if key not in self._values:
-            self._values[key] = self._make(self.reading.define(role), head)
+            self._values[key] = self._make(self.setting.define(role), head)
         return self._values[key]
 
     def _make(self, role: Role, head: int) -> np.ndarray:
-        shape = _sizes(role)
+        shape = tuple(int(size_of(size, self.sizes)) for size in role.shape)
         if role.definition is None:
             return self._rng.normal(size=shape)
         (definition,) = parse(role.definition).sides
-        value = _Run(self, head).visit(definition)
+        value = self.value(definition, head)
         if value.shape != shape:
             raise ValueError(
-                f"{role.key} is to have shape {_named(shape)}, but its definition "
-                f"`{role.definition}` has shape {_shape(value)}."
+                f"{role.key} must have shape {shape} = ({', '.join(role.shape)}), but its "
+                f"definition `{role.definition}` has shape {self.shape(value)}."
             )
         return value
 
-    def layer(self) -> MultiHead:
-        def heads(key: str) -> np.ndarray:
-            return np.stack([self.value(role(key), head) for head in range(_SIZES["h"])])
-
-        biased = "b_Q[i]" in self.reading.definitions.get("Q[i]", "")
-        names = "QKV" if biased else ""
-        return MultiHead(
-            **{f"W_{name}": heads(f"W_{name}[i]") for name in "QKVO"},
-            **{f"b_{name}": heads(f"b_{name}[i]") for name in names},
-            b_O=self.value(role("b_O"), 0) if biased else None,
-        )
-
-
-class _Run(Grammar[np.ndarray]):
-    """The value of an expression, for one head."""
-
-    def __init__(self, world: _World, head: int):
-        self.world = world
-        self.head = head
-
-    def role(self, role: Role) -> np.ndarray:
-        if not role.shape:
-            raise ValueError(f"{role.key} is a size; a size stands only in sqrt({role.key}).")
-        return self.world.value(role, self.head)
-
-    def product(self, left: ast.expr, right: ast.expr) -> np.ndarray:
-        a, b = self.visit(left), self.visit(right)
-        where = f"In `{ast.unparse(left)} @ {ast.unparse(right)}`, {_facts(left, a, right, b)}"
+    def _product(self, left: Expression, right: Expression, head: int) -> np.ndarray:
+        a, b = self.value(left, head), self.value(right, head)
+        where = f"In `{Product(left, right)}`, {self._facts(left, a, right, b)}"
         if a.ndim != 2 or b.ndim != 2:
             raise ValueError(f"{where}: a product is one of two matrices.")
         if a.shape[1] != b.shape[0]:
             raise ValueError(
-                f"{where}: {_name(a.shape[1])} and {_name(b.shape[0])} have to be equal."
+                f"{where}: {self.name(a.shape[1])} and {self.name(b.shape[0])} have to be equal."
                 + _what_would_fit(left, a, right, b)
             )
         return a @ b
 
-    def plus(self, left: ast.expr, right: ast.expr) -> np.ndarray:
-        a, b = self.visit(left), self.visit(right)
+    def _sum(self, left: Expression, right: Expression, head: int) -> np.ndarray:
+        a, b = self.value(left, head), self.value(right, head)
         if b.shape not in (a.shape, a.shape[-1:]):
             raise ValueError(
-                f"In `{ast.unparse(left)} + {ast.unparse(right)}`, {_facts(left, a, right, b)}: "
-                "they have to be equal, or the second a bias, as wide as the first."
+                f"In `{Sum(left, right)}`, {self._facts(left, a, right, b)}: they have to be "
+                "equal, or the second a bias, as wide as the first."
             )
         return a + b
 
-    def over_root(self, above: ast.expr, size: Role) -> np.ndarray:
-        if size.shape:
-            raise ValueError(f"sqrt takes a size such as d_k, but {size.key} is an array.")
-        return self.visit(above) / math.sqrt(_SIZES[size.key])
-
-    def transpose(self, value: ast.expr) -> np.ndarray:
-        return self.visit(value).T
-
-    def softmax(self, scores: ast.expr) -> np.ndarray:
-        return softmax(self.visit(scores))
-
-    def call(self, name: str, arguments: list[ast.expr]) -> np.ndarray:
-        function = attention if name == "attention" else self.world.layer()
+    def _apply(self, name: str, arguments: tuple[Expression, ...], head: int) -> np.ndarray:
+        values = [self.value(argument, head) for argument in arguments]
+        functions: dict[str, Callable] = {
+            "softmax": softmax,
+            "attention": attention,
+            "rotate": rotate,
+            "norm": norm,
+        }
+        function = functions.get(name) or self.layer
         try:
-            return function(*map(self.visit, arguments))
+            return function(*values)
         except ValueError as error:
-            text = ", ".join(map(ast.unparse, arguments))
-            raise ValueError(f"In `{name}({text})`: {error}") from error
+            raise ValueError(f"In `{Apply(name, arguments)}`: {error}") from error
 
-    def over_heads(self, name: str, each: ast.expr) -> np.ndarray:
-        values = [_Run(self.world, head).visit(each) for head in range(_SIZES["h"])]
-        if name == "sum":
-            return np.sum(values, axis=0)
-        return np.concatenate(values, axis=-1 if name == "concat" else 0)
+    def _facts(self, left: Expression, a: np.ndarray, right: Expression, b: np.ndarray) -> str:
+        return f"{left} has shape {self.shape(a)} and {right} has shape {self.shape(b)}"
 
 
-def _sizes(role: Role) -> tuple[int, ...]:
-    return tuple(math.prod(_SIZES[factor] for factor in size.split("*")) for size in role.shape)
+def rotate(x: np.ndarray) -> np.ndarray:
+    """Rotary embedding: pairs of coordinates turn by the token's place times their frequency.
+
+    A coordinate that is left over, where their number is odd, stays as it is.
+    """
+    n, d = x.shape
+    pairs = d // 2
+    angle = np.arange(n)[:, None] * 10000.0 ** (-np.arange(pairs) / max(pairs, 1))
+    first, second, rest = x[:, :pairs], x[:, pairs : 2 * pairs], x[:, 2 * pairs :]
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.hstack([first * cos - second * sin, first * sin + second * cos, rest])
 
 
-def _named(shape: tuple[int, ...]) -> str:
-    return f"{shape} = ({', '.join(map(_name, shape))})"
+def norm(x: np.ndarray) -> np.ndarray:
+    """RMS norm of each token, without gains: a token's numbers have mean square one."""
+    return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True))
 
 
-def _name(size: int) -> str:
-    return _NAMES.get(size, str(size))
-
-
-def _shape(value: np.ndarray) -> str:
-    return _named(value.shape)
-
-
-def _facts(left: ast.expr, a: np.ndarray, right: ast.expr, b: np.ndarray) -> str:
-    return (
-        f"{ast.unparse(left)} has shape {_shape(a)} and {ast.unparse(right)} has shape {_shape(b)}"
-    )
-
-
-def _what_would_fit(left: ast.expr, a: np.ndarray, right: ast.expr, b: np.ndarray) -> str:
-    first, second = ast.unparse(left), ast.unparse(right)
+def _what_would_fit(left: Expression, a: np.ndarray, right: Expression, b: np.ndarray) -> str:
     if b.shape[1] == a.shape[0]:
-        return f" {second} @ {first} would fit."
+        return f" {Product(right, left)} would fit."
     if b.shape[1] == a.shape[1]:
-        return f" {first} @ {second}.T would fit."
+        return f" {Product(left, Transpose(right))} would fit."
     if b.shape[0] == a.shape[0]:
-        return f" {first}.T @ {second} would fit."
+        return f" {Product(Transpose(left), right)} would fit."
     return ""

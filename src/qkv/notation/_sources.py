@@ -7,9 +7,10 @@ from functools import cache
 from importlib.resources import files
 from typing import get_origin
 
+from qkv.notation._expressions import FUNCTIONS
 from qkv.notation._roles import Role, role
 
-_FUNCTIONS = ("softmax", "attention", "multihead", "concat")
+_FUNCTIONS = (*FUNCTIONS, "concat")
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Letter:
     Attributes:
         latex: The letter; the head's index stands in braces: `W_{i}^Q`.
         where: Where the source says so, if not where the source as a whole is cited.
-        shape: Its shape as the source writes it, where the letters of the sizes do not give it.
+        shape: What it calls the sizes of this role alone: `d_q \times -`. A dash stands for a size
+            that it calls as it always does.
         checked: Whether the letter was seen in the source itself or in a faithful copy.
     """
 
@@ -121,24 +123,6 @@ class Source:
         head = head if len(head) == 1 else f"{{{head}}}"
         return owner.letters[role.key].latex.replace(f"{{{owner.index}}}", head)
 
-    def shape(self, role: Role) -> str:
-        r"""LaTeX for the shape of what it writes for a role, in its own letters.
-
-        Examples:
-            >>> from qkv.notation import role
-            >>> source("site").shape(role("Q[i]"))
-            'n_q \\times d_k'
-            >>> source("ng-multi-head").shape(role("Q[i]"))
-            'd_k \\times n_q'
-        """
-        if self.names(role) and self.letters[role.key].shape:
-            return self.letters[role.key].shape
-        sizes = [self._size(size) for size in role.shape]
-        return r" \times ".join(reversed(sizes) if self.transposes(role) else sizes)
-
-    def _size(self, size: str) -> str:
-        return r" ".join(self.letter(role(factor)) for factor in size.split("*"))
-
 
 def sources() -> tuple[Source, ...]:
     """All sources: this site first, then by year.
@@ -165,7 +149,7 @@ def source(name: str) -> Source:
 def _all() -> dict[str, Source]:
     folder = files("qkv.notation").joinpath("sources")
     found = [
-        load(path.name.removesuffix(".toml"), path.read_text(encoding="utf-8"))
+        parse_source(path.name.removesuffix(".toml"), path.read_text(encoding="utf-8"))
         for path in folder.iterdir()
         if path.name.endswith(".toml")
     ]
@@ -173,7 +157,7 @@ def _all() -> dict[str, Source]:
     return {source.id: source for source in found}
 
 
-def load(name: str, text: str) -> Source:
+def parse_source(name: str, text: str) -> Source:
     """Make a source of what a TOML file holds.
 
     Args:

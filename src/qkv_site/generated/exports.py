@@ -5,7 +5,6 @@ and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "h"]]`. 
 of the pages do no more than add and multiply, so what they show is what Python computes.
 """
 
-import ast
 import json
 import math
 from collections import Counter
@@ -18,7 +17,7 @@ import numpy as np
 from qkv import notation
 from qkv._which import known_sizes, rules
 from qkv.costs import Cost, Product, Sizes, cost, products
-from qkv.notation._grammar import parse
+from qkv.notation.tree import Expression, parse
 from qkv_site.markdown.mathml import mark, to_mathml
 
 # The sizes, by the names that `qkv` gives them, in the order in which a product is written.
@@ -172,7 +171,7 @@ def _steps(reading: str) -> Iterator[dict]:
         count, rows, inner, columns = map(part, ("count", "rows", "inner", "columns"))
         sides = parse(line).sides
         result, product = sides[0], sides[-1]
-        made[ast.unparse(result)] = count
+        made[str(result)] = count
         yield {
             "formula": _math(line),
             "count": count,
@@ -191,13 +190,13 @@ def _part(reading: str, number: int, name: str) -> Terms:
 
 
 def _matrix(
-    expression: ast.expr, rows: Terms, columns: Terms, count: Terms, made: dict[str, Terms]
+    expression: Expression, rows: Terms, columns: Terms, count: Terms, made: dict[str, Terms]
 ) -> dict:
-    text = ast.unparse(expression)
+    text = str(expression)
     name = text.removesuffix(".T")
     return {
         "symbol": _math(text),
-        "group": parse(text).roles[0].group,
+        "group": next(parse(text).symbols()).role.group,
         "shape": to_mathml(rf"{_latex(*rows)} \times {_latex(*columns)}"),
         "rows": rows,
         "columns": columns,

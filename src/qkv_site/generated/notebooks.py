@@ -184,13 +184,13 @@ def _typeset(block: blocks.Block) -> str:
 
 
 def _in_letters_of(source: str, code: str, named: bool) -> str:
-    lines = formulas.lines(code)
+    block = notation.Block(tuple(formulas.lines(code)))
     title = f"**{notation.source(source).short}**\n\n" if named else ""
-    displayed = "".join(f"$$\n{notation.typeset(line, source)}\n$$\n\n" for line in lines)
-    symbols = {
-        symbol.latex: f"- ${symbol.latex}$: {symbol.role.meaning}"
-        + (symbol.shape and f", ${symbol.shape}$")
-        for line in lines
-        for symbol in notation.legend(line, source)
-    }
-    return title + displayed + "\n".join(symbols.values()) + "\n"
+    displayed = "".join(f"$$\n{latex}\n$$\n\n" for latex in block.typeset(source))
+    entries = (
+        f"- ${entry.latex}$: {entry.role.meaning}"
+        + (entry.shape and f", ${entry.shape}$")
+        + (f" ({formulas.BORROWED})" if entry.borrowed else "")
+        for entry in block.legend(source)
+    )
+    return title + displayed + "\n".join(entries) + "\n"

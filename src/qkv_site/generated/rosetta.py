@@ -20,7 +20,7 @@ def meanings(letter: str) -> str:
                 f"{_linked(source)}<br>{source.letters[role.key].where or source.where}",
                 _formula(role.key, source),
                 role.meaning,
-                f"${source.shape(role)}$",
+                _shape(role, source),
             )
             for role in notation.roles()
             for source in notation.sources()
@@ -93,11 +93,14 @@ def _cell(role: Role, source: Source) -> str:
     if source.names(role):
         letter = source.letters[role.key]
         written = _formula(role.key, source) + ("" if letter.checked else _NOT_CHECKED)
-        shape = source.shape(role)
-        return " ".join(filter(None, (written, shape and f"${shape}$", letter.where)))
-    if role.definition and all(s.named for s in notation.legend(role.definition, source)):
-        return f"none: {_formula(role.definition, source)}"
+        return " ".join(filter(None, (written, _shape(role, source), letter.where)))
+    if not any(entry.borrowed for entry in notation.legend(role.key, source)):
+        return f"none: {_formula(role.key, source)}"
     return "none"
+
+
+def _shape(role: Role, source: Source) -> str:
+    return _formula(f"shape({role.key})", source) if role.shape else ""
 
 
 def _description(source: Source) -> str:

@@ -2,13 +2,12 @@
 
 A fenced block of the language `diagram` holds formulas as one of the language `formula` does, and
 takes the same option `in`. `sizes="d_model=16 h=4"` says what to draw; what it leaves out has the
-size in `SIZES`. With `h_kv=2`, heads share keys and values.
+size in `SIZES`. Where the formulas say that heads share keys and values, there are `h_kv` of those.
 
 A line crosses a rectangle between two tokens. Between two heads it is cut, and each block has the
 number of its head, or the numbers of those that share it.
 """
 
-import ast
 import html
 import re
 from dataclasses import dataclass, replace
@@ -16,15 +15,30 @@ from functools import cache, partial
 
 from qkv import notation
 from qkv.notation import Role, Source
-from qkv.notation._grammar import Formula, Grammar, as_role, parse
-from qkv.notation._typeset import Writer
+from qkv.notation.tree import (
+    Added,
+    Applied,
+    Arithmetic,
+    Bracketed,
+    Expression,
+    Glyph,
+    Joined,
+    OverRoot,
+    OwnSize,
+    Product,
+    Sum,
+    Transpose,
+    Written,
+    latex,
+    sum_sign,
+)
 from qkv_site.markdown import formulas
 from qkv_site.markdown.mathml import mark, to_mathml
 
-SIZES = {"n": 5, "n_q": 5, "n_k": 7, "d_model": 16, "h": 4, "d_k": 4, "d_v": 4}
+SIZES = {"n": 5, "n_q": 5, "n_k": 7, "d_model": 16, "h": 4, "h_kv": 2, "d_k": 4, "d_v": 4}
+SIZES |= {"d_c": 6, "d_cq": 6, "d_r": 2}
 
 _TOKENS = {"n", "n_q", "n_k"}
-_OF_KEYS_AND_VALUES = {f"{letter}{name}" for letter in ("", "W_", "b_") for name in "KV"}
 
 
 @dataclass(frozen=True)
@@ -78,13 +92,12 @@ def read_sizes(text: str) -> dict[str, int]:
     sizes = dict(SIZES)
     for word in text.split():
         name, _, value = word.partition("=")
-        if name not in {*SIZES, "h_kv"} or not re.fullmatch(r"[1-9]\d?", value):
+        if name not in SIZES or not re.fullmatch(r"[1-9]\d?", value):
             raise ValueError(
                 f"sizes has {word!r}: expected name=number, the number from 1 to 99 and the name "
-                f"one of {', '.join(SIZES)}, h_kv"
+                f"one of {', '.join(SIZES)}"
             )
         sizes[name] = int(value)
-    sizes.setdefault("h_kv", sizes["h"])
     if sizes["h"] % sizes["h_kv"]:
         raise ValueError(f"h={sizes['h']} heads cannot share h_kv={sizes['h_kv']} evenly")
     return sizes
@@ -106,35 +119,38 @@ def block(code: str, sources: str = "", sizes: str = "") -> str:
 
 
 @cache
-def draw(line: str, source: str, sizes: str = "") -> Drawing:
-    """Draw a formula in a source's letters and orientation."""
-    formula = parse(line)
-    drawer = _Drawer.of(formula, notation.source(source), read_sizes(sizes))
-    first, *others = (drawer.visit(side) for side in formula.sides)
-    words = ", equals ".join(other.words for other in others)
-    words = f"{words}, gives {first.words}" if formula.left else f"{first.words}, equals {words}"
-    equal = [part for other in others for part in ("=", other)]
-    return _row([first, *equal], words=words if others else first.words)
+def draw(code: str, source: str, sizes: str = "") -> tuple[Drawing, ...]:
+    """Draw the formulas of a block in a source's letters and orientation."""
+    chosen = notation.source(source)
+    drawer = _Drawer.of(chosen, read_sizes(sizes))
+    block = notation.Block(tuple(formulas.lines(code)))
+    return tuple(map(drawer.line, block.write(chosen)))
 
 
 def _figure(code: str, sizes: str, source: str) -> str:
-    lines = formulas.lines(code)
-    drawn = [draw(line, source, sizes) for line in lines]
-    every = [draw(line, each.id, sizes) for line in lines for each in notation.sources()]
+    drawn = draw(code, source, sizes)
+    widest = [each for other in notation.sources() for each in draw(code, other.id, sizes)]
     pictures = "".join(
         f'<div role="img" aria-label="{_sentence(each.words)}">'
         f'<div class="wq-drawn" aria-hidden="true">{each.html}</div></div>'
         for each in drawn
     )
-    lengths = {axis.latex: axis.length for each in drawn for axis in each.axes if axis.latex}
-    scale = ", ".join(to_mathml(f"{latex} = {length}") for latex, length in lengths.items())
-    tokens = any(axis.tokens for each in drawn for axis in each.axes)
-    caption = f"Drawn to scale for {scale}.{' Lines separate tokens.' if tokens else ''}"
     return (
         f'<figure class="wq-diagram" data-search-exclude style="--units:'
-        f'{max(each.units for each in every)};--ems:{max(each.ems for each in every):g}">'
-        f"{pictures}<figcaption>{caption}</figcaption></figure>"
+        f'{max(each.units for each in widest)};--ems:{max(each.ems for each in widest):g}">'
+        f"{pictures}<figcaption>{_caption(drawn, pictures)}</figcaption></figure>"
     )
+
+
+def _caption(drawn: tuple[Drawing, ...], pictures: str) -> str:
+    lengths = {axis.latex: axis.length for each in drawn for axis in each.axes if axis.latex}
+    scale = ", ".join(to_mathml(f"{latex} = {length}") for latex, length in lengths.items())
+    parts = [f"Drawn to scale for {scale}."]
+    if any(axis.tokens for each in drawn for axis in each.axes):
+        parts.append("Lines separate tokens.")
+    if "wq-borrowed" in pictures:
+        parts.append(formulas.BORROWED_BELOW)
+    return " ".join(parts)
 
 
 def _sentence(words: str) -> str:
@@ -142,121 +158,130 @@ def _sentence(words: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Drawer(Grammar[Drawing]):
-    """Draws an expression, or its transpose: in the order in which the writer writes it.
+class _Drawer:
+    """Draws what is written: a role is one rectangle, also where its definition is spelled out."""
 
-    A role is one rectangle, also where the source has no letter for it and writes what it is.
-    """
-
-    writer: Writer
+    source: Source
     sizes: dict[str, int]
 
     @classmethod
-    def of(cls, formula: Formula, source: Source, sizes: dict[str, int]) -> "_Drawer":
+    def of(cls, source: Source, sizes: dict[str, int]) -> "_Drawer":
         """Draw for a source: if it has one letter for X_Q and X_K, as many keys as queries."""
         if source.letter(notation.role("X_Q")) == source.letter(notation.role("X_K")):
             sizes = sizes | {"n_q": sizes["n"], "n_k": sizes["n"]}
-        return cls(Writer.of(formula, source, mark), sizes)
+        return cls(source, sizes)
 
-    def role(self, role: Role) -> Drawing:
-        rows, columns = self._axes(role)
-        turned = self.writer.transposed != self.writer.source.transposes(role)
-        words, _, _ = role.meaning.partition(":")  # how heads stand is said with the shape
-        if turned and len(role.shape) == 2:
-            words += ", transposed"
-        return _matrix(rows, columns, self.writer.role(role).latex, words, role)
+    def line(self, written: Written) -> Drawing:
+        """Draw a line: its sides, with signs of equality between them."""
+        first, *others = map(self.draw, written.sides)
+        if not others:
+            return first
+        words = ", equals ".join(other.words for other in others)
+        words = (
+            f"{words}, gives {first.words}" if written.defines else f"{first.words}, equals {words}"
+        )
+        return _row([first, *(part for other in others for part in ("=", other))], words=words)
 
-    def product(self, left: ast.expr, right: ast.expr) -> Drawing:
-        first, second = (_tight(self.visit(each)) for each in (left, right))
-        if isinstance(right, ast.BinOp) and isinstance(right.op, ast.MatMult):
-            second = _parentheses(second)
-        if self.writer.transposed:
-            first, second = second, first
-        return _row(
-            [first, r"\times", second],
-            words=f"{first.words}, times {second.words}",
-            columns=second.columns,
+    def draw(self, node: Expression) -> Drawing:
+        """Draw an expression."""
+        match node:
+            case Glyph():
+                return self._glyph(node)
+            case Product(left, right):
+                first, second = _tight(self.draw(left)), _tight(self.draw(right))
+                words = f"{first.words}, times {second.words}"
+                return _row([first, r"\times", second], words=words, columns=second.columns)
+            case Bracketed(of):
+                return _parentheses(self.draw(of))
+            case Sum(left, right):
+                first, second = self.draw(left), self.draw(right)
+                words = f"{first.words}, plus {second.words}"
+                return _row([first, "+", second], words=words, loose=True)
+            case OverRoot(above, size):
+                drawn, root = _tight(self.draw(above)), rf"/\; \sqrt{{{latex(size, mark)}}}"
+                words = f"{drawn.words}, divided by the root of the {_words(size)}"
+                return _row([drawn, root], words=words)
+            case Transpose(of):
+                drawn = _parentheses(self.draw(of))
+                return _row(
+                    [drawn, r"{}^\top"],
+                    words=f"{drawn.words}, transposed",
+                    rows=drawn.columns,
+                    columns=drawn.rows,
+                )
+            case Applied(name, sign, borrowed, arguments):
+                return self._applied(
+                    name, mark(None, sign, borrowed), list(map(self.draw, arguments))
+                )
+            case Added(each):
+                drawn = _tight(self.draw(each))
+                words = f"the sum over {self.sizes['h']} heads of {drawn.words}"
+                return _row([sum_sign(node, mark), drawn], words=words, loose=True)
+            case Joined():
+                return self._joined(node)
+        raise TypeError(f"{node!r} cannot be drawn.")
+
+    def _glyph(self, glyph: Glyph) -> Drawing:
+        axes = [Axis(1)] * (2 - len(glyph.shape)) + [self._axis(size) for size in glyph.shape]
+        if len(glyph.shape) == 1 and self.source.tokens == "columns":
+            axes.reverse()
+        words, _, _ = glyph.role.meaning.partition(":")  # how heads stand is said with the shape
+        return _matrix(
+            *axes,
+            latex(glyph, mark),
+            words + (", transposed" if glyph.turned else ""),
+            glyph.role,
         )
 
-    def plus(self, left: ast.expr, right: ast.expr) -> Drawing:
-        first, second = self.visit(left), self.visit(right)
-        return _row([first, "+", second], words=f"{first.words}, plus {second.words}", loose=True)
+    def _applied(self, name: str, sign: str, drawn: list[Drawing]) -> Drawing:
+        first, last = drawn[0], drawn[-1]
+        rows, columns = first.rows, last.columns
+        if len(drawn) > 1 and self.source.tokens == "columns":
+            rows, columns = last.rows, first.columns
+        parts = [part for each in drawn for part in (",", each)][1:]
+        words = "; ".join(each.words for each in drawn)
+        inside = _row(parts, words=words, rows=rows, columns=columns)
+        group = _parentheses(inside)
+        call = _span("wq-call", _sign(sign) + group.html)
+        return replace(group, html=call, words=f"{name} of {group.words}", ems=group.ems + 4.5)
 
-    def over_root(self, above: ast.expr, size: Role) -> Drawing:
-        drawn = _tight(self.visit(above))
-        root = rf"/\; \sqrt{{{self.writer.role(size).latex}}}"
-        return _row(
-            [drawn, root], words=f"{drawn.words}, divided by the root of the {size.meaning}"
-        )
-
-    def transpose(self, value: ast.expr) -> Drawing:
-        return replace(self, writer=self.writer.flipped()).visit(value)
-
-    def softmax(self, scores: ast.expr) -> Drawing:
-        return self._applied("softmax", self.visit(scores))
-
-    def call(self, name: str, arguments: list[ast.expr]) -> Drawing:
-        queries, keys, values = (self.visit(argument) for argument in arguments)
-        rows, columns = queries.rows, values.columns
-        if self.writer.transposed:
-            rows, columns = values.rows, queries.columns
-        words = f"{queries.words}; {keys.words}; {values.words}"
-        inside = _row([queries, ",", keys, ",", values], words=words, rows=rows, columns=columns)
-        return self._applied(name, inside)
-
-    def over_heads(self, name: str, each: ast.expr) -> Drawing:
-        drawn = self.visit(each)
-        if name == "sum":
-            drawn = _tight(drawn)
-            words = f"the sum over {self.sizes['h']} heads of {drawn.words}"
-            return _row([self.writer.sum_over_heads, drawn], words=words, loose=True)
-        names = {role.key[:-3] for role in parse(ast.unparse(each)).roles if role.per_head}
-        shared = names <= _OF_KEYS_AND_VALUES
-        vertical = (name == "stack") != self.writer.transposed
+    def _joined(self, node: Joined) -> Drawing:
+        drawn = self.draw(node.each)
         rows, columns = drawn.rows, drawn.columns
-        if vertical:
-            rows = self._of_heads(rows, shared)
+        if node.vertical:
+            rows = self._of_heads(rows, "h_kv" if node.shared else "h")
         else:
-            columns = self._of_heads(columns, shared)
-        letters = r",\, ".join(self.writer.of_heads(each))
-        return _matrix(rows, columns, letters, f"{drawn.words}, of all heads", as_role(each))
+            columns = self._of_heads(columns, "h_kv" if node.shared else "h")
+        items = [each for each in (node.first, node.second) if each]
+        letters = [*(latex(each, mark) for each in items), r"\ldots"]
+        letters += [latex(node.last, mark)] if node.last else []
+        role = node.each.role if isinstance(node.each, Glyph) else None
+        return _matrix(rows, columns, r",\, ".join(letters), f"{drawn.words}, of all heads", role)
 
-    def _axes(self, role: Role) -> list[Axis]:
-        defined = self.writer.reading.define(role)
-        letters = self.writer.source.shape(defined).split(r" \times ")
-        if self.writer.source.transposes(role):
-            letters.reverse()
-        axes = [self._axis(*named, role) for named in zip(defined.shape, letters, strict=True)]
-        axes = [Axis(1)] * (2 - len(axes)) + axes
-        return axes[::-1] if self.writer.transposed else axes
+    def _axis(self, size: Expression) -> Axis:
+        match size:
+            case OwnSize(_, of):
+                return replace(self._axis(of), latex=latex(size, mark))
+            case Arithmetic("*", Glyph(count), each) if count.key in ("h", "h_kv"):
+                return replace(self._of_heads(self._axis(each), count.key), latex=latex(size, mark))
+            case Glyph(role):
+                return Axis(self.sizes[role.key], latex(size, mark), tokens=role.key in _TOKENS)
+        raise TypeError(f"{size!r} cannot be drawn.")
 
-    def _axis(self, size: str, latex: str, role: Role) -> Axis:
-        if not size.startswith("h*"):
-            return Axis(self.sizes[size], latex, tokens=size in _TOKENS)
-        width = size.removeprefix("h*")
-        one = Axis(self.sizes[width], self.writer.source.letter(notation.role(width)))
-        return self._of_heads(one, role.key in _OF_KEYS_AND_VALUES, latex)
-
-    def _of_heads(self, one: Axis, shared: bool, latex: str = "") -> Axis:
+    def _of_heads(self, one: Axis, count: str) -> Axis:
         """The side along which all heads stand that have this one."""
-        heads, stand = self.sizes["h"], self.sizes["h_kv" if shared else "h"]
+        heads, stand = self.sizes["h"], self.sizes[count]
         served, names = heads // stand, [str(head) for head in range(1, heads + 1)]
-        if served > 1:
-            count, latex = r"h_{\text{kv}}", ""
-        else:
-            count = self.writer.source.letter(notation.role("h"))
+        letter = notation.typeset(count, self.source, mark=mark)
         return Axis(
             one.length * stand,
-            latex or f"{count} {one.latex}",
+            rf"{letter} \, {one.latex}",
             tuple(" ".join(names[first : first + served]) for first in range(0, heads, served)),
         )
 
-    def _applied(self, name: str, inside: Drawing) -> Drawing:
-        known = self.writer.source.functions
-        function = known.get(name) or notation.source("site").functions[name]
-        group = _parentheses(inside)
-        call = _span("wq-call", _sign(function) + group.html)
-        return replace(group, html=call, words=f"{name} of {group.words}", ems=group.ems + 4.5)
+
+def _words(size: Expression) -> str:
+    return " plus the ".join(node.role.meaning for node in size.walk() if isinstance(node, Glyph))
 
 
 def _row(parts: list[Drawing | str], **changes) -> Drawing:
@@ -348,7 +373,7 @@ def _size(axis: Axis) -> str:
 
 def _room(axis: Axis) -> float:
     """How wide a size is, roughly, in ems."""
-    letters = re.sub(r"\\text|[\\{}_ ]", "", axis.latex)
+    letters = re.sub(r"\\color\[HTML\]\{\w+\}|\\text|[\\{}_, ]", "", axis.latex)
     return 0.6 + 0.3 * len(letters) if letters else 0
 
 

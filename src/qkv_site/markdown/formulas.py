@@ -1,12 +1,14 @@
 """Python-Markdown extension: a formula is a line of NumPy, shown in every source's notation.
 
-A fenced block of the language `formula` holds one line or more; `{{...}}` in a sentence holds a
-symbol or a short formula. Each is typeset for every source: in the site's own letters where it
-stands, and in the others in a template beside it, out of which the page takes what a reader
-chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
+A fenced block of the language `formula` holds lines that stand together. In a sentence, `{{...}}`
+holds a symbol, a short formula or a size; `{{shape(W_Q[i])}}` is a shape, and `{{"rows"}}` a word
+that says on which side something stands. Each is written for every source: in the site's own
+letters where it stands, and in the others in a template beside it, out of which the page takes
+what a reader chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
 `{{paper-eq1: ...}}`, ties a formula to one source.
 """
 
+import ast
 import html
 import re
 from collections.abc import Callable
@@ -22,6 +24,8 @@ from qkv_site.markdown.mathml import mark, to_mathml
 _KEYS = {role.key for role in notation.roles()}
 INLINE = r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}"
 _PUNCTUATION = r"([.,:;)?!]*)"
+BORROWED = "this site's letter"
+BORROWED_BELOW = "A letter with dots below it is this site's: the source has none."
 
 
 def lines(code: str) -> list[str]:
@@ -32,15 +36,17 @@ def lines(code: str) -> list[str]:
 @cache
 def faults(code: str, sources: str = "") -> tuple[tuple[int, str], ...]:
     """Run the formulas of a block; say what is wrong with which line, counted from 0."""
-    found = []
-    for number, line in enumerate(code.splitlines()):
+    numbered = [(number, line.strip()) for number, line in enumerate(code.splitlines())]
+    numbered = [(number, line) for number, line in numbered if line]
+    found = [
+        (numbered[fault.line][0], f"formula `{numbered[fault.line][1]}`: {fault.message}")
+        for fault in notation.Block(tuple(line for _, line in numbered)).faults()
+    ]
+    for source in sources.split():
         try:
-            if line.strip():
-                notation.check(line)
-                for source in sources.split():
-                    notation.typeset(line, source)
+            notation.source(source)
         except ValueError as error:
-            found.append((number, f"formula `{line.strip()}`: {error}"))
+            found.append((-1, str(error)))
     return tuple(found)
 
 
@@ -60,9 +66,14 @@ def in_notations(render: Callable[[str], str], sources: str = "") -> str:
     )
 
 
-def inline(line: str, source: str = "") -> str:
-    """HTML of a formula in a sentence."""
-    return _variants(lambda source: _math(line, source), "span", source)
+def inline(content: str, source: str = "") -> str:
+    """HTML of what stands between `{{` and `}}` in a sentence.
+
+    Raises:
+        ValueError: If it is no formula, shape or word of side, or does not hold.
+    """
+    render = _side(content) if content.startswith('"') else _shape(content) or _line(content)
+    return _variants(render, "span", source)
 
 
 def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
@@ -81,31 +92,61 @@ def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
     return f"{own}<template data-notations data-search-exclude>{''.join(others)}</template>"
 
 
+def _line(line: str) -> Callable[[str], str]:
+    if line not in _KEYS:  # a symbol alone says nothing that could be wrong
+        notation.check(line)
+    return partial(_math, line)
+
+
+def _shape(content: str) -> Callable[[str], str] | None:
+    match ast.parse(content, mode="eval").body if content.startswith("shape(") else None:
+        case ast.Call(ast.Name("shape"), [expression], sizes):
+            line = ast.unparse(expression)
+            numbers = {size.arg: ast.literal_eval(size.value) for size in sizes}
+        case _:
+            return None
+
+    def render(source: str) -> str:
+        latex = notation.shape(line, source, mark=mark, **numbers)
+        return f'<span data-shape="{html.escape(line)}">{_with_note(to_mathml(latex))}</span>'
+
+    return render
+
+
+def _side(content: str) -> Callable[[str], str]:
+    word, _, key = (part.strip() for part in content.partition(","))
+    role = notation.role(key) if key else None
+    return lambda source: html.escape(notation.side(word.strip('"'), source, role))
+
+
 @cache
-def _math(line: str, source: str, *, display: bool = False) -> str:
-    return to_mathml(notation.typeset(line, source, mark=mark), display=display)
+def _math(line: str, source: str) -> str:
+    return _with_note(to_mathml(notation.typeset(line, source, mark=mark)))
+
+
+def _with_note(mathml: str) -> str:
+    """A formula in a sentence; where a letter is borrowed, it is said to a screen reader."""
+    note = f'<span class="wq-unseen"> ({BORROWED})</span>' if "wq-borrowed" in mathml else ""
+    return mathml + note
 
 
 @cache
 def _display(code: str, source: str) -> str:
+    block = notation.Block(tuple(lines(code)))
     formulas = "".join(
-        f'<div class="math-display">{_math(line, source, display=True)}</div>'
-        for line in lines(code)
+        f'<div class="math-display">{to_mathml(latex, display=True)}</div>'
+        for latex in block.typeset(source, mark=mark)
     )
-    symbols = {
-        symbol.latex: symbol
-        for line in lines(code)
-        for symbol in notation.legend(line, source, mark=mark)
-    }
-    where = "".join(map(_explain, symbols.values()))
+    where = "".join(map(_explain, block.legend(source, mark=mark)))
     return f'{formulas}<ul class="wq-where" data-search-exclude>{where}</ul>'
 
 
-def _explain(symbol: notation.Symbol) -> str:
-    shape = f", {to_mathml(symbol.shape)}" if symbol.shape else ""
+def _explain(entry: notation.Entry) -> str:
+    shape = f", {to_mathml(entry.shape)}" if entry.shape else ""
+    note = f" ({BORROWED})" if entry.borrowed else ""
     return (
-        f'<li tabindex="0" data-role="{symbol.role.key}">{to_mathml(symbol.latex)} '
-        f"{html.escape(symbol.role.meaning)}{shape}</li>"
+        f'<li tabindex="0" data-role="{entry.role.key}">{to_mathml(entry.latex)} '
+        f"{html.escape(entry.role.meaning)}{shape}{note}</li>"
     )
 
 
@@ -113,10 +154,8 @@ class _Inline(InlineProcessor):
     def handleMatch(self, match: re.Match, data: str):
         source, line, punctuation = match[1] or "", match[2], match[3]
         try:
-            if line not in _KEYS:  # a symbol alone says nothing that could be wrong
-                notation.check(line)
             rendered = inline(line, source)
-        except ValueError as error:
+        except (SyntaxError, ValueError) as error:
             current.warn(f"formula `{line}`: {error}", line=current.line_of(match[0]))
             rendered = f"<code>{html.escape(line)}</code>"
         if line in _KEYS and punctuation:  # a longer formula may need the line's end for itself

@@ -20,18 +20,23 @@ from qkv_site.markdown import current
 
 # math-core has no \class: a colour that nothing else uses stands for a role meanwhile.
 _ROLES = roles()
-_SENTINELS = {role.key: f"FE00{number:02X}" for number, role in enumerate(_ROLES)}
-_BY_SENTINEL = {_SENTINELS[role.key]: role for role in _ROLES}
-_COLOUR = re.compile(r"color:#(FE00[0-9A-F]{2});")
+_FUNCTION = 0xFF  # what is no role, and so has no colour
+_NUMBERS = {role.key: number for number, role in enumerate(_ROLES)}
+_OWN, _BORROWED = "FE00", "FD00"
+_COLOUR = re.compile(rf"color:#({_OWN}|{_BORROWED})([0-9A-F]{{2}});")
 _ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;)(\w+;)")
 
 _converter = LatexToMathML(fancy_error=False)
 _ARITHMATEX = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
 
 
-def mark(role: Role, latex: str) -> str:
-    """LaTeX whose MathML is coloured as the role's group and carries its key."""
-    return rf"{{\color[HTML]{{{_SENTINELS[role.key]}}}{latex}}}"
+def mark(role: Role | None, latex: str, borrowed: bool) -> str:
+    """LaTeX whose MathML says what it stands for, and whether the letter is borrowed."""
+    if role is None and not borrowed:
+        return latex
+    number = _NUMBERS[role.key] if role else _FUNCTION
+    colour = f"{_BORROWED if borrowed else _OWN}{number:02X}"
+    return rf"{{\color[HTML]{{{colour}}}{latex}}}"
 
 
 def to_mathml(latex: str, *, display: bool = False) -> str:
@@ -51,12 +56,20 @@ def _mark_roles(parent: Element) -> None:
     for place, child in enumerate(parent):
         _mark_roles(child)
         if coloured := _COLOUR.fullmatch(child.get("style", "")):
-            role = _BY_SENTINEL[coloured[1]]
             del child.attrib["style"]
-            child.attrib |= {"class": f"role-{role.group}", "data-role": role.key}
+            child.attrib |= _role(coloured[1], int(coloured[2], 16))
         if child.tag == "mrow" and len(child) == 1 and not child.attrib.keys() & child[0].keys():
             child[0].attrib |= child.attrib
             parent[place] = child[0]
+
+
+def _role(owner: str, number: int) -> dict[str, str]:
+    """What is said of a letter: what it stands for, and whether it is borrowed."""
+    borrowed = ["wq-borrowed"] if owner == _BORROWED else []
+    if number == _FUNCTION:
+        return {"class": " ".join(borrowed)}
+    role = _ROLES[number]
+    return {"class": " ".join([f"role-{role.group}", *borrowed]), "data-role": role.key}
 
 
 class _Convert(Postprocessor):

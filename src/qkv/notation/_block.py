@@ -1,0 +1,210 @@
+"""Lines that stand together: checked, typeset and explained as one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from qkv.notation import _latex
+from qkv.notation._check import Fault, faults, size_of
+from qkv.notation._expressions import Expression, Formula, Number, Symbol, parse
+from qkv.notation._latex import Entry, Mark, unmarked
+from qkv.notation._roles import Role
+from qkv.notation._settings import Setting
+from qkv.notation._sources import Source, source
+from qkv.notation._written import Glyph, Writer, Written, axes, write
+
+# What is said of the orientation of tokens as rows, and what it is with tokens as columns.
+SIDES = {
+    "row": "column",
+    "rows": "columns",
+    "side by side": "one below the other",
+    "beside": "below",
+    "from the right": "from the left",
+    "on the right": "on the left",
+}
+SIDES |= {other: word for word, other in SIDES.items()}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Formulas that stand together. They are read under one setting, which all of them decide.
+
+    Args:
+        lines: The lines, as `check` takes them.
+    """
+
+    lines: tuple[str, ...]
+
+    @cached_property
+    def formulas(self) -> tuple[Formula, ...]:
+        """The lines, parsed."""
+        return tuple(map(parse, self.lines))
+
+    @cached_property
+    def setting(self) -> Setting:
+        """How the roles of the lines are made."""
+        return Setting.of(self.formulas)
+
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong with which line."""
+        return faults(*self.lines)
+
+    def write(self, chosen: str | Source = "site") -> tuple[Written, ...]:
+        """The lines as trees, as a source writes them."""
+        chosen = _source(chosen)
+        return tuple(write(formula, chosen, self.setting) for formula in self.formulas)
+
+    def typeset(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[str, ...]:
+        """LaTeX of each line, as `qkv.notation.typeset` gives it."""
+        return tuple(_latex.line(written, mark) for written in self.write(chosen))
+
+    def legend(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
+        """Explain each letter of the lines once."""
+        chosen = _source(chosen)
+
+        def shape(glyph: Glyph) -> str:
+            return shape_of(self.setting.define(glyph.role), chosen, mark)
+
+        return _latex.entries(self.write(chosen), shape, mark)
+
+
+def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> str:
+    r"""Write a formula in a source's letters.
+
+    Where the source has no letter for a role, the role's definition is written out; where it has
+    no letters for that either, this site's letter stands. Where its tokens are columns, the
+    formula is the transpose of the line. Sides that a source writes alike are written once.
+
+    Args:
+        line: A formula, a role, or a size: `Q[i] = X_Q @ W_Q[i]`, `X_Q`, `h * d_k`.
+        source: A source, or its id.
+        mark: Called with each letter's role (None for a function), its LaTeX and whether it is
+            borrowed from this site; returns the LaTeX to use.
+
+    Returns:
+        LaTeX, without dollar signs.
+
+    Raises:
+        ValueError: If the line is no formula, or there is no such source.
+
+    Examples:
+        One line, in the letters of two sections of one paper:
+
+        >>> line = "head[i] = attention(Q[i], K[i], V[i])"
+        >>> print(typeset(line, "paper-eq1"))
+        \operatorname{Attention}(Q, K, V)
+        >>> print(typeset(line, "paper-3-2-2"))
+        \mathrm{head}_i = \operatorname{Attention}(Q W_i^Q, K W_i^K, V W_i^V)
+
+        With tokens as columns:
+
+        >>> print(typeset("X_Q @ W_Q[i]", "ng-multi-head"))
+        W_i^Q q
+
+        A size:
+
+        >>> print(typeset("2 * d_model * d_k - d_k**2"))
+        2 \, d_{\text{model}} \, d_k - d_k^{2}
+    """
+    (latex,) = Block((line,)).typeset(source, mark=mark)
+    return latex
+
+
+def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
+    r"""Explain each letter that `typeset` writes for the same arguments.
+
+    Args:
+        line: A formula, or one role.
+        source: A source, or its id.
+        mark: As for `typeset`.
+
+    Returns:
+        One `Entry` a role and letter, in the order of appearance.
+
+    Raises:
+        ValueError: If the line is no formula, or there is no such source.
+
+    Examples:
+        >>> for entry in legend("Q[i] = X_Q @ W_Q[i]"):
+        ...     print(entry.latex, entry.role.meaning, entry.shape, sep=" | ")
+        Q_i | projected queries of one head | n_q \times d_k
+        X_Q | source of the queries | n_q \times d_{\text{model}}
+        W_i^Q | one head's weight for queries | d_{\text{model}} \times d_k
+    """
+    return Block((line,)).legend(source, mark=mark)
+
+
+def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **sizes: int) -> str:
+    r"""Write the shape of a role or an expression, as a source has it.
+
+    Args:
+        line: A role or an expression without an equality: `W_Q[i]`, `P_Q @ W_Q[i]`.
+        source: A source, or its id. Where its tokens are columns, the shape is turned.
+        mark: As for `typeset`.
+        **sizes: Numbers for the sizes; their names are written where none is given.
+
+    Returns:
+        LaTeX, without dollar signs.
+
+    Raises:
+        ValueError: If the line is no such expression, or some of its sizes have a number and
+            others have not.
+
+    Examples:
+        >>> print(shape("W_Q[i]"))
+        d_{\text{model}} \times d_k
+        >>> print(shape("W_Q[i]", "ng-multi-head", d_model=512, d_k=64))
+        64 \times 512
+    """
+    block, chosen = Block((line,)), _source(source)
+    (formula,) = block.formulas
+    if len(formula.sides) != 1:
+        raise ValueError(f"A shape is one of an expression, but `{line}` is an equality.")
+    (expression,) = formula.sides
+    if isinstance(expression, Symbol) and not sizes:
+        return shape_of(block.setting.define(expression.role), chosen, mark)
+    found = axes(expression, block.setting)
+    if isinstance(expression, Symbol):
+        turned = chosen.transposes(expression.role)
+    else:
+        turned = chosen.tokens == "columns"
+    if sizes:
+        found = tuple(Number(size_of(size, sizes)) for size in found)
+    writer = Writer(chosen, block.setting, transposed=turned)
+    return _times(map(writer.write, found[::-1] if turned else found), mark)
+
+
+def shape_of(role: Role, source: Source, mark: Mark = unmarked) -> str:
+    """LaTeX for the shape of what a source writes for a role, in its own letters."""
+    sizes = Writer(source, Setting.of(()), transposed=False).shape(role)
+    return _times(sizes[::-1] if source.transposes(role) else sizes, mark)
+
+
+def side(word: str, source: str | Source = "site", role: Role | None = None) -> str:
+    """Say where something stands, as a source has it.
+
+    Args:
+        word: What is said where tokens are rows: one of `SIDES`.
+        source: A source, or its id.
+        role: The role that it is said of, for sources that do not turn every role.
+
+    Raises:
+        ValueError: If the word is not one of `SIDES`.
+
+    Examples:
+        >>> side("rows"), side("rows", "ng-multi-head")
+        ('rows', 'columns')
+    """
+    if word not in SIDES:
+        raise ValueError(f"{word!r} is no word of side: expected one of {', '.join(SIDES)}.")
+    chosen = _source(source)
+    turned = chosen.transposes(role) if role else chosen.tokens == "columns"
+    return SIDES[word] if turned else word
+
+
+def _times(sizes: Iterable[Expression], mark: Mark) -> str:
+    return r" \times ".join(_latex.latex(size, mark) for size in sizes)
+
+
+def _source(chosen: str | Source) -> Source:
+    return source(chosen) if isinstance(chosen, str) else chosen

@@ -1,0 +1,320 @@
+"""A formula as a source writes it: its letters, its orientation, and what it spells out.
+
+`write` turns a tree of roles into a tree of glyphs, in the order in which they stand on the page.
+LaTeX, the legend and drawings are made from that tree.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from qkv.notation._expressions import (
+    Apply,
+    Arithmetic,
+    Expression,
+    Formula,
+    Number,
+    OverHeads,
+    OverRoot,
+    Product,
+    Sum,
+    Symbol,
+    Transpose,
+    parse,
+    parse_size,
+)
+from qkv.notation._roles import Role, role
+from qkv.notation._settings import Setting
+from qkv.notation._sources import Source, source
+
+
+@dataclass(frozen=True)
+class Glyph(Expression):
+    """A role as a source writes it.
+
+    Attributes:
+        role: The role.
+        latex: The letter, of the head that is meant here.
+        general: The letter of a head in general, which a legend explains.
+        shape: Its sizes as they stand here; none for a size.
+        turned: Whether a transpose of the letter stands here.
+        borrowed: Whether the source has no letter for the role, so that this site's stands here.
+        spelled: The definition that stands here in place of a letter; or None.
+    """
+
+    role: Role
+    latex: str
+    general: str
+    shape: tuple[Expression, ...] = field(repr=False)
+    turned: bool = False
+    borrowed: bool = False
+    spelled: Expression | None = None
+
+    @property
+    def is_size(self) -> bool:
+        return self.role.group == "size"
+
+    def parts(self) -> Iterator[Expression]:
+        """The definition that stands in place of the letter, if one does."""
+        return iter((self.spelled,) if self.spelled else ())
+
+
+@dataclass(frozen=True)
+class OwnSize(Expression):
+    """What a source calls a size that it tells apart from others, as the width of one source."""
+
+    latex: str
+    of: Expression
+
+
+@dataclass(frozen=True)
+class Applied(Expression):
+    """A function as a source writes it, applied to arguments."""
+
+    name: str
+    latex: str
+    borrowed: bool
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Bracketed(Expression):
+    """A product that was written in brackets, `A @ (B @ C)`, and keeps them."""
+
+    of: Expression
+
+
+@dataclass(frozen=True)
+class Added(Expression):
+    """A sum over all heads: `index` runs to `last`, where the source names the number of heads."""
+
+    each: Expression
+    index: str
+    last: Expression | None
+
+
+@dataclass(frozen=True)
+class Joined(Expression):
+    """What all heads have, one beside the other or one below the other.
+
+    Attributes:
+        each: What one head has.
+        first: What the first head has.
+        second: What the second head has, where the last one cannot be named; or None.
+        last: What the last head has; or None.
+        vertical: Whether they stand one below the other.
+        latex: The function that joins them where they stand one beside the other.
+        borrowed: Whether the source has no name for that function.
+        shared: Whether only heads of keys and values are meant.
+    """
+
+    each: Expression
+    first: Expression
+    second: Expression | None
+    last: Expression | None
+    vertical: bool
+    latex: str
+    borrowed: bool
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Written:
+    """A line as a source writes it."""
+
+    sides: tuple[Expression, ...]
+    defines: bool
+    transposed: bool
+
+
+def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
+    """Write a line in a source's letters, with tokens as rows or as columns as it has them."""
+    columns = chosen.tokens == "columns"
+    transposed = chosen.transposes(formula.defined.role) if formula.defined else columns
+    writer = Writer(chosen, setting, transposed)
+    sides = tuple(writer.write(side) for side in formula.sides)
+    return Written(sides, formula.defined is not None, transposed)
+
+
+def axes(expression: Expression, setting: Setting) -> tuple[Expression, ...]:
+    """The sizes of an expression where tokens are rows."""
+    match expression:
+        case Symbol(role):
+            return tuple(map(parse_size, setting.define(role).shape))
+        case Product(left, right):
+            return (axes(left, setting)[0], axes(right, setting)[1])
+        case Sum(left, _) | OverRoot(left, _):
+            return axes(left, setting)
+        case Transpose(of):
+            return axes(of, setting)[::-1]
+        case Apply("attention", (queries, _, values)):
+            return (axes(queries, setting)[0], axes(values, setting)[1])
+        case Apply("multihead", (queries, _, _)):
+            return (axes(queries, setting)[0], parse_size("d_model"))
+        case Apply(_, (argument,)):
+            return axes(argument, setting)
+        case OverHeads("sum", each):
+            return axes(each, setting)
+        case OverHeads(how, each, heads):
+            count = parse_size("h_kv" if heads == "kv_heads" and setting.grouped else "h")
+            rows, columns = axes(each, setting)
+            if how == "stack":
+                return (Arithmetic("*", count, rows), columns)
+            return (rows, Arithmetic("*", count, columns))
+    raise ValueError(f"`{expression}` is a size, and has no shape.")
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes expressions, or their transposes, in one source's letters.
+
+    Attributes:
+        source: The source.
+        setting: How roles are made.
+        transposed: Whether it writes the transpose of what it is given.
+        head: Which head it writes; a head in general where empty.
+        shared: Whether it writes what belongs to the head of keys and values that a head uses.
+    """
+
+    source: Source
+    setting: Setting
+    transposed: bool
+    head: str = ""
+    shared: bool = False
+
+    def write(self, node: Expression) -> Expression:
+        match node:
+            case Number():
+                return node
+            case Symbol():
+                return self._symbol(node)
+            case Arithmetic(operator, left, right):
+                return Arithmetic(operator, self.write(left), self.write(right))
+            case Product(left, right):
+                first, second = self.write(left), self.write(right)
+                if isinstance(right, Product):
+                    second = Bracketed(second)
+                return Product(second, first) if self.transposed else Product(first, second)
+            case Sum(left, right):
+                return Sum(self.write(left), self.write(right))
+            case OverRoot(above, size):
+                return OverRoot(self.write(above), self.write(size))
+            case Transpose(Symbol() as symbol):
+                return replace(self, transposed=not self.transposed)._symbol(symbol)
+            case Transpose(of):
+                return _transposed(self.write(of))
+            case Apply(name, arguments):
+                return self._applied(name, arguments)
+            case OverHeads("sum", each):
+                return Added(self._of_head(self._index, each), self._index, self._last(node.heads))
+            case OverHeads():
+                return self._joined(node)
+        raise TypeError(f"{node!r} is no expression of roles.")
+
+    def _symbol(self, symbol: Symbol) -> Glyph:
+        defined = self.setting.define(symbol.role)
+        shape = self.shape(defined)[:: -1 if self.transposed else 1]
+        turned = len(shape) == 2 and self.transposed != self.source.transposes(symbol.role)
+        shared = self.shared or symbol.index == "g(i)"
+        own = self._has_letter(symbol.role)
+        owner = self.source if own else source("site")
+        head = self.head or self._index
+        glyph = Glyph(
+            role=symbol.role,
+            latex=owner.letter(symbol.role, _index(head, shared)),
+            general=owner.letter(symbol.role, _index(self._index, shared)),
+            shape=shape,
+            turned=turned,
+            borrowed=not own,
+        )
+        if own or not self._can_spell_out(defined):
+            return glyph
+        (definition,) = parse(defined.definition).sides
+        upright = self.source.transposes(symbol.role)
+        writer = replace(self, transposed=upright, shared=shared)
+        return replace(glyph, borrowed=False, spelled=writer.write(definition))
+
+    def shape(self, role: Role) -> tuple[Expression, ...]:
+        """The sizes of a role where tokens are rows, as the source calls them."""
+        sizes = tuple(self.write(parse_size(size)) for size in role.shape)
+        letter = self.source.letters.get(role.key)
+        if not (letter and letter.shape):
+            return sizes
+        own = letter.shape.split(r" \times ")[:: -1 if self.source.transposes(role) else 1]
+        return tuple(
+            size if text == "-" else OwnSize(text, size)
+            for text, size in zip(own, sizes, strict=True)
+        )
+
+    def _applied(self, name: str, arguments: tuple[Expression, ...]) -> Expression:
+        native = self.source.tokens == "columns"
+        if (
+            name != "softmax" and self.transposed != native
+        ):  # it takes tokens as the source has them
+            return _transposed(replace(self, transposed=native)._applied(name, arguments))
+        return Applied(name, *self._function(name), tuple(map(self.write, arguments)))
+
+    def _function(self, name: str) -> tuple[str, bool]:
+        """What the source calls a function, and whether that is this site's name for it."""
+        own = self.source.functions.get(name)
+        return own or source("site").functions[name], own is None and name != "softmax"
+
+    def _joined(self, node: OverHeads) -> Joined:
+        first, second = (self._of_head(head, node.each) for head in self.source.first_heads)
+        count = self._last(node.heads)
+        last = self._of_head(count.latex, node.each) if count else None
+        latex, borrowed = self._function("concat")
+        return Joined(
+            each=self.write(node.each),
+            first=first,
+            second=None if last else second,
+            last=last,
+            vertical=(node.how == "stack") != self.transposed,
+            latex=latex,
+            borrowed=borrowed,
+            shared=node.heads == "kv_heads" and self.setting.grouped,
+        )
+
+    @property
+    def _index(self) -> str:
+        return self.source.index or source("site").index
+
+    def _last(self, heads: str) -> Glyph | None:
+        count = role("h_kv" if heads == "kv_heads" and self.setting.grouped else "h")
+        return self._symbol(Symbol(count)) if self.source.names(count) else None
+
+    def _of_head(self, head: str, each: Expression) -> Expression:
+        return replace(self, head=head).write(each)
+
+    def _has_letter(self, role: Role) -> bool:
+        """Whether the source has a letter for a role that says here what it has to."""
+        if not self.source.names(role):
+            return False
+        if self.head and role.per_head and not self.source.tells_heads_apart(role):
+            return False
+        return not (self.setting.is_mapped(role) and self._same_letter(role, "X"))
+
+    def _same_letter(self, first: Role, second: str) -> bool:
+        return self.source.letter(first) == self.source.letter(role(second))
+
+    def _can_spell_out(self, role: Role) -> bool:
+        """Whether the source has the letters and the function of a role's definition."""
+        if role.definition is None:
+            return False
+        formula = parse(role.definition)
+        match formula.sides[0]:
+            case Apply(function) if function != "softmax" and function not in self.source.functions:
+                return False
+        over_heads = any(isinstance(node, OverHeads) for node in formula.walk())
+        writer = replace(self, head=self.head or "1") if over_heads else self
+        parts = (self.setting.define(symbol.role) for symbol in formula.symbols())
+        return all(
+            writer._has_letter(part) or writer._can_spell_out(part) for part in parts if part.shape
+        )
+
+
+def _transposed(written: Expression) -> Expression:
+    return written.of if isinstance(written, Transpose) else Transpose(written)
+
+
+def _index(head: str, shared: bool) -> str:
+    return f"g({head})" if shared else head
