@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qkv import notation
 from qkv.costs import SCHEMES
-from qkv.notation._grammar import parse
+from qkv.notation.tree import parse
 from qkv_site.generated import exports
 
 SIZES = {"n": 3, "h": 14, "h_kv": 14, "d_model": 11, "d_k": 5}
@@ -23,13 +23,15 @@ def test_each_product_has_its_formula(reading):
     for line, product in zip(exports.FORMULAS[reading], products, strict=True):
         notation.check(line)
         formula = parse(line)
-        if formula.left is not None:
-            shape = tuple(SIZES[ALIASES.get(size, size)] for size in formula.left.shape)
+        if formula.defined is not None:
+            shape = tuple(SIZES[ALIASES.get(size, size)] for size in formula.defined.role.shape)
             assert shape == (product.rows, product.columns), line
         if product.weight:
-            weight = next(role for role in formula.roles if role.key.startswith(product.weight))
-            sizes = SIZES | {"h*d_k": 70, "h*d_v": 70}
-            shape = tuple(sizes[ALIASES.get(size, size)] for size in weight.shape)
+            weight = next(
+                role for key, role in formula.roles.items() if key.startswith(product.weight)
+            )
+            sizes = SIZES | {name: SIZES[same] for name, same in ALIASES.items()}
+            shape = tuple(notation.size_of(size, sizes) for size in weight.shape)
             assert shape == (product.inner, product.columns), line
 
 

@@ -17,4 +17,17 @@ def test_equal_renderings_are_stored_once():
 
 def test_a_symbol_carries_its_role_in_every_source():
     for source in notation.sources():
-        assert 'class="role-weight" data-role="W_Q[i]"' in formulas.inline("W_Q[i]", source.id)
+        borrowed = "" if source.names(notation.role("W_Q[i]")) else " wq-borrowed"
+        shown = formulas.inline("W_Q[i]", source.id)
+        assert f'class="role-weight{borrowed}" data-role="W_Q[i]"' in shown
+        assert (formulas.BORROWED in shown) == bool(borrowed)
+
+
+def test_a_shape_and_a_side_follow_the_notation():
+    def shown(content, source):
+        return re.sub("<[^>]+>", "", formulas.inline(content, source))
+
+    assert shown("shape(W_Q[i], d_model=512, d_k=64)", "site") == "512×64"
+    assert shown("shape(W_Q[i], d_model=512, d_k=64)", "ng-multi-head") == "64×512"
+    assert shown('"rows"', "ng-multi-head") == "columns"
+    assert shown('"rows", A[i]', "transformer-circuits") == "rows"

@@ -54,12 +54,16 @@ def in_libraries() -> str:
 
 
 def rosetta(*groups: str) -> str:
-    """Roles of these groups down, sources across: the letter, its shape, and where it says so."""
+    """Roles of these groups down, sources across: the letter, its shape, and where it says so.
+
+    A role that this site alone has a letter for is left out.
+    """
     sources = notation.sources()
+    named = {key for source in sources if source.id != "site" for key in source.letters}
     rows = (
         (f"{role.meaning}<br>`{role.key}`", *(_cell(role, source) for source in sources))
         for role in notation.roles()
-        if role.group in groups
+        if role.group in groups and role.key in named
     )
     body = table(("role", *map(_linked, sources)), rows)
     return f'<div class="wq-wide wq-rosetta" markdown="1">\n\n{body}\n\n</div>'

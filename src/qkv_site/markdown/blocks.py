@@ -32,7 +32,7 @@ _VALUES = {
     "html": {"on"},
 }
 
-_FENCE = re.compile(
+FENCE = re.compile(
     r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>[^\n]*)\n"
     r"(?P<code>.*?)^(?P=indent)(?P=ticks) *$",
     re.DOTALL | re.MULTILINE,
@@ -70,7 +70,7 @@ class Block:
 
 def find(markdown: str) -> Iterator[Block]:
     """Find the fenced blocks of a page, in order."""
-    for found in _FENCE.finditer(markdown):
+    for found in FENCE.finditer(markdown):
         language, _, options = found["info"].strip().partition(" ")
         yield Block(
             language=language,
