@@ -255,7 +255,7 @@ def crossover_width(d_model: int, n_q: int, n_k: int | None = None) -> Fraction:
         Fraction(1024, 3)
 
     Source:
-        The inequality of a comment by itrase on Cross Validated, question 515477, solved for the
+        The inequality of a comment on Cross Validated, question 515477, solved for the
         width and for unlike lengths.
     """
     n_k = n_q if n_k is None else n_k

@@ -141,6 +141,13 @@ def test_torch_heads_always_fill_embed_dim(torch):
     assert torch.nn.MultiheadAttention(E, H).head_dim == E // H  # an attribute, computed
 
 
+def test_flax_nnx_computes_head_dim_and_takes_no_argument_for_it():
+    nnx = pytest.importorskip("flax.nnx")
+    layer = nnx.MultiHeadAttention(H, 11, qkv_features=E, decode=False, rngs=nnx.Rngs(0))
+    assert layer.head_dim == E // H
+    assert "head_dim" not in inspect.signature(nnx.MultiHeadAttention).parameters
+
+
 def test_torch_stores_w_q_of_a_head_as_transposed_rows(mha):
     """Head i's W_Q is in_proj_weight[i·d_k : (i+1)·d_k], transposed; keys and values follow."""
     weight, bias = mha.in_proj_weight.detach().numpy(), mha.in_proj_bias.detach().numpy()
