@@ -12,7 +12,7 @@ from jaxtyping import config
 from support import CI, ROOT, make_project, mkdocs_build
 
 # The same examples on every run, and no verdict by the clock of a busy machine.
-hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.load_profile("steady")
 
 

@@ -74,11 +74,11 @@ def test_dtype_is_checked_everywhere():
             (np.ones((3, 6)), K, V),
             ["agree in d_k", "Q has 6 (shape (3, 6))", "K has 2 (shape (5, 2))", "W_Q[i]"],
         ),
-        ((Q, K.T, V), ["agree in d_k", "(2, 5)", "K looks transposed", "(n_k, d_k)"]),
+        ((Q, K.T, V), ["agree in d_k", "(2, 5)", "K looks transposed", "(..., n_k, d_k)"]),
         ((Q, K, V[:4]), ["agree in n_k", "K has 5", "V has 4 (shape (4, 7))"]),
         (
             (np.ones((2, 3, 2)), np.ones((3, 5, 2)), V),
-            ["batch axes", "broadcast", "(2, 3, 2), (3, 5, 2) and (5, 7)"],
+            ["batch axes", "broadcast", "Q (2, 3, 2), K (3, 5, 2), V (5, 7)"],
         ),
     ],
 )
@@ -174,7 +174,7 @@ def test_mask_that_reads_two_ways():
     ("sizes", "parts"),
     [
         ({"d_model": 7, "h": 2}, ["d_model = 7", "h = 2", "Pass d_k"]),
-        ({"d_model": 6, "h": 3, "h_kv": 2}, ["divide", "W_K has 2", "W_Q has 3"]),
+        ({"d_model": 6, "h": 3, "h_kv": 2}, ["h_kv must divide h", "h_kv = 2 and h = 3"]),
         ({"d_model": 0, "h": 2}, ["d_model must be a positive whole number, but is 0"]),
         ({"d_model": 6, "h": -2}, ["h must be", "but is -2"]),
         ({"d_model": 6, "h": 2.0}, ["h must be", "but is 2.0"]),
@@ -193,27 +193,31 @@ def test_packed_weight_where_per_head_is_due(name):
     mh = MultiHead.random(6, 2)
     per_head = getattr(mh, name)
     packed = np.concatenate(list(per_head), axis=-1)
-    heads = "h" if name == "W_Q" else "h_kv"
-    repacked = f"{name}.reshape(d_model, {heads}, -1).swapaxes(0, 1)"
+    heads, width = {
+        "W_Q": ("h", "d_model"),
+        "W_K": ("h_kv", "d_source_k"),
+        "W_V": ("h_kv", "d_source_v"),
+    }[name]
+    repacked = f"{name}.reshape({width}, {heads}, -1).swapaxes(0, 1)"
     with refused(ValueError, f"{name} must have shape", "(6, 6)", "packed weight", repacked):
         dataclasses.replace(mh, **{name: packed})
-    advised = eval(repacked, {name: packed, "d_model": 6, "h": 2, "h_kv": 2})
+    advised = eval(repacked, {name: packed, width: 6, heads: 2})
     np.testing.assert_array_equal(advised, per_head)
 
 
 def test_packed_output_weight():
     packed = np.concatenate(list(LAYER.W_O))
-    repacked = "W_O.reshape(h, d_v, d_model)"
+    repacked = "W_O.reshape(h, d_v, -1)"
     with refused(ValueError, "W_O must have shape", "(10, 6)", "packed weight", repacked):
         dataclasses.replace(LAYER, W_O=packed)
-    advised = eval(repacked, {"W_O": packed, "d_model": 6, "h": 2, "d_v": 5})
+    advised = eval(repacked, {"W_O": packed, "h": 2, "d_v": 5})
     np.testing.assert_array_equal(advised, LAYER.W_O)
 
 
 @pytest.mark.parametrize("name", ["W_Q", "W_K", "W_V", "W_O"])
 def test_transposed_weight(name):
     transposed = getattr(LAYER, name).swapaxes(-1, -2)
-    with refused(ValueError, "must agree in", "transposed", "X @ W", f"{name} is (h"):
+    with refused(ValueError, "must agree in", "transposed: rows are tokens", f"{name} is (h"):
         dataclasses.replace(LAYER, **{name: transposed})
 
 
@@ -228,13 +232,22 @@ def test_all_weights_transposed_show_with_the_first_source():
     ("parts", "message"),
     [
         ({"W_Q": np.ones((2, 6, 7))}, ["agree in d_k", "W_Q has 7", "W_K has 3"]),
-        ({"W_V": np.ones((1, 6, 5))}, ["agree in the number of heads", "W_K has 2", "W_V has 1"]),
-        ({"W_O": np.ones((3, 5, 6))}, ["agree in the number of heads", "W_Q has 2", "W_O has 3"]),
-        ({"W_Q": np.ones((3, 6, 3))}, ["must divide", "W_K has 2", "W_Q has 3"]),
+        (
+            {"W_V": np.ones((1, 6, 5))},
+            ["agree in h_kv, the number of heads", "W_K has 2", "W_V has 1"],
+        ),
+        (
+            {"W_O": np.ones((3, 5, 6))},
+            ["agree in h, the number of heads", "W_Q has 2", "W_O has 3"],
+        ),
+        (
+            {"W_Q": np.ones((3, 6, 3)), "W_O": np.ones((3, 5, 6)), "b_Q": None},
+            ["h_kv must divide h", "h_kv = 2 and h = 3"],
+        ),
         ({"W_Q": np.ones(6)}, ["W_Q must have shape (h, d_model, d_k), but has shape (6,)"]),
         ({"b_Q": np.ones(6)}, ["b_Q must have shape (h, d_k), but has shape (6,)"]),
-        ({"b_K": np.ones((2, 5))}, ["b_K must have shape (h_kv, d_k) = (2, 3)", "shape (2, 5)"]),
-        ({"b_O": np.ones(5)}, ["b_O must have shape (d_model,) = (6,), but has shape (5,)"]),
+        ({"b_K": np.ones((2, 5))}, ["agree in d_k", "W_Q has 3", "b_K has 5 (shape (2, 5))."]),
+        ({"b_O": np.ones(5)}, ["agree in d_out", "W_O has 6", "b_O has 5 (shape (5,))."]),
         ({"scale": 0.0}, ["scale must be a positive number, but is 0.0"]),
         ({"scale": float("nan")}, ["scale must be a positive number, but is nan"]),
     ],
@@ -254,7 +267,7 @@ def test_parts_of_a_layer_fit_each_other(parts, message):
         ((X, np.ones((5, 3))), ["X_K", "(..., n_k, 6)", "(5, 3)", "width of one head"]),
         ((np.ones((6, 7)),), ["X_Q", "(..., n_q, 6)", "W_Q has shape (2, 6, 3)", "transposed"]),
         ((X, X, np.ones((5, 7))), ["X_V must have shape (..., n_k, 6)", "but has shape (5, 7)."]),
-        ((X, X, np.ones((4, 6))), ["K and V must agree in n_k"]),
+        ((X, X, np.ones((4, 6))), ["X_K and X_V must agree in n_k", "X_V has 4"]),
         ((np.ones((0, 6)),), ["X_Q", "(0, 6): an empty sequence"]),
         ((np.ones(6),), ["X_Q must have shape (..., n_q, d_model), but has shape (6,)"]),
     ],
@@ -273,13 +286,16 @@ def test_rotary_weights_are_not_called():
     ("shapes", "parts"),
     [
         (((2, 3), (7, 5)), ["agree in d_mid", "first has 3", "second has 7 (shape (7, 5))"]),
-        (((2, 3), (5, 3)), ["second looks transposed", "nn.Linear", "(d_out, d_mid)"]),
-        (((3, 2), (3, 5)), ["first looks transposed", "nn.Linear", "(d_mid, d_in)"]),
+        (((2, 3), (5, 3)), ["second looks transposed", "(..., d_mid, d_out)", "nn.Linear"]),
+        (((3, 2), (3, 5)), ["first looks transposed", "(..., d_in, d_mid)", "nn.Linear"]),
         (((3,), (3, 5)), ["first must have shape (..., d_in, d_mid), but has shape (3,)"]),
-        (((2, 3, 5), (3, 5, 7)), ["head axes", "first (2,)", "second (3,)"]),
-        (((2, 3), (3, 5), (5,), None), ["agree in d_mid", "b_first has 5", "first has 3"]),
-        (((2, 3), (3, 5), None, (3,)), ["agree in d_out", "b_second has 3", "second has 5"]),
-        (((7, 2, 3), (7, 3, 5), (6, 3), None), ["head axes", "first (7,)", "b_first (6,)"]),
+        (((2, 3, 5), (3, 5, 7)), ["head axes", "first (2, 3, 5), second (3, 5, 7)"]),
+        (((2, 3), (3, 5), (5,), None), ["agree in d_mid", "first has 3", "b_first has 5"]),
+        (
+            ((2, 3), (3, 5), None, (3,)),
+            ["agree in d_out", "second has 5", "b_second has 3 (shape (3,))."],
+        ),
+        (((7, 2, 3), (7, 3, 5), (6, 3), None), ["head axes", "first (7, 2, 3)", "b_first (6, 3)"]),
     ],
 )
 def test_maps_that_do_not_meet(shapes, parts):
@@ -293,10 +309,16 @@ def test_maps_that_do_not_meet(shapes, parts):
 @pytest.mark.parametrize(
     ("maps", "parts"),
     [
-        ({"P_Q": np.ones((6, 7))}, ["agree in d_model", "P_Q has 7", "W_Q has 6", "P_Q looks"]),
-        ({"P_K": np.ones((5, 7))}, ["agree in d_model", "P_K has 7 (shape (5, 7))", "W_K has 6"]),
-        ({"P_V": np.ones((2, 6, 6))}, ["P_V must have shape (d_in, d_model)", "(2, 6, 6)"]),
-        ({"c_V": np.ones(7)}, ["agree in d_model", "c_V has 7", "W_V has 6"]),
+        (
+            {"P_Q": np.ones((6, 7))},
+            ["P_Q must have shape (d_in, 6)", "(2, 6, 3)", "(6, 7)", "P_Q looks"],
+        ),
+        (
+            {"P_K": np.ones((5, 7))},
+            ["P_K must have shape (d_in_k, 6)", "W_K", "(2, 6, 3)", "(5, 7)"],
+        ),
+        ({"P_V": np.ones((2, 6, 6))}, ["P_V must have shape (d_in_v, d_source_v)", "(2, 6, 6)"]),
+        ({"c_V": np.ones(7)}, ["c_V must have shape (6,)", "W_V has shape (2, 6, 5)", "(7,)"]),
     ],
 )
 def test_projections_that_do_not_fold(maps, parts):
@@ -325,9 +347,19 @@ def test_rank_of_factors(rank):
     ("matrices", "error", "parts"),
     [
         ({"A": np.ones((3, 3))}, ValueError, ["A must be invertible"]),
-        ({"A": np.eye(5)}, ValueError, ["A must have shape", "(h_kv, 3, 3)", "h_kv = 2", "(5, 5)"]),
-        ({"B": np.eye(3)}, ValueError, ["B must have shape", "(h_kv, 5, 5)", "(3, 3)"]),
-        ({"B": np.ones((3, 5, 5))}, ValueError, ["B must have shape", "h_kv = 2", "(3, 5, 5)"]),
+        ({"A": np.eye(5)}, ValueError, ["A must have shape (3, 3)", "W_Q has shape", "(5, 5)"]),
+        ({"B": np.eye(3)}, ValueError, ["B must have shape (5, 5)", "W_V has shape", "(3, 3)"]),
+        (
+            {"B": np.ones((3, 5, 5))},
+            ValueError,
+            ["B must have shape (2, 5, 5)", "W_K", "(3, 5, 5)"],
+        ),
+        ({"A": np.ones((3, 5))}, ValueError, ["A must have shape (3, 3)", "(3, 5)"]),
+        (
+            {"A": np.eye(3)[0]},
+            ValueError,
+            ["A must have shape (h_kv, d_k, d_k) or (d_k, d_k), but has shape (3,)"],
+        ),
         ({"A": np.eye(3, dtype=int)}, TypeError, ["A must hold floating-point numbers", "int64"]),
     ],
 )

@@ -52,11 +52,11 @@ def test_merge_keeps_float32():
 
 
 @st.composite
-def layers(draw, *, biases=True):
+def layers(draw, *, biases=True, widths=(2, 3, 5, 7), heads=(1, 2, 3)):
     """A layer with sources of unlike widths, grouped or not, with any of its biases or none."""
-    d_model, d_k, d_v, d_out = draw(st.permutations([2, 3, 5, 7]))
-    d_source_k, d_source_v = draw(st.permutations([2, 3, 5, 7]))[:2]
-    h_kv, group = draw(st.sampled_from([1, 2, 3])), draw(st.sampled_from([1, 2]))
+    d_model, d_k, d_v, d_out = draw(st.permutations(widths))
+    d_source_k, d_source_v = draw(st.permutations(widths))[:2]
+    h_kv, group = draw(st.sampled_from(heads)), draw(st.sampled_from([1, 2]))
     rng = np.random.default_rng(draw(SEEDS))
     shapes = {
         "W_Q": (h_kv * group, d_model, d_k),
@@ -227,7 +227,7 @@ def jacobian_rank(mh, seed):
     return np.linalg.matrix_rank(np.stack(columns), rtol=1e-6)
 
 
-@given(layers(), SEEDS)
+@given(layers(widths=(1, 2, 3, 4), heads=(1, 2)), SEEDS)
 @settings(max_examples=25)
 def test_degrees_of_freedom_is_the_rank_of_the_derivative(mh, seed):
     assert degrees_of_freedom(mh) == jacobian_rank(mh, seed)

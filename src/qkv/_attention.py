@@ -1,24 +1,21 @@
 r"""Equation (1): scaled dot-product attention, with no weights in sight."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from qkv._checks import agree, as_floats, as_mask, check_finite
-
-# Rows of the softmax are independent, so the scores are never all in memory at once: 4 MiB of
-# them in float32, which a processor's cache can hold from their product to their use.
-_SCORES_AT_ONCE = 2**20
+from qkv._shapes import as_mask, bind, check_scores
+from qkv._tiled import attention_in_tiles, has_many_scores
 
 
 def softmax(
-    scores: Float[np.ndarray, "*shape"],
+    scores: Float[np.ndarray, "*rows n_k"],
     *,
     axis: int = -1,
     mask: Bool[np.ndarray, "..."] | None = None,
-) -> Float[np.ndarray, "*shape"]:
+) -> Float[np.ndarray, "*rows n_k"]:
     r"""Turn scores into weights that sum to one along an axis.
 
     $$\operatorname{softmax}(s)_j = \frac{e^{s_j}}{\sum_l e^{s_l}}$$
@@ -30,8 +27,8 @@ def softmax(
         scores: Real numbers, at least one axis.
         axis: The axis that sums to one: the last (keys) where tokens are rows, the one before it
             where tokens are columns.
-        mask: True where a score may take part; broadcast to the shape of `scores`. Where nothing
-            may, all weights are zero.
+        mask: True where a score may take part, broadcast to the shape of `scores`; where None,
+            all may but those of minus infinity. Where nothing may, all weights are zero.
 
     Returns:
         The weights, in the shape and dtype of `scores`.
@@ -39,7 +36,7 @@ def softmax(
     Raises:
         TypeError: If `scores` are not floating-point numbers or `mask` is not boolean.
         ValueError: If `scores` has no axis or is empty or holds NaN or infinity where it may take
-            part (a score of minus infinity counts as masked), or `mask` does not broadcast to it.
+            part, or `mask` does not broadcast to it.
 
     Examples:
         Scores 0 and ln 3 weigh 1 : 3.
@@ -55,11 +52,14 @@ def softmax(
     Source:
         Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1.
     """
-    weights = as_floats("scores", scores, "(..., n_k)").copy()
-    allowed = ~np.isneginf(weights)
-    if mask is not None:
-        allowed &= _broadcast_mask(mask, weights.shape)
-    return _softmax_in_place(weights, allowed, axis)
+    (S,) = bind(softmax, scores=scores)
+    allowed = ~np.isneginf(S) if mask is None else as_mask(mask, S.shape)
+    nothing = ~allowed.any(axis=axis, keepdims=True)
+    masked = np.where(allowed, S, -np.inf)
+    largest = np.where(nothing, 0, masked.max(axis=axis, keepdims=True))
+    check_scores(largest)
+    E = np.exp(masked - largest)
+    return E / np.where(nothing, 1, E.sum(axis=axis, keepdims=True))
 
 
 def attention(
@@ -114,86 +114,22 @@ def attention(
     Source:
         Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1, equation (1).
     """
-    Q = as_floats("Q", Q, "(..., n_q, d_k)")
-    K = as_floats("K", K, "(..., n_k, d_k)")
-    V = as_floats("V", V, "(..., n_k, d_v)")
-    agree("d_k", ("Q", Q, -1), ("K", K, -1), _why_d_k_differs(Q, K))
-    agree("n_k", ("K", K, -2), ("V", V, -2))
-    for name, array in {"Q": Q, "K": K, "V": V}.items():
-        check_finite(name, array)
-    Q, K, V = _broadcast_batch(Q, K, V)
-    batch, (n_q, d_k), (n_k, d_v) = Q.shape[:-2], Q.shape[-2:], V.shape[-2:]
-    if mask is not None:
-        mask = _broadcast_mask(mask, (*batch, n_q, n_k))
-    scale = 1 / math.sqrt(d_k) if scale is None else float(scale)
+    Q, K, V = bind(attention, Q=Q, K=K, V=V, finite=True, hint=_hint)
+    scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else float(scale)
+    if has_many_scores(Q, K):  # the same, but never with all scores in memory at once
+        return attention_in_tiles(Q, K, V, mask, scale, return_weights)
+    mask = np.array(True) if mask is None else mask
 
-    dtype = np.result_type(Q, K, V)
-    heads = np.empty((*batch, n_q, d_v), dtype)
-    weights = np.empty((*batch, n_q, n_k), dtype) if return_weights else None
-    for b, rows in _blocks(batch, n_q, n_k):
-        S = (Q[*b, ..., rows, :] * scale) @ K[*b].swapaxes(-1, -2)
-        A = _softmax_in_place(S, mask if mask is None else mask[*b, ..., rows, :])
-        heads[*b, ..., rows, :] = A @ V[*b]
-        if weights is not None:
-            weights[*b, ..., rows, :] = A
-    return heads if weights is None else (heads, weights)
+    S = Q @ K.swapaxes(-1, -2) * scale  # (*batch, n_q, n_k)
+    A = softmax(S, mask=mask)  # (*batch, n_q, n_k)
+    heads = A @ V  # (*batch, n_q, d_v)
+    return (heads, A) if return_weights else heads
 
 
-def _softmax_in_place(S: np.ndarray, mask: np.ndarray | None, axis: int = -1) -> np.ndarray:
-    nothing_allowed = np.False_
-    if mask is not None:
-        np.copyto(S, -np.inf, where=~mask)
-        nothing_allowed = ~mask.any(axis=axis, keepdims=True)
-    largest = S.max(axis=axis, keepdims=True)
-    if not (np.isfinite(largest) | nothing_allowed).all():
-        raise ValueError(
-            f"The scores must be finite, but hold NaN or infinity; their dtype is {S.dtype}. Where "
-            "Q and K are finite their product has overflowed: scale it down or use a wider dtype."
-        )
-    S -= np.where(nothing_allowed, 0, largest)
-    np.exp(S, out=S)
-    S /= np.where(nothing_allowed, 1, S.sum(axis=axis, keepdims=True))
-    return S
-
-
-def _blocks(batch: tuple[int, ...], n_q: int, n_k: int) -> Iterator[tuple[tuple[int, ...], slice]]:
-    """Indices of leading batch axes, and rows of queries, whose scores are few enough."""
-    leading, together = 0, math.prod(batch)
-    while leading < len(batch) and together * n_q * n_k > _SCORES_AT_ONCE:
-        together //= batch[leading]
-        leading += 1
-    queries = max(1, _SCORES_AT_ONCE // (together * n_k))
-    for b in np.ndindex(batch[:leading]):
-        for start in range(0, n_q, queries):
-            yield b, slice(start, start + queries)
-
-
-def _why_d_k_differs(Q: np.ndarray, K: np.ndarray) -> str:
-    if K.shape[-2] == Q.shape[-1]:
-        return "K looks transposed: rows are tokens here, so K is (n_k, d_k)."
+def _hint(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    if guess or [*shapes] != ["Q", "K"]:
+        return guess
     return (
         "Equation (1) takes projected queries and keys: a source X_Q has to pass through W_Q[i] "
         "first, as MultiHead does."
     )
-
-
-def _broadcast_batch(*arrays: np.ndarray) -> list[np.ndarray]:
-    try:
-        batch = np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
-    except ValueError:
-        Q, K, V = (array.shape for array in arrays)
-        raise ValueError(
-            "The batch axes of Q, K and V (all but the last two) must broadcast against each "
-            f"other, but their shapes are {Q}, {K} and {V}."
-        ) from None
-    return [np.broadcast_to(array, batch + array.shape[-2:]) for array in arrays]
-
-
-def _broadcast_mask(mask: object, shape: tuple[int, ...]) -> np.ndarray:
-    mask = as_mask(mask)
-    try:
-        return np.broadcast_to(mask, shape)
-    except ValueError:
-        raise ValueError(
-            f"mask must broadcast to the scores' shape {shape}, but has shape {mask.shape}."
-        ) from None

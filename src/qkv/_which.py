@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from qkv._checks import check_groups, check_sizes, head_width
+from qkv._shapes import check_groups, check_sizes, head_width
 
 
 @dataclass(frozen=True)

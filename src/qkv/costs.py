@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from qkv._checks import check_groups, check_sizes, head_width
+from qkv._shapes import check_groups, check_sizes, head_width
 
 SCHEMES = ("paper", "packed", "two-step", "merged")
 

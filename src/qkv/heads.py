@@ -1,24 +1,14 @@
 r"""Section 3.2.2: multi-head attention, as one frozen value with the paper's weights."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from qkv._attention import attention
-from qkv._checks import agree, as_floats, check_finite, check_sizes, head_width
-
-_SHAPES = {
-    "W_Q": "(h, d_model, d_k)",
-    "W_K": "(h_kv, d_model, d_k)",
-    "W_V": "(h_kv, d_model, d_v)",
-    "W_O": "(h, d_v, d_model)",
-    "b_Q": "(h, d_k)",
-    "b_K": "(h_kv, d_k)",
-    "b_V": "(h_kv, d_v)",
-    "b_O": "(d_model,)",
-}
+from qkv._shapes import bind, check_groups, check_sizes, head_width, shapes_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,10 +29,12 @@ class MultiHead:
     Args:
         W_Q: Maps the source of the queries to queries,
             $W_i^Q \in \mathbb{R}^{d_{model} \times d_k}$.
-        W_K: Maps the source of the keys to keys. It may have `h_kv` heads where `h_kv` divides
-            `h` (grouped-query attention): query head `i` then uses key head `i // (h // h_kv)`.
+        W_K: Maps the source of the keys to keys,
+            $W_i^K \in \mathbb{R}^{d_{source\_k} \times d_k}$; in the paper all sources are as wide
+            as the output, $d_{model}$. It may have `h_kv` heads where `h_kv` divides `h`
+            (grouped-query attention): query head `i` then uses key head `i // (h // h_kv)`.
         W_V: Maps the source of the values to values, with as many heads as `W_K`.
-        W_O: Maps each head back, $W_i^O \in \mathbb{R}^{d_v \times d_{model}}$.
+        W_O: Maps each head back, $W_i^O \in \mathbb{R}^{d_v \times d_{out}}$.
         b_Q: Added to each head's queries; none in the paper.
         b_K: Added to each head's keys.
         b_V: Added to each head's values.
@@ -82,14 +74,13 @@ class MultiHead:
     rotary: bool = False
 
     def __post_init__(self):
-        for name, shape in _SHAPES.items():
-            value = getattr(self, name)
-            if value is None and name.startswith("b_"):
-                continue
-            object.__setattr__(self, name, _frozen(_weight(name, value, shape)))
+        parts = {name: getattr(self, name) for name in shapes_of(MultiHead)}
+        arrays = bind(MultiHead, **parts, hint=_how_to_unpack)
+        for name, array in zip(parts, arrays, strict=True):
+            object.__setattr__(self, name, _freeze(array))
+        check_groups(self.h, self.h_kv)
         if self.scale is not None:
-            object.__setattr__(self, "scale", float(self.scale))
-        _check_shapes(self)
+            object.__setattr__(self, "scale", _positive("scale", self.scale))
 
     @property
     def h(self) -> int:
@@ -185,13 +176,13 @@ class MultiHead:
 
     def project(
         self,
-        X_Q: Float[np.ndarray, "*#batch n_q d_model"],
-        X_K: Float[np.ndarray, "*#batch n_k d_source_k"] | None = None,
-        X_V: Float[np.ndarray, "*#batch n_k d_source_v"] | None = None,
+        X_Q: Float[np.ndarray, "*batch_q n_q d_model"],
+        X_K: Float[np.ndarray, "*batch_k n_k d_source_k"] | None = None,
+        X_V: Float[np.ndarray, "*batch_v n_k d_source_v"] | None = None,
     ) -> tuple[
-        Float[np.ndarray, "... h n_q d_k"],
-        Float[np.ndarray, "... h_kv n_k d_k"],
-        Float[np.ndarray, "... h_kv n_k d_v"],
+        Float[np.ndarray, "*batch_q h n_q d_k"],
+        Float[np.ndarray, "*batch_k h_kv n_k d_k"],
+        Float[np.ndarray, "*batch_v h_kv n_k d_v"],
     ]:
         r"""Project the sources, once for each head: the Q, K and V of equation (1).
 
@@ -203,7 +194,8 @@ class MultiHead:
             X_V: Source of the values; `X_K` where None.
 
         Returns:
-            `Q (*batch, h, n_q, d_k)`, `K (*batch, h_kv, n_k, d_k)`, `V (*batch, h_kv, n_k, d_v)`.
+            `Q (*batch, h, n_q, d_k)`, `K (*batch, h_kv, n_k, d_k)`, `V (*batch, h_kv, n_k, d_v)`,
+            each with the leading axes of its source.
 
         Raises:
             TypeError: If a source does not hold floating-point numbers.
@@ -217,11 +209,19 @@ class MultiHead:
         """
         X_K = X_Q if X_K is None else X_K
         X_V = X_K if X_V is None else X_V
-        return (
-            _project("X_Q", X_Q, "W_Q", self.W_Q, self.b_Q),
-            _project("X_K", X_K, "W_K", self.W_K, self.b_K),
-            _project("X_V", X_V, "W_V", self.W_V, self.b_V),
+        X_Q, X_K, X_V = bind(
+            MultiHead.project,
+            X_Q=X_Q,
+            X_K=X_K,
+            X_V=X_V,
+            fitting=self,
+            finite=True,
+            hint=_which_source,
         )
+        Q = _map_per_head(X_Q, self.W_Q, self.b_Q)  # (*batch, h, n_q, d_k)
+        K = _map_per_head(X_K, self.W_K, self.b_K)  # (*batch, h_kv, n_k, d_k)
+        V = _map_per_head(X_V, self.W_V, self.b_V)  # (*batch, h_kv, n_k, d_v)
+        return Q, K, V
 
     def __call__(
         self,
@@ -242,7 +242,7 @@ class MultiHead:
                 of the scores, (*batch, h, n_q, n_k), where any may be 1.
 
         Returns:
-            The output, (*batch, n_q, d_model).
+            The output, (*batch, n_q, d_out).
 
         Raises:
             TypeError: If a source does not hold floating-point numbers, or the mask is not
@@ -263,11 +263,10 @@ class MultiHead:
                 "projection and dot product; without the rotation the output would be another "
                 "model's. To compute it all the same: dataclasses.replace(mh, rotary=False)."
             )
-        Q, K, V = self.project(X_Q, X_K, X_V)
-        if self.h_kv != self.h:
-            K, V = (np.repeat(array, self.h // self.h_kv, axis=-3) for array in (K, V))
+        Q, K, V = self.project(X_Q, X_K, X_V)  # (*batch, h or h_kv, n_q or n_k, d_k or d_v)
+        K, V = (np.repeat(each, self.h // self.h_kv, axis=-3) for each in (K, V))
         heads = attention(Q, K, V, mask=_mask_per_head(mask, Q, K), scale=self.scale)
-        output = (heads @ self.W_O).sum(axis=-3)
+        output = (heads @ self.W_O).sum(axis=-3)  # (*batch, n_q, d_out)
         return output if self.b_O is None else output + self.b_O
 
     def __eq__(self, other):
@@ -298,90 +297,53 @@ def _same(a: object, b: object) -> bool:
     return type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array = array.copy()
-    array.flags.writeable = False
+def _freeze(array: np.ndarray | None) -> np.ndarray | None:
+    if array is not None:
+        array = array.copy()
+        array.flags.writeable = False
     return array
 
 
-def _weight(name: str, value: object, shape: str) -> np.ndarray:
-    try:
-        return as_floats(name, value, shape)
-    except ValueError as error:
-        if np.ndim(value) == 2 and name.startswith("W_"):
-            heads = shape.strip("(").split(",")[0]
-            repack = (
-                f"{name}.reshape({heads}, d_v, d_model)"
-                if name == "W_O"
-                else f"{name}.reshape(d_model, {heads}, -1).swapaxes(0, 1)"
-            )
-            raise ValueError(
-                f"{error} A packed weight holds all heads side by side; where it is applied as "
-                f"X @ {name}, one matrix per head is {repack}."
-            ) from None
-        raise
-
-
-def _check_shapes(mh: MultiHead) -> None:
-    W_Q, W_K, W_V, W_O = mh.W_Q, mh.W_K, mh.W_V, mh.W_O
-    if W_Q.shape[0] % W_K.shape[0]:
-        raise ValueError(
-            f"The number of heads of W_K must divide that of W_Q, but W_K has {W_K.shape[0]} "
-            f"(shape {W_K.shape}) and W_Q has {W_Q.shape[0]} (shape {W_Q.shape})."
-        )
-    agree("d_k", ("W_Q", W_Q, -1), ("W_K", W_K, -1), _if_transposed("W_Q", W_Q, "W_K", W_K, -1))
-    agree("the number of heads", ("W_K", W_K, 0), ("W_V", W_V, 0))
-    agree("the number of heads", ("W_Q", W_Q, 0), ("W_O", W_O, 0))
-    agree("d_v", ("W_V", W_V, -1), ("W_O", W_O, -2), _if_transposed("W_V", W_V, "W_O", W_O, -2))
-    expected = {
-        "b_Q": (mh.h, mh.d_k),
-        "b_K": (mh.h_kv, mh.d_k),
-        "b_V": (mh.h_kv, mh.d_v),
-        "b_O": W_O.shape[-1:],
-    }
-    for name, shape in expected.items():
-        bias = getattr(mh, name)
-        if bias is not None and bias.shape != shape:
-            raise ValueError(
-                f"{name} must have shape {_SHAPES[name]} = {shape}, but has shape {bias.shape}."
-            )
-    if mh.scale is not None and not (math.isfinite(mh.scale) and mh.scale > 0):
-        raise ValueError(f"scale must be a positive number, but is {mh.scale!r}.")
-
-
-def _if_transposed(a_name: str, a: np.ndarray, b_name: str, b: np.ndarray, b_axis: int) -> str:
-    """Which of two is wrong cannot be told: both fit if either is turned over."""
-    b_other_axis = -3 - b_axis
-    if a.shape[-1] == b.shape[b_other_axis] or a.shape[-2] == b.shape[b_axis]:
-        return (
-            f"One of them looks transposed: rows are tokens here, X @ W, so {a_name} is "
-            f"{_SHAPES[a_name]} and {b_name} is {_SHAPES[b_name]}."
-        )
-    return ""
-
-
-def _project(
-    x_name: str, X: object, w_name: str, W: np.ndarray, b: np.ndarray | None
-) -> np.ndarray:
-    n = "n_q" if x_name == "X_Q" else "n_k"
-    X = as_floats(x_name, X, f"(..., {n}, d_model)")
-    if X.shape[-1] != W.shape[-2]:
-        hint = (
-            f" {X.shape[-1]} is the width of one head. Either {x_name} is projected already: the "
-            f"source is due here, and what {w_name} has projected goes to attention(Q, K, V). Or "
-            f"{w_name} is transposed: rows are tokens here, X @ {w_name}."
-            if X.shape[-1] == W.shape[-1]
-            else f" {x_name} looks transposed: rows are tokens here."
-            if X.shape[-2] == W.shape[-2]
-            else ""
-        )
-        raise ValueError(
-            f"{x_name} must have shape (..., {n}, {W.shape[-2]}), because {w_name} has shape "
-            f"{W.shape}, but has shape {X.shape}.{hint}"
-        )
-    check_finite(x_name, X)
+def _map_per_head(X: np.ndarray, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
     per_head = X[..., None, :, :] @ W
     return per_head if b is None else per_head + b[:, None, :]
+
+
+def _positive(name: str, value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive number, but is {value!r}.")
+    return float(value)
+
+
+def _how_to_unpack(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Show how a packed weight becomes one matrix per head."""
+    (name, shape), *others = shapes.items()
+    if others or len(shape) != 2 or name.startswith("b_"):
+        return guess
+    (heads,), (width,), _ = shapes_of(MultiHead)[name].shapes[0].axes
+    repack = (
+        f"{name}.reshape({heads}, {width}, -1)"
+        if name == "W_O"
+        else f"{name}.reshape({width}, {heads}, -1).swapaxes(0, 1)"
+    )
+    return (
+        "A packed weight holds all heads side by side; where it is applied as "
+        f"X @ {name}, one matrix per head is {repack}."
+    )
+
+
+def _which_source(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Tell a source that is projected already from a weight that is transposed."""
+    if len(shapes) < 2:
+        return guess
+    (w_name, W), (x_name, X) = shapes.items()
+    if X[-1] != W[-1] or not w_name.startswith("W_"):
+        return guess
+    return (
+        f"{X[-1]} is the width of one head. Either {x_name} is projected already: pass the source "
+        f"here, and what {w_name} has projected to attention(Q, K, V). Or {w_name} is transposed: "
+        f"rows are tokens here, X @ {w_name}."
+    )
 
 
 def _mask_per_head(mask: object, Q: np.ndarray, K: np.ndarray) -> object:

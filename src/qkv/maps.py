@@ -1,22 +1,23 @@
 r"""Linear maps of attention: two in a row are one, and one is two in many ways."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 from jaxtyping import Float
 
-from qkv._checks import agree, as_floats
+from qkv._shapes import bind
 from qkv.costs import low_rank_dimension
 from qkv.heads import MultiHead
 
 
 def merge(
-    first: Float[np.ndarray, "*#heads d_in d_mid"],
-    second: Float[np.ndarray, "*#heads d_mid d_out"],
+    first: Float[np.ndarray, "*#head d_in d_mid"],
+    second: Float[np.ndarray, "*#head d_mid d_out"],
     *,
-    b_first: Float[np.ndarray, "*#heads d_mid"] | None = None,
-    b_second: Float[np.ndarray, "*#heads d_out"] | None = None,
+    b_first: Float[np.ndarray, "*#head d_mid"] | None = None,
+    b_second: Float[np.ndarray, "*#head d_out"] | None = None,
 ) -> tuple[Float[np.ndarray, "... d_in d_out"], Float[np.ndarray, "... d_out"] | None]:
     r"""Turn two linear (or affine) maps in a row into one.
 
@@ -57,20 +58,9 @@ def merge(
         The reading of Ng, *Sequence Models* (2021), week 4, that this removes: the video
         "Self-Attention" at 5:27 and the video "Multi-Head Attention" at 0:36 to 1:41.
     """
-    first = as_floats("first", first, "(..., d_in, d_mid)")
-    second = as_floats("second", second, "(..., d_mid, d_out)")
-    agree("d_mid", ("first", first, -1), ("second", second, -2), _why_d_mid_differs(first, second))
-    heads = {"first": first.shape[:-2], "second": second.shape[:-2]}
-    if b_first is not None:
-        b_first = as_floats("b_first", b_first, "(..., d_mid)")
-        agree("d_mid", ("b_first", b_first, -1), ("first", first, -1))
-        heads["b_first"] = b_first.shape[:-1]
-    if b_second is not None:
-        b_second = as_floats("b_second", b_second, "(..., d_out)")
-        agree("d_out", ("b_second", b_second, -1), ("second", second, -1))
-        heads["b_second"] = b_second.shape[:-1]
-    _check_heads(heads)
-
+    first, second, b_first, b_second = bind(
+        merge, first=first, second=second, b_first=b_first, b_second=b_second, hint=_hint
+    )
     W = first @ second
     if b_first is None and b_second is None:
         return W, None
@@ -125,9 +115,12 @@ def fold(
         The double projection of the TransformerLayer of YOLOv5 (models/common.py), whose
         linear maps feed a torch.nn.MultiheadAttention that has its own.
     """
-    W_Q, b_Q = _fold("Q", P_Q, c_Q, mh.W_Q, mh.b_Q)
-    W_K, b_K = _fold("K", P_K, c_K, mh.W_K, mh.b_K)
-    W_V, b_V = _fold("V", P_V, c_V, mh.W_V, mh.b_V)
+    P_Q, P_K, P_V, c_Q, c_K, c_V = bind(
+        fold, P_Q=P_Q, P_K=P_K, P_V=P_V, c_Q=c_Q, c_K=c_K, c_V=c_V, fitting=mh, hint=_hint
+    )
+    W_Q, b_Q = _fold(P_Q, c_Q, mh.W_Q, mh.b_Q)
+    W_K, b_K = _fold(P_K, c_K, mh.W_K, mh.b_K)
+    W_V, b_V = _fold(P_V, c_V, mh.W_V, mh.b_V)
     return replace(mh, W_Q=W_Q, W_K=W_K, W_V=W_V, b_Q=b_Q, b_K=b_K, b_V=b_V)
 
 
@@ -242,7 +235,7 @@ def factor(
     Source:
         Eckart and Young, *The approximation of one matrix by another of lower rank* (1936).
     """
-    W = as_floats("W", W, "(..., d_in, d_out)")
+    (W,) = bind(factor, W=W)
     if not (isinstance(rank, Integral) and 1 <= rank <= min(W.shape[-2:])):
         raise ValueError(
             f"rank must be a whole number from 1 to {min(W.shape[-2:])}, because W has shape "
@@ -255,8 +248,8 @@ def factor(
 
 def gauge(
     mh: MultiHead,
-    A: Float[np.ndarray, "*heads_a d_k d_k"] | None = None,
-    B: Float[np.ndarray, "*heads_b d_v d_v"] | None = None,
+    A: Float[np.ndarray, "h_kv d_k d_k"] | Float[np.ndarray, "d_k d_k"] | None = None,
+    B: Float[np.ndarray, "h_kv d_v d_v"] | Float[np.ndarray, "d_v d_v"] | None = None,
 ) -> MultiHead:
     r"""Change a layer's weights and not what it computes.
 
@@ -287,18 +280,19 @@ def gauge(
         >>> np.allclose(other.W_Q, mh.W_Q), np.allclose(other(X), mh(X))
         (False, True)
     """
+    A, B = bind(gauge, A=A, B=B, fitting=mh)
     if A is not None:
         if mh.rotary:
             raise ValueError(
                 "A rotation (RoPE) stands between W_Q and W_K in this layer, so that A does not "
                 "cancel unless it commutes with every rotation; only B can change here."
             )
-        A, A_inverse = _invertible("A", A, mh.h_kv, mh.d_k)
+        A, A_inverse = _invert("A", A, mh.h_kv)
         W_Q, b_Q = merge(mh.W_Q, _per_query_head(mh, A), b_first=mh.b_Q)
         W_K, b_K = merge(mh.W_K, A_inverse.swapaxes(-1, -2), b_first=mh.b_K)
         mh = replace(mh, W_Q=W_Q, W_K=W_K, b_Q=b_Q, b_K=b_K)
     if B is not None:
-        B, B_inverse = _invertible("B", B, mh.h_kv, mh.d_v)
+        B, B_inverse = _invert("B", B, mh.h_kv)
         W_V, b_V = merge(mh.W_V, B, b_first=mh.b_V)
         mh = replace(mh, W_V=W_V, b_V=b_V, W_O=_per_query_head(mh, B_inverse) @ mh.W_O)
     return mh
@@ -352,21 +346,16 @@ def degrees_of_freedom(mh: MultiHead) -> int:
 
 
 def _fold(
-    letter: str, P: object, c: object, W: np.ndarray, b: np.ndarray | None
+    P: np.ndarray | None, c: np.ndarray | None, W: np.ndarray, b: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     if P is None and c is None:
         return W, b
-    if P is None:
-        P = np.eye(W.shape[-2], dtype=W.dtype)
-    P_name, c_name, W_name = f"P_{letter}", f"c_{letter}", f"W_{letter}"
-    P = as_floats(P_name, P, "(d_in, d_model)")
-    transposed = f"{P_name} looks transposed, as nn.Linear stores it: (d_model, d_in)."
-    hint = transposed if P.shape[-2] == W.shape[-2] else ""
-    agree("d_model", (P_name, P, -1), (W_name, W, -2), hint)
-    if c is not None:
-        c = as_floats(c_name, c, "(d_model,)")
-        agree("d_model", (c_name, c, -1), (W_name, W, -2))
+    P = np.eye(W.shape[-2], dtype=W.dtype) if P is None else P
     return merge(P, W, b_first=c, b_second=b)
+
+
+def _hint(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return guess and f"{guess} nn.Linear stores the transpose."
 
 
 def _per_query_head(mh: MultiHead, per_kv_head: np.ndarray) -> np.ndarray:
@@ -388,32 +377,8 @@ def _linear(mh: MultiHead, W_name: str, b_name: str) -> np.ndarray:
     return getattr(mh, W_name)
 
 
-def _invertible(name: str, M: object, h_kv: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    M = as_floats(name, M, f"(..., {width}, {width})")
-    if M.shape not in {(h_kv, width, width), (width, width)}:
-        raise ValueError(
-            f"{name} must have shape (h_kv, {width}, {width}) with h_kv = {h_kv}, or "
-            f"({width}, {width}) for all heads, but has shape {M.shape}."
-        )
-    M = np.broadcast_to(M, (h_kv, width, width))
-    if (np.linalg.matrix_rank(M) < width).any():
-        raise ValueError(f"{name} must be invertible, but has not full rank in every head.")
-    return M, np.linalg.inv(M)
-
-
-def _check_heads(heads: dict[str, tuple[int, ...]]) -> None:
-    try:
-        np.broadcast_shapes(*heads.values())
-    except ValueError:
-        found = ", ".join(f"{name} {axes}" for name, axes in heads.items())
-        raise ValueError(
-            f"The head axes (all but those of one map) must broadcast, but they are: {found}."
-        ) from None
-
-
-def _why_d_mid_differs(first: np.ndarray, second: np.ndarray) -> str:
-    if first.shape[-1] == second.shape[-1]:
-        return "second looks transposed, as nn.Linear stores it: (d_out, d_mid)."
-    if first.shape[-2] == second.shape[-2]:
-        return "first looks transposed, as nn.Linear stores it: (d_mid, d_in)."
-    return ""
+def _invert(name: str, M: np.ndarray, h_kv: int) -> tuple[np.ndarray, np.ndarray]:
+    if (np.linalg.matrix_rank(M) < M.shape[-1]).any():
+        raise ValueError(f"{name} must be invertible, but does not have full rank in every head.")
+    per_head = np.broadcast_to(M, (h_kv, *M.shape[-2:]))
+    return per_head, np.linalg.inv(per_head)

@@ -11,49 +11,9 @@ STORED = [
 ]
 
 
-def test_layouts_are_the_sixteen():
-    assert " ".join(LAYOUTS) == (
-        "pytorch keras flax haiku bert bert-tf gpt2 gpt-neox llama t5 whisper "
-        "annotated-transformer nanogpt vit-pytorch tensor2tensor transformerlens"
-    )
-    assert all(name == layout.name for name, layout in LAYOUTS.items())
-
-
 def test_layouts_hands_out_a_copy():
     layouts().clear()
     assert layouts() == LAYOUTS
-
-
-def test_conventions_are_the_libraries():
-    in_out = {name for name, layout in LAYOUTS.items() if layout.convention == "(in, out)"}
-    assert in_out == {
-        "bert-tf", "flax", "gpt2", "haiku", "keras", "tensor2tensor", "transformerlens"
-    }  # fmt: skip
-
-
-def test_biases_are_the_libraries():
-    by_biases = {
-        biases: {name for name, layout in LAYOUTS.items() if layout.biases == biases}
-        for biases in ("never", "always", "all or none")
-    }
-    assert by_biases == {
-        "never": {"t5", "tensor2tensor"},
-        "always": {
-            "bert", "bert-tf", "gpt2", "whisper", "annotated-transformer", "vit-pytorch",
-            "transformerlens",
-        },
-        "all or none": {"pytorch", "keras", "flax", "haiku", "gpt-neox", "llama", "nanogpt"},
-    }  # fmt: skip
-
-
-def test_grouped_scaled_and_rotary_are_the_libraries():
-    assert {name for name, layout in LAYOUTS.items() if layout.grouped} == {
-        "flax",
-        "llama",
-        "transformerlens",
-    }
-    assert {name for name, layout in LAYOUTS.items() if layout.rotary} == {"gpt-neox", "llama"}
-    assert {name: layout.scale for name, layout in LAYOUTS.items() if layout.scale} == {"t5": 1.0}
 
 
 @pytest.mark.parametrize("stored", STORED)

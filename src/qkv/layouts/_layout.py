@@ -1,12 +1,13 @@
 r"""What a library stores, as data: names, shapes in the paper's symbols, and conventions."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+
+from qkv._shapes import Shape, size_of
 
 QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product, "
@@ -51,24 +52,24 @@ class Stored:
         return self.holds.startswith("b_")
 
     @property
+    def shape(self) -> str:
+        """The stored shape in the paper's symbols."""
+        return str(self._shape)
+
+    @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
         """The sizes that share each stored axis."""
-        stored, _ = self.pattern.split(" -> ")
-        return tuple(
-            tuple(axis.strip("()").split()) for axis in re.findall(r"\([^)]*\)|\S+", stored)
-        )
+        return self._shape.axes
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape.parse(self.pattern.partition(" -> ")[0])
 
     @property
     def part_axes(self) -> tuple[str, ...]:
         """The axes of each part."""
-        _, paper = self.pattern.split(" -> ")
+        paper = self.pattern.partition(" -> ")[2]
         return tuple(paper.split()[len(self.parts) > 1 :])
-
-    @property
-    def shape(self) -> str:
-        """The stored shape in the paper's symbols."""
-        axes = ["·".join(axis) for axis in self.axes]
-        return f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
 
     def solve(self, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes known so far and those that this array's shape adds to them."""
@@ -76,8 +77,8 @@ class Stored:
             raise ValueError(self._misfit(shape, sizes))
         solved = dict(sizes)
         for axis, size in zip(self.axes, shape, strict=True):
-            known = math.prod(_size(symbol, solved) or 1 for symbol in axis)
-            unknown = [symbol for symbol in axis if _size(symbol, solved) is None]
+            known = math.prod(size_of(symbol, solved) or 1 for symbol in axis)
+            unknown = [symbol for symbol in axis if size_of(symbol, solved) is None]
             if unknown and size and size % known == 0:
                 solved[unknown[0]] = size // known
             elif unknown or size != known:
@@ -87,7 +88,7 @@ class Stored:
     def unpack(self, array: np.ndarray, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
         """The parts of `MultiHead` in a stored array."""
         stored, paper = self._flat()
-        array = array.reshape([_size(symbol, sizes) for symbol in stored])
+        array = array.reshape([size_of(symbol, sizes) for symbol in stored])
         array = array.transpose([stored.index(symbol) for symbol in paper])
         return dict(zip(self.parts, array if len(self.parts) > 1 else [array], strict=True))
 
@@ -97,19 +98,16 @@ class Stored:
         arrays = [parts[part] for part in self.parts]
         array = np.stack(arrays) if len(arrays) > 1 else arrays[0]
         array = array.transpose([paper.index(symbol) for symbol in stored])
-        shape = [math.prod(_size(symbol, sizes) for symbol in axis) for axis in self.axes]
+        shape = [math.prod(size_of(symbol, sizes) for symbol in axis) for axis in self.axes]
         return np.array(array.reshape(shape), order="C")
 
     def _flat(self) -> tuple[list[str], list[str]]:
-        _, paper = self.pattern.split(" -> ")
-        return [symbol for axis in self.axes for symbol in axis], paper.split()
+        stored = [symbol for axis in self.axes for symbol in axis]
+        return stored, self.pattern.partition(" -> ")[2].split()
 
     def _misfit(self, shape: tuple[int, ...], sizes: Mapping[str, int]) -> str:
-        expected = ", ".join(_partly_known(axis, sizes) for axis in self.axes)
-        return (
-            f"{self.name} must have shape {self.shape} = ({expected}"
-            f"{',' if len(self.axes) == 1 else ''}), but has shape {tuple(shape)}."
-        )
+        known = self._shape.spell(sizes)
+        return f"{self.name} must have shape {self.shape} = {known}, but has shape {shape}."
 
 
 @dataclass(frozen=True)
@@ -210,17 +208,6 @@ class Layout:
 
 def _within(name: str, known: str) -> bool:
     return name == known or name.startswith((f"{known}.", f"{known}/"))
-
-
-def _size(symbol: str, sizes: Mapping[str, int]) -> int | None:
-    return int(symbol) if symbol.isdigit() else sizes.get(symbol)
-
-
-def _partly_known(axis: tuple[str, ...], sizes: Mapping[str, int]) -> str:
-    """An axis with its known sizes multiplied, as in "24·d_k"."""
-    known = [_size(symbol, sizes) for symbol in axis if _size(symbol, sizes) is not None]
-    unknown = [symbol for symbol in axis if _size(symbol, sizes) is None]
-    return "·".join([str(math.prod(known))] * bool(known) + unknown)
 
 
 def _not_divided(axis: tuple[str, ...], size: int, sizes: Mapping[str, int]) -> str:

@@ -5,11 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from qkv._checks import check_groups, check_sizes
+from qkv._shapes import as_floats, check_groups, check_sizes
 from qkv.heads import MultiHead
 from qkv.layouts._layout import Layout, Stored
 from qkv.layouts._registry import find_layout, layouts, quoted
 
+_NOT_FLOATS = (
+    "NumPy has no bfloat16: call .float() on such a tensor, or .astype(np.float32) on such an "
+    "array; on a tensor of an accelerator call .cpu(); undo a quantisation first."
+)
 _Shapes = Mapping[str, tuple[int, ...]]
 _Sizes = Mapping[str, int]
 
@@ -68,7 +72,10 @@ def load(
         Each layout's `read_in`: the library's own code.
     """
     stored_as = find_layout(layout)
-    sizes = _head_counts(h, h_kv)
+    h_kv = h if h_kv is None else h_kv
+    check_sizes(h=h, h_kv=h_kv)
+    check_groups(h, h_kv)
+    sizes = {"h": int(h), "h_kv": int(h_kv)}
     given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
     shapes = {name: tuple(np.shape(value)) for name, value in given.items()}
     try:
@@ -78,15 +85,11 @@ def load(
         raise ValueError(f"{error}{hints}") from None
     parts = {}
     for stored in arrangement:
-        parts |= stored.unpack(_to_floats(prefix + stored.name, given[stored.name]), sizes)
+        value = given[stored.name]
+        value = value.detach() if hasattr(value, "detach") else value  # it may require a gradient
+        name = f"weights[{prefix + stored.name!r}]"
+        parts |= stored.unpack(as_floats(name, value, stored.shape, _NOT_FLOATS), sizes)
     return MultiHead(**parts, scale=stored_as.scale, rotary=stored_as.rotary)
-
-
-def _head_counts(h: int, h_kv: int | None) -> dict[str, int]:
-    h_kv = h if h_kv is None else h_kv
-    check_sizes(h=h, h_kv=h_kv)
-    check_groups(h, h_kv)
-    return {"h": int(h), "h_kv": int(h_kv)}
 
 
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
@@ -210,24 +213,6 @@ def _prefix_hints(layout: Layout, names: Collection[str], prefix: str = "") -> I
     prefixes.pop(prefix, None)
     if prefixes:
         yield f"Layout {layout.name!r} is there with prefix = {_list_names(prefixes, 4)}."
-
-
-def _to_floats(name: str, value: Any) -> np.ndarray:
-    """A stored value as NumPy floats; a tensor that requires its gradient is detached."""
-    try:
-        array = np.asarray(value.detach() if hasattr(value, "detach") else value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"weights[{name!r}] cannot become a NumPy array: {error}. NumPy has no bfloat16: "
-            "call .float() on such a tensor; on one of an accelerator, .cpu()."
-        ) from error
-    if array.dtype.kind != "f":
-        raise TypeError(
-            f"weights[{name!r}] must hold floating-point numbers (float16, float32 or float64), "
-            f"but its dtype is {array.dtype}. Convert bfloat16 with .astype(np.float32); undo a "
-            "quantisation first."
-        )
-    return array
 
 
 def _list_names(names: Collection[str], most: int = 16) -> str:
