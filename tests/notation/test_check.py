@@ -103,6 +103,8 @@ def test_a_tree_tells_the_line_that_it_was_parsed_from(line):
         "2 * d_model * d_k - d_k**2 == d_k * (2 * d_model - d_k)",
         "d_model / h == d_model * h**2 / h**3",
         "d_model - (d_k - h) == d_model - d_k + h",
+        "sqrt(d_k) * sqrt(d_k) == d_k",
+        "d_k**(-1/4) == 1 / sqrt(sqrt(d_k))",
     ],
 )
 def test_sizes_hold(line):

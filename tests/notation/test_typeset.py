@@ -85,6 +85,8 @@ from qkv.notation.tree import Setting, Symbol, parse
         ("2 * d_model * d_k - d_k**2", "site", r"2 \, d_{\text{model}} \, d_k - d_k^{2}"),
         ("(d_model - d_k)**2", "site", r"(d_{\text{model}} - d_k)^{2}"),
         ("d_model / (2 * h)", "site", r"d_{\text{model}} / (2 \, h)"),
+        ("1 / sqrt(h * d_k)", "site", r"1 / \sqrt{h \, d_k}"),
+        ("d_k ** (-1 / 4)", "site", "d_k^{-1 / 4}"),
         ("K[g(i)]", "site", "K_{g(i)}"),
         (
             "head[i] = attention(Q[i], K[g(i)], V[g(i)])",

@@ -19,7 +19,7 @@ A formula has
   `stack(W_O[i] for i in heads)`; `for i in kv_heads` where heads are shared;
 - an equality of a role and an expression, `Q[i] = X_Q @ W_Q[i]`, or of expressions,
   `Q[i].T == W_Q[i].T @ X_Q.T`;
-- sizes, with numbers, `+`, `-`, `*`, `/` and powers: `2 * d_model * d_k - d_k**2`.
+- sizes, with numbers, `+`, `-`, `*`, `/`, powers and roots: `2 * d_model * d_k - d_k**2`.
 """
 
 from qkv.notation._block import SIDES, Block, legend, shape, side, typeset

@@ -20,6 +20,7 @@ from qkv.notation._expressions import (
     OverHeads,
     OverRoot,
     Product,
+    Root,
     Sum,
     Symbol,
     Transpose,
@@ -162,12 +163,13 @@ def _compare_sizes(formula: Formula) -> None:
     for shift in range(3):
         sizes = {name: _PRIMES[name] + shift * (place + 5) for place, name in enumerate(names)}
         for other in others:
-            if (a := size_of(left, sizes)) != (b := size_of(other, sizes)):
+            a, b = size_of(left, sizes), size_of(other, sizes)
+            if not math.isclose(a, b, rel_tol=1e-12):
                 which = ", ".join(f"{name} = {size}" for name, size in sizes.items())
                 raise ValueError(f"`{left}` is {a} and `{other}` is {b} for {which}.")
 
 
-def size_of(size: Expression | str, sizes: dict[str, int]) -> int | Fraction:
+def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Fraction:
     """The number that a size is.
 
     Args:
@@ -188,11 +190,16 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | Fraction:
             return value
         case Symbol(symbol) if symbol.key in sizes:
             return sizes[symbol.key]
+        case Root(of):
+            return math.sqrt(size_of(of, sizes))
         case Arithmetic(sign, left, right):
-            a, b = (Fraction(size_of(each, sizes)) for each in (left, right))
-            value = _OPERATIONS[sign](a, b)
-            return int(value) if value.denominator == 1 else value
+            value = _OPERATIONS[sign](*(_exact(size_of(each, sizes)) for each in (left, right)))
+            return int(value) if value == int(value) else value
     raise ValueError(f"{size} has no number among {', '.join(sizes) or 'none'}.")
+
+
+def _exact(size: int | float | Fraction) -> float | Fraction:
+    return Fraction(size) if isinstance(size, int) else size
 
 
 class World:

@@ -81,6 +81,20 @@ class Arithmetic(Expression):
 
 
 @dataclass(frozen=True)
+class Root(Expression):
+    """`sqrt(of)`, of a size."""
+
+    of: Expression
+
+    def __str__(self):
+        return f"sqrt({self.of})"
+
+    @property
+    def is_size(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class Product(Expression):
     """`left @ right`, a product of two matrices."""
 
@@ -251,10 +265,12 @@ def _expression(node: ast.expr) -> Expression:
             return _symbol(node)
         case ast.Constant(int(value)) if not isinstance(value, bool):
             return Number(value)
+        case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
+            return Number(-value)
+        case ast.Call(ast.Name("sqrt"), [size], []):
+            return Root(_size(size))
         case ast.BinOp(left, ast.MatMult(), right):
             return Product(_array(left), _array(right))
-        case ast.BinOp(above, ast.Div(), ast.Call(ast.Name("sqrt"), [size], [])):
-            return OverRoot(_array(above), _size(size))
         case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
             return _arithmetic(node, _expression(left), OPERATORS[type(operator)], right)
         case ast.Attribute(value, "T"):
@@ -298,6 +314,8 @@ def _arithmetic(node: ast.BinOp, left: Expression, operator: str, right: ast.exp
         return Arithmetic(operator, left, second)
     if operator == "+" and not (left.is_size or second.is_size):
         return Sum(left, second)
+    if operator == "/" and isinstance(second, Root):
+        return OverRoot(left, second.of)
     raise _refused(node)
 
 

@@ -15,6 +15,7 @@ from qkv.notation._expressions import (
     Number,
     OverRoot,
     Product,
+    Root,
     Sum,
     Transpose,
 )
@@ -105,6 +106,8 @@ class _Printer:
                 return self._turned(*spelled) if node.turned else spelled
             case Arithmetic():
                 return self._arithmetic(node)
+            case Root(of):
+                return rf"\sqrt{{{self.latex(of)}}}", ATOM
             case Product(left, right):
                 return f"{self.latex(left, PRODUCT)} {self.latex(right, PRODUCT)}", PRODUCT
             case Bracketed(of):

@@ -16,6 +16,7 @@ from qkv.notation._expressions import (
     OverHeads,
     OverRoot,
     Product,
+    Root,
     Sum,
     Symbol,
     Transpose,
@@ -189,6 +190,8 @@ class Writer:
                 return self._symbol(node)
             case Arithmetic(operator, left, right):
                 return Arithmetic(operator, self.write(left), self.write(right))
+            case Root(of):
+                return Root(self.write(of))
             case Product(left, right):
                 first, second = self.write(left), self.write(right)
                 if isinstance(right, Product):

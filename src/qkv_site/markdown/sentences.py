@@ -36,8 +36,8 @@ def faults(text: str) -> Iterator[tuple[int, str]]:
 def _faults(sentence: str) -> Iterator[str]:
     if not any(source is None or source == "" for source, _ in _SYMBOL.findall(sentence)):
         return
-    words = _IN_CODE.sub(" ", _SYMBOL.sub(" ", sentence))
     text = " ".join(sentence.split())
+    words = _IN_CODE.sub(" ", _SYMBOL.sub(" ", text))
     if "×" in words:
         yield f"a typed shape or product, ×, beside a symbol: write {{{{shape(...)}}}} in: {text}"
     for word in dict.fromkeys(found[0] for found in _WORDS.finditer(words)):

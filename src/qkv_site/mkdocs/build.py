@@ -7,7 +7,7 @@ from jinja2 import FileSystemBytecodeCache
 
 from qkv import notation
 from qkv_site.generated import exports, font, notebooks
-from qkv_site.markdown import blocks, claims, current, diagrams, formulas
+from qkv_site.markdown import blocks, claims, current, diagrams, formulas, sentences
 from qkv_site.mkdocs.kept import Kept
 
 _FORMULA = re.compile("<math.*?</math>", re.DOTALL)
@@ -47,6 +47,8 @@ class Build:
         text = page.file.content_string  # with the front matter, so that lines are the file's
         current.begin(page.file.src_uri, text)
         self._runner.begin(text)
+        for line, fault in sentences.faults(text):
+            current.warn(fault, line=line)
         for block in blocks.find(text):
             if block.language == "formula":
                 for line, fault in formulas.faults(block.code, block.options.get("in", "")):
