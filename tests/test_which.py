@@ -42,6 +42,16 @@ def symbols(candidates):
         ((50, 7), GROUPED, ("W_Q, W_K and W_V", "(out, in)")),
         ((2, 5), GROUPED, ("b_K or b_V", "")),
         ((3, 2, 11, 5), GROUPED, ("K or V", "")),
+        # tokens as columns
+        ((512, 10), PAPER, ("X_Q, X_K, X_V or the output", "")),
+        ((64, 10), PAPER, ("Q[i], K[i] or V[i]", "")),
+        # heads in the batch, masks, letters on an axis of their own
+        ((16, 10, 64), PAPER, ("Q, K or V", "")),
+        ((16, 10, 10), PAPER, ("S, A or a mask", "")),
+        ((2, 1, 10, 10), PAPER, ("a mask", "")),
+        ((2, 10, 10), PAPER, ("a mask, or A averaged over heads", "")),
+        ((3, 2, 8, 10, 64), PAPER, ("Q, K and V", "")),
+        ((2, 10, 3, 8, 64), PAPER, ("Q, K and V", "")),
     ],
 )
 def test_most_common_candidate_comes_first(shape, sizes, first):
@@ -120,7 +130,7 @@ def test_grouped_heads_part_queries_from_keys(sizes):
     ("shape", "sizes", "message"),
     [
         ((13,), PAPER, r"shape \(13,\) at these sizes: d_model = 512, h = 8.*pass d_k"),
-        ((), PAPER, r"Nothing in attention has shape \(\)"),
+        ((), PAPER, r"No array of attention that is known here has shape \(\)"),
         (((512, 512),), PAPER, r"axis 0 of the shape must be .* but is \(512, 512\)"),
         ((512, 0), PAPER, "axis 1 of the shape must be a positive whole number, but is 0"),
         ((512,), {"d_model": 512, "h": 7}, "not divisible by h = 7.*Pass d_k"),

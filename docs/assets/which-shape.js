@@ -90,14 +90,23 @@ function which(shape, layerSizes, { rules, sizes: terms }) {
   const grouped = layerSizes.h_kv < layerSizes.h
   return rules[grouped ? "grouped" : "ungrouped"]
     .map((rule) => ({ ...rule, axes: rule.axes.split(" ") }))
-    .filter(({ axes }) => axes.length === shape.length && axes.every((symbol, i) => (sizes[symbol] ?? shape[i]) === shape[i]))
+    .filter(({ axes }) => axes.length === shape.length && axes.every((symbol, i) => mayBe(symbol, shape[i], sizes)))
     .map((rule) => ({
       ...rule,
       axes: tuple(rule.axes),
-      why: rule.axes.map((symbol, i) => (symbol in sizes ? `${shape[i]} = ${symbol}` : `${symbol} = ${shape[i]}`)).join(", "),
+      why: rule.axes
+        .map((symbol, i) => (symbol in sizes ? `${shape[i]} = ${symbol}` : `${symbol} = ${shape[i]}`))
+        .filter((_, i) => !isNumber(rule.axes[i])).join(", "),
     }))
 }
 
+/** Whether an axis may have this size; numbers of tokens and samples are free. */
+function mayBe(symbol, size, sizes) {
+  if (symbol === "batch·h") return size % sizes.h === 0n
+  return size === (isNumber(symbol) ? BigInt(symbol) : sizes[symbol] ?? size)
+}
+
+const isNumber = (symbol) => /^\d+$/.test(symbol)
 const tuple = (axes) => (axes.length === 1 ? `(${axes[0]},)` : `(${axes.join(", ")})`)
 const many = (count) => (count === 1 ? "1 reading" : count ? `${count} readings` : "nothing in attention")
 
@@ -105,7 +114,7 @@ function drawn({ shape, readings }, sizes, data) {
   const section = element("section", "wq-answer", element("h2", "", tuple(shape)))
   if (!readings.length) {
     const known = Object.entries(data.sizes).map(([symbol, terms]) => `${symbol} = ${evaluate(terms, sizes)}`)
-    section.append(element("p", "", `Nothing in attention has shape ${tuple(shape)} at these sizes: ${known.join(", ")}. Where a head is not d_model / h wide, enter d_k.`))
+    section.append(element("p", "", `No array of attention that is known here has shape ${tuple(shape)} at these sizes: ${known.join(", ")}. Where a head is not d_model / h wide, enter d_k.`))
     return section
   }
   const list = element("ol", "")

@@ -1,6 +1,7 @@
 r"""What each scheme of multi-head attention costs, in exact whole numbers.
 
-A scheme is a list of matrix products, most of them with a weight; every count follows from it.
+A scheme is a list of matrix products, most of them with a weight. Their sizes are names; every
+count is a sum of products of these, and a number follows where the names get sizes.
 """
 
 import math
@@ -56,11 +57,42 @@ class Sizes:
         check_groups(self.h, self.h_kv)
 
 
-class Product(NamedTuple):
+Factors = tuple[str, ...]
+"""Names of sizes, to be multiplied; an empty tuple is one."""
+
+
+class Step(NamedTuple):
     """One step of a scheme: `count` products of a (rows, inner) by an (inner, columns) matrix.
 
-    `weight` names the right factors where they are a weight and not another step's result.
+    Each is a product of sizes and holds their names: `("h", "d_k")` is h·d_k. `weight` names the
+    right factors where they are a weight and not another step's result.
     """
+
+    result: str
+    weight: str | None
+    count: Factors
+    rows: Factors
+    inner: Factors
+    columns: Factors
+
+    @property
+    def multiply_adds(self) -> Factors:
+        """How many times one number is multiplied by another and added to a sum."""
+        return self.count + self.rows + self.inner + self.columns
+
+    @property
+    def activations(self) -> Factors:
+        """How many numbers the results hold."""
+        return self.count + self.rows + self.columns
+
+    @property
+    def parameters(self) -> Factors | None:
+        """How many numbers the weight holds; None if there is no weight."""
+        return self.count + self.inner + self.columns if self.weight else None
+
+
+class Product(NamedTuple):
+    """A `Step` at given sizes."""
 
     result: str
     weight: str | None
@@ -68,21 +100,9 @@ class Product(NamedTuple):
     rows: int
     inner: int
     columns: int
-
-    @property
-    def multiply_adds(self) -> int:
-        """How many times one number is multiplied by another and added to a sum."""
-        return self.count * self.rows * self.inner * self.columns
-
-    @property
-    def activations(self) -> int:
-        """How many numbers the results hold."""
-        return self.count * self.rows * self.columns
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers the weight holds."""
-        return self.count * self.inner * self.columns if self.weight else 0
+    multiply_adds: int
+    activations: int
+    parameters: int
 
 
 @dataclass(frozen=True)
@@ -164,20 +184,12 @@ def cost(scheme: str, sizes: Sizes) -> Cost:
         >>> two_step.degrees_of_freedom - paper.degrees_of_freedom
         0
     """
-    steps = products(scheme, sizes)
-    return Cost(
-        scheme=scheme,
-        parameters=sum(step.parameters for step in steps),
-        degrees_of_freedom=_degrees_of_freedom(scheme, sizes),
-        products=sum(step.count for step in steps),
-        multiply_adds=sum(step.multiply_adds for step in steps),
-        activations=sum(step.activations for step in steps),
-        cached_per_token=_cached_per_token(scheme, sizes),
-    )
+    numbers = {name: _evaluate(terms, sizes) for name, terms in counts(scheme).items()}
+    return Cost(scheme, **numbers, degrees_of_freedom=_degrees_of_freedom(scheme, sizes))
 
 
 def products(scheme: str, sizes: Sizes) -> tuple[Product, ...]:
-    """List a scheme's matrix products in the order they are computed.
+    """List a scheme's matrix products, with numbers, in the order they are computed.
 
     Args:
         scheme: One of `SCHEMES`.
@@ -190,44 +202,69 @@ def products(scheme: str, sizes: Sizes) -> tuple[Product, ...]:
         ValueError: If `scheme` is not one of `SCHEMES`.
 
     Examples:
-        >>> products("paper", Sizes(d_model=512, h=8, n_q=100))[0]
-        Product(result='Q', weight='W_Q', count=8, rows=100, inner=512, columns=64)
+        >>> first, *_ = products("paper", Sizes(d_model=512, h=8, n_q=100))
+        >>> first.result, first.count, first.rows, first.inner, first.columns
+        ('Q', 8, 100, 512, 64)
+    """
+    return tuple(
+        Product(
+            step.result,
+            step.weight,
+            *(_multiply(factors, sizes) for factors in step[2:]),
+            _multiply(step.multiply_adds, sizes),
+            _multiply(step.activations, sizes),
+            _multiply(step.parameters, sizes) if step.weight else 0,
+        )
+        for step in steps(scheme)
+    )
+
+
+def steps(scheme: str) -> tuple[Step, ...]:
+    """List a scheme's matrix products, with names of sizes, in the order they are computed.
+
+    Args:
+        scheme: One of `SCHEMES`.
+
+    Returns:
+        The steps.
+
+    Raises:
+        ValueError: If `scheme` is not one of `SCHEMES`.
+
+    Examples:
+        >>> steps("packed")[0].columns
+        ('h', 'd_k')
     """
     if scheme not in SCHEMES:
         raise ValueError(f"scheme must be one of {', '.join(SCHEMES)}, but is {scheme!r}.")
-    n_q, n_k, d_model, d_k, d_v = sizes.n_q, sizes.n_k, sizes.d_model, sizes.d_k, sizes.d_v
-    h, h_kv = sizes.h, sizes.h_kv
+    return _STEPS[scheme]
 
-    per_head = (
-        Product("Q", "W_Q", h, n_q, d_model, d_k),
-        Product("K", "W_K", h_kv, n_k, d_model, d_k),
-        Product("V", "W_V", h_kv, n_k, d_model, d_v),
-    )
-    side_by_side = (
-        Product("Q", "W_Q", 1, n_q, d_model, h * d_k),
-        Product("K", "W_K", 1, n_k, d_model, h_kv * d_k),
-        Product("V", "W_V", 1, n_k, d_model, h_kv * d_v),
-    )
-    before_heads = (
-        Product("X_Q P_Q", "P_Q", 1, n_q, d_model, d_model),
-        Product("X_K P_K", "P_K", 1, n_k, d_model, d_model),
-        Product("X_V P_V", "P_V", 1, n_k, d_model, d_model),
-    )
-    scores = Product("S", None, h, n_q, d_k, n_k)
-    merged_scores = (
-        Product("X_Q W_QK", "W_QK", h, n_q, d_model, d_model),
-        Product("S", None, h, n_q, d_model, n_k),
-    )
-    combine = (
-        Product("heads", None, h, n_q, n_k, d_v),
-        Product("output", "W_O", 1, n_q, h * d_v, d_model),
-    )
+
+def counts(scheme: str) -> dict[str, tuple[Factors, ...]]:
+    """Write each count of a `Cost` as a sum of products of sizes.
+
+    Args:
+        scheme: One of `SCHEMES`.
+
+    Returns:
+        Name to terms, for each count but the degrees of freedom, which are no such sum.
+
+    Raises:
+        ValueError: If `scheme` is not one of `SCHEMES`.
+
+    Examples:
+        >>> counts("paper")["cached_per_token"]
+        (('h_kv', 'd_k'), ('h_kv', 'd_v'))
+    """
+    every = steps(scheme)
+    keys = ("d_model",) if scheme == "merged" else ("h_kv", "d_k")  # all heads share the source
     return {
-        "paper": (*per_head, scores, *combine),
-        "packed": (*side_by_side, scores, *combine),
-        "two-step": (*before_heads, *per_head, scores, *combine),
-        "merged": (*merged_scores, per_head[-1], *combine),
-    }[scheme]
+        "parameters": tuple(step.parameters for step in every if step.parameters),
+        "products": tuple(step.count for step in every),
+        "multiply_adds": tuple(step.multiply_adds for step in every),
+        "activations": tuple(step.activations for step in every),
+        "cached_per_token": (keys, ("h_kv", "d_v")),
+    }
 
 
 def crossover_width(d_model: int, n_q: int, n_k: int | None = None) -> Fraction:
@@ -290,18 +327,71 @@ def crossover_tokens(d_model: int, d_k: int) -> Fraction | float:
     return max(Fraction(0), Fraction(d_model * (2 * d_k - d_model), d_model - d_k))
 
 
+def _multiply(factors: Factors, sizes: Sizes) -> int:
+    return math.prod(getattr(sizes, name) for name in factors)
+
+
+def _evaluate(terms: tuple[Factors, ...], sizes: Sizes) -> int:
+    return sum(_multiply(factors, sizes) for factors in terms)
+
+
+def grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: int) -> int:
+    """Count the degrees of freedom of one map per head of limited rank.
+
+    The heads of a group share one factor, so that their maps, one below the other, are one matrix
+    of that rank.
+
+    Args:
+        h: Number of maps.
+        h_kv: Number of shared factors.
+        width: What the factor of each head's own maps from or to.
+        shared_width: What the shared factor maps from or to.
+        rank: The width between the two.
+
+    Returns:
+        The dimension.
+
+    Examples:
+        >>> grouped_dimension(8, 8, 512, 512, 64) == 8 * low_rank_dimension(512, 512, 64)
+        True
+    """
+    return h_kv * low_rank_dimension(h // h_kv * width, shared_width, rank)
+
+
 def _degrees_of_freedom(scheme: str, sizes: Sizes) -> int:
-    d_model, h, h_kv = sizes.d_model, sizes.h, sizes.h_kv
-    stacked = h // h_kv * d_model  # the heads of a group share one factor
+    h, h_kv, d_model = sizes.h, sizes.h_kv, sizes.d_model
     W_QK = (
-        h * d_model**2
+        grouped_dimension(h, h, d_model, d_model, d_model)  # each matrix is free
         if scheme == "merged"
-        else h_kv * low_rank_dimension(stacked, d_model, sizes.d_k)
+        else grouped_dimension(h, h_kv, d_model, d_model, sizes.d_k)
     )
-    return W_QK + h_kv * low_rank_dimension(d_model, stacked, sizes.d_v)
+    return W_QK + grouped_dimension(h, h_kv, d_model, d_model, sizes.d_v)
 
 
-def _cached_per_token(scheme: str, sizes: Sizes) -> int:
-    """A merged map meets the source itself, which all heads share, in the place of the keys."""
-    keys = sizes.d_model if scheme == "merged" else sizes.h_kv * sizes.d_k
-    return keys + sizes.h_kv * sizes.d_v
+_PER_HEAD = (
+    Step("Q", "W_Q", ("h",), ("n_q",), ("d_model",), ("d_k",)),
+    Step("K", "W_K", ("h_kv",), ("n_k",), ("d_model",), ("d_k",)),
+    Step("V", "W_V", ("h_kv",), ("n_k",), ("d_model",), ("d_v",)),
+)
+_SIDE_BY_SIDE = tuple(
+    step._replace(count=(), columns=step.count + step.columns) for step in _PER_HEAD
+)
+_BEFORE_HEADS = tuple(
+    Step(f"X_{c} P_{c}", f"P_{c}", (), (n,), ("d_model",), ("d_model",))
+    for c, n in (("Q", "n_q"), ("K", "n_k"), ("V", "n_k"))
+)
+_SCORES = Step("S", None, ("h",), ("n_q",), ("d_k",), ("n_k",))
+_MERGED_SCORES = (
+    Step("X_Q W_QK", "W_QK", ("h",), ("n_q",), ("d_model",), ("d_model",)),
+    _SCORES._replace(inner=("d_model",)),
+)
+_COMBINE = (
+    Step("heads", None, ("h",), ("n_q",), ("n_k",), ("d_v",)),
+    Step("output", "W_O", (), ("n_q",), ("h", "d_v"), ("d_model",)),
+)
+_STEPS = {
+    "paper": (*_PER_HEAD, _SCORES, *_COMBINE),
+    "packed": (*_SIDE_BY_SIDE, _SCORES, *_COMBINE),
+    "two-step": (*_BEFORE_HEADS, *_PER_HEAD, _SCORES, *_COMBINE),
+    "merged": (*_MERGED_SCORES, _PER_HEAD[-1], *_COMBINE),
+}

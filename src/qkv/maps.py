@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from qkv._shapes import bind
-from qkv.costs import low_rank_dimension
+from qkv.costs import grouped_dimension
 from qkv.heads import MultiHead
 
 
@@ -330,19 +330,17 @@ def degrees_of_freedom(mh: MultiHead) -> int:
             "A rotation (RoPE) stands between W_Q and W_K in this layer, and which changes of the "
             "two it leaves without effect depends on its angles, which a MultiHead does not hold."
         )
-    group = mh.h // mh.h_kv
-    query_rows = mh.d_model + (mh.b_Q is not None)
+    d_query = mh.d_model + (mh.b_Q is not None)
     (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
-    per_group = low_rank_dimension(group * query_rows, d_source_k, mh.d_k) + low_rank_dimension(
-        d_source_v, group * d_out, mh.d_v
-    )
+    W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)
+    W_VO = grouped_dimension(mh.h, mh.h_kv, d_out, d_source_v, mh.d_v)
     if mh.b_O is not None:
         constant = d_out
     elif mh.b_V is not None:
         constant = min(d_out, mh.h_kv * mh.d_v)
     else:
         constant = 0
-    return mh.h_kv * per_group + constant
+    return W_QK + W_VO + constant
 
 
 def _fold(

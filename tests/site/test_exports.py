@@ -1,12 +1,11 @@
-"""What the interactive pages get: each product's formula fits its shape, and a term is no guess."""
+"""What the interactive pages get: each product's formula fits its shape, its sums are the costs."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from qkv import notation
-from qkv.costs import SCHEMES
+from qkv.costs import SCHEMES, Sizes, cost, products
 from qkv.notation.tree import parse
+from qkv.rules import evaluate
 from qkv_site.generated import exports
 
 SIZES = {"n": 3, "h": 14, "h_kv": 14, "d_model": 11, "d_k": 5}
@@ -19,8 +18,9 @@ def test_every_reading_has_a_name_and_formulas():
 
 @pytest.mark.parametrize("reading", exports.FORMULAS)
 def test_each_product_has_its_formula(reading):
-    _, products = exports.costs_of(reading, **SIZES)
-    for line, product in zip(exports.FORMULAS[reading], products, strict=True):
+    layer = Sizes(n_q=3, d_model=11, h=14, d_k=5)
+    found = products(exports.scheme_of(reading), layer)
+    for line, product in zip(exports.FORMULAS[reading], found, strict=True):
         notation.check(line)
         formula = parse(line)
         if formula.defined is not None:
@@ -35,24 +35,23 @@ def test_each_product_has_its_formula(reading):
             assert shape == (product.inner, product.columns), line
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 1000), st.lists(st.sampled_from([*exports.LETTERS]), max_size=3)),
-        max_size=4,
-        unique_by=lambda term: tuple(sorted(term[1])),
-    )
-)
-def test_terms_are_read_off(wanted):
-    order = [*exports.LETTERS]
-    wanted = [[coefficient, *sorted(names, key=order.index)] for coefficient, names in wanted]
-    found = exports.terms(lambda sizes: exports.evaluate(wanted, sizes))
-    assert sorted(found, key=str) == sorted(wanted, key=str)
+@pytest.mark.parametrize("reading", exports.FORMULAS)
+def test_the_sums_of_the_explorer_are_the_costs(reading):
+    sizes = SIZES | ({"h_kv": 2} if reading == "grouped" else {})
+    layer = Sizes(n_q=3, **{name: size for name, size in sizes.items() if name != "n"})
+    data = exports.explorer()["readings"][reading]
+    costs = cost(exports.scheme_of(reading), layer)
+    for name, count in data["counts"].items():
+        assert evaluate(count["terms"], sizes) == getattr(costs, name), name
+    found = products(exports.scheme_of(reading), layer)
+    for step, product in zip(data["steps"], found, strict=True):
+        for name in ("count", "parameters", "multiply_adds"):
+            assert evaluate(step[name], sizes) == getattr(product, name), name
+        *_, result = step["matrices"]
+        shape = evaluate(result["rows"], sizes), evaluate(result["columns"], sizes)
+        assert shape == (product.rows, product.columns)
 
 
-@pytest.mark.parametrize(
-    "count",
-    [lambda s: s["d_model"] // 2, lambda s: min(s["n"], s["d_k"]), lambda s: s["d_k"] ** 4],
-)
-def test_what_is_no_sum_of_products_is_refused(count):
-    with pytest.raises(ValueError, match="not a sum of products of sizes"):
-        exports.terms(count)
+def test_a_product_that_comes_twice_gets_a_coefficient():
+    sum_of = [("n_q", "d_model"), ("d_model", "n_k"), ("h_kv", "d_v")]
+    assert exports.collect(sum_of, grouped=False) == [[2, "n", "d_model"], [1, "h", "d_k"]]

@@ -6,18 +6,14 @@ of the pages do no more than add and multiply, so what they show is what Python 
 """
 
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache, partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 from qkv import notation
-from qkv._which import known_sizes, rules
-from qkv.costs import Cost, Product, Sizes, cost, products
+from qkv.costs import Factors, counts, steps
 from qkv.notation.tree import Expression, parse
+from qkv.rules import known_sizes, rules
 from qkv_site.markdown.mathml import mark, to_mathml
 
 # The sizes, by the names that `qkv` gives them, in the order in which a product is written.
@@ -59,50 +55,26 @@ COUNTS = {
     "products": "matrix products",
 }
 
-# At these sizes, every product of sizes with powers up to 3 is a power of the base of its own.
-_BASE, _DEGREES = 2**16, 4
-_WEIGHTS = {name: _DEGREES**place for place, name in enumerate(reversed(LETTERS))}
-_POWERS = {name: _BASE**weight for name, weight in _WEIGHTS.items()}
-_PROBE = {"n": 3, "h": 14, "h_kv": 2, "d_model": 11, "d_k": 5}
+# In self-attention, with values as wide as keys.
+_SAME = {"n_q": "n", "n_k": "n", "d_v": "d_k"}
 
 Terms = list[list]
 
 
-def terms(count: Callable[[dict[str, int]], int]) -> Terms:
-    """Read off the terms of a sum of products of sizes.
-
-    The sizes are set to powers of 2**16 so far apart that the coefficients are the digits of the
-    value (Kronecker's substitution); other sizes then confirm what was read.
-
-    Args:
-        count: A function of sizes. Its coefficients are whole numbers from 0 to 65,535, and no
-            size has a power above 3.
-
-    Raises:
-        ValueError: If it is no such function.
+def collect(sum_of: Iterable[Factors], *, grouped: bool = True) -> Terms:
+    """Write a sum of products of sizes with each product once, as `[coefficient, *sizes]`.
 
     Examples:
-        >>> terms(lambda sizes: 3 * sizes["d_model"] ** 2 + sizes["n"])
-        [[1, 'n'], [3, 'd_model', 'd_model']]
+        >>> collect([("n_q", "d_model"), ("d_model", "n_k"), ("h", "d_v")])
+        [[2, 'n', 'd_model'], [1, 'h', 'd_k']]
     """
-    value = count(_POWERS)
-    digits = np.frombuffer(value.to_bytes(2 * _DEGREES ** len(LETTERS), "little"), "<u2")
-    found = [[digits[place].item(), *_factors(place)] for place in np.flatnonzero(digits)[::-1]]
-    if evaluate(found, _PROBE) != count(_PROBE):
-        raise ValueError(f"not a sum of products of sizes: it seemed to be {found}")
-    return found
-
-
-def evaluate(found: Terms, sizes: dict[str, int]) -> int:
-    """Compute a sum of products from its terms, as the scripts do.
-
-    Examples:
-        >>> evaluate([[3, "d_model", "d_model"], [1, "h"]], {"d_model": 5, "h": 7})
-        82
-    """
-    return sum(
-        coefficient * math.prod(sizes[name] for name in names) for coefficient, *names in found
+    same = _SAME if grouped else _SAME | {"h_kv": "h"}
+    order = [*LETTERS]
+    products = Counter(
+        tuple(sorted((same.get(name, name) for name in factors), key=order.index))
+        for factors in sum_of
     )
+    return [[coefficient, *names] for names, coefficient in products.items()]
 
 
 def write(folder: Path) -> list[str]:
@@ -133,60 +105,48 @@ def explorer() -> dict:
 
 def shapes() -> dict:
     """What the form goes by: the rules, and what the symbols in them stand for."""
-
-    def known(sizes: dict[str, int]) -> dict[str, int]:
-        return known_sizes(**{name: size for name, size in sizes.items() if name != "n"})
-
     return {
         "rules": {
             name: [rule._asdict() for rule in rules(grouped=name == "grouped")]
             for name in ("grouped", "ungrouped")
         },
-        "sizes": {
-            symbol: terms(lambda sizes, symbol=symbol: known(sizes)[symbol])
-            for symbol in known(_PROBE)
-        },
+        "sizes": known_sizes(),
     }
 
 
-@cache
-def costs_of(reading: str, *, n: int, h_kv: int, **sizes: int) -> tuple[Cost, tuple[Product, ...]]:
-    """Count what a reading costs in self-attention; only grouped heads share keys and values."""
-    grouped = reading == "grouped"
-    layer = Sizes(n_q=n, h_kv=h_kv if grouped else None, **sizes)
-    name = "paper" if grouped else reading
-    return cost(name, layer), products(name, layer)
+def scheme_of(reading: str) -> str:
+    """The scheme of a reading: grouped heads are the paper's, some of them shared."""
+    return "paper" if reading == "grouped" else reading
 
 
 def _count(reading: str, name: str) -> dict:
-    found = terms(lambda sizes: getattr(costs_of(reading, **sizes)[0], name))
+    found = collect(counts(scheme_of(reading))[name], grouped=reading == "grouped")
     return {"terms": found, "formula": " + ".join(to_mathml(_latex(term)) for term in found)}
 
 
 def _steps(reading: str) -> Iterator[dict]:
     made: dict[str, Terms] = {}  # how many there are of each result
-    for number, line in enumerate(FORMULAS[reading]):
+    for line, step in zip(FORMULAS[reading], steps(scheme_of(reading)), strict=True):
         notation.check(line)
-        part = partial(_part, reading, number)
-        count, rows, inner, columns = map(part, ("count", "rows", "inner", "columns"))
+
+        def written(factors: Factors | None) -> Terms:
+            return collect([] if factors is None else [factors], grouped=reading == "grouped")
+
+        count, rows, inner, columns = map(written, step[2:])
         sides = parse(line).sides
         result, product = sides[0], sides[-1]
         made[str(result)] = count
         yield {
             "formula": _math(line),
             "count": count,
-            "parameters": part("parameters"),
-            "multiply_adds": part("multiply_adds"),
+            "parameters": written(step.parameters),
+            "multiply_adds": written(step.multiply_adds),
             "matrices": [
                 _matrix(product.left, rows, inner, count, made),
                 _matrix(product.right, inner, columns, count, made),
                 _matrix(result, rows, columns, count, made),
             ],
         }
-
-
-def _part(reading: str, number: int, name: str) -> Terms:
-    return terms(lambda sizes: getattr(costs_of(reading, **sizes)[1][number], name))
 
 
 def _matrix(
@@ -214,10 +174,3 @@ def _latex(term: list) -> str:
         LETTERS[name] + (f"^{power}" if power > 1 else "") for name, power in Counter(names).items()
     ]
     return " ".join([str(coefficient)] * (coefficient > 1 or not names) + factors)
-
-
-def _factors(place: int) -> Iterator[str]:
-    """The sizes whose product is this power of the base."""
-    for name in LETTERS:
-        times, place = divmod(int(place), _WEIGHTS[name])
-        yield from [name] * times
