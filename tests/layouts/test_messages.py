@@ -31,7 +31,7 @@ def test_unknown_layout():
 def test_missing_name():
     weights = dump(BIASED, "bert")
     del weights["self.key.bias"]
-    with refuses("names of layout 'bert'; missing: 'self.key.bias'.", "It has", "expected:"):
+    with refuses("layout 'bert'; missing: 'self.key.bias'.", "expected:", "bias of zeros"):
         load(weights, "bert", h=2)
 
 
@@ -114,6 +114,11 @@ def test_heads_that_do_not_divide():
         load(dump(GROUPED, "llama"), "llama", h=4, h_kv=3)
 
 
+def test_another_number_of_heads_where_they_have_an_axis():
+    with refuses("W_Q must have shape (h, d_model, d_k)", "has 2 heads, but h = 4."):
+        load(dump(BIASED, "transformerlens"), "transformerlens", h=4)
+
+
 @pytest.mark.parametrize("h", [0, -2, 2.0, "2", None])
 def test_heads_that_are_no_count(h):
     with refuses(f"h must be a positive whole number, but is {h!r}."):
@@ -140,6 +145,7 @@ def test_grouped_heads_where_the_library_has_none():
         ("keras", "gate/kernel", "sigmoid"),
         ("t5", "relative_attention_bias.weight", "added to the scores"),
         ("bert", "self.distance_embedding.weight", "added to the scores"),
+        ("transformerlens", "q_norm.w", "QK-norm"),
         ("transformerlens", "rotary_sin", "dataclasses.replace(mh, rotary=True)"),
     ],
 )

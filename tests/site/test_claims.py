@@ -47,9 +47,13 @@ def test_every_test_on_a_real_library_is_in_the_ledger(site):
         assert f"<code>{name}</code>" in ledger
 
 
-def test_a_test_name_reads_as_a_statement():
-    trap = claims.Trap("test_torch_bias_k_is_a_token_and_no_bias", "", 1)
+def test_a_trap_states_the_first_line_of_its_docstring():
+    traps = {trap.test: trap for trap in claims.traps()}
+    trap = traps["test_torch_bias_k_is_a_token_and_no_bias"]
     assert trap.statement == "PyTorch `bias_k` is a token and no bias"
+    for trap in traps.values():
+        assert trap.statement[0].isupper() or trap.statement[0] == "`", trap.test
+        assert not trap.statement.endswith((".", ",")), trap.test
 
 
 def test_every_claim_of_a_page_is_found():

@@ -1,6 +1,6 @@
 """What the libraries do that a reader of the formulas does not expect, each shown on the library.
 
-The name of a test is the claim. Pages that state it name the test.
+The first line of a test's docstring is the claim. Pages that state it name the test.
 """
 
 import inspect
@@ -80,13 +80,19 @@ def close(a, b) -> bool:
 
 
 def test_torch_multihead_attention_contains_the_projections(mha, x):
-    """Linear layers of one's own before nn.MultiheadAttention project a second time."""
+    """PyTorch `MultiheadAttention` contains the projections.
+
+    Linear layers of one's own before nn.MultiheadAttention project a second time.
+    """
     assert sum(p.numel() for p in mha.parameters()) == size(loaded(mha)) == 4 * E * E + 4 * E
     assert close(called(mha, x, x, x)[0], loaded(mha)(x))
 
 
 def test_torch_scaled_dot_product_attention_is_equation_1(torch, rng):
-    """It has no weights, and what it calls E, an embedding dimension, is the width of one head."""
+    """PyTorch `scaled_dot_product_attention` is equation (1).
+
+    It has no weights, and what it calls E, an embedding dimension, is the width of one head.
+    """
     shapes = (H, N_Q, D_K), (H, N_K, D_K), (H, N_K, 11)
     Q, K, V = (rng.normal(size=shape) for shape in shapes)
     computed = torch.nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (Q, K, V)))
@@ -94,7 +100,10 @@ def test_torch_scaled_dot_product_attention_is_equation_1(torch, rng):
 
 
 def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch, mha, x, rng):
-    """Linear q, k and v then nn.MultiheadAttention: 7 d² + 4 d numbers where 4 d² + 4 d do."""
+    """A double projection as in YOLOv5 is one layer with fewer weights.
+
+    Linear q, k and v then nn.MultiheadAttention: 7 d² + 4 d numbers where 4 d² + 4 d do.
+    """
     q, k, v = (randomised(torch.nn.Linear(E, E, bias=False), rng) for _ in range(3))
     tokens = torch.from_numpy(x)
     with torch.no_grad():
@@ -109,7 +118,10 @@ def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch,
 
 
 def test_torch_without_batch_first_attends_across_the_batch_and_says_nothing(torch, mha, rng):
-    """The default layout is (n, batch, d_model); a batch of sentences passes for one sentence."""
+    """PyTorch without `batch_first` attends across the batch and says nothing.
+
+    The default layout is (n, batch, d_model); a batch of sentences passes for one sentence.
+    """
     sentences = rng.normal(size=(N_Q, N_K, E))  # batch first, as most data is
     default = torch.nn.MultiheadAttention(E, H).double().eval()
     default.load_state_dict(mha.state_dict())
@@ -124,7 +136,10 @@ def test_torch_without_batch_first_attends_across_the_batch_and_says_nothing(tor
 
 
 def test_torch_kdim_is_a_width_before_the_map(torch):
-    """kdim is the width of the source of the keys, and says nothing about the width of a head."""
+    """PyTorch `kdim` is a width before the map.
+
+    kdim is the width of the source of the keys, and says nothing about the width of a head.
+    """
     mha = torch.nn.MultiheadAttention(E, H, kdim=11, vdim=13)
     assert mha.k_proj_weight.shape == (E, 11)
     assert mha.v_proj_weight.shape == (E, 13)
@@ -133,7 +148,10 @@ def test_torch_kdim_is_a_width_before_the_map(torch):
 
 
 def test_torch_heads_always_fill_embed_dim(torch):
-    """nn.MultiheadAttention takes no width of a head: h·d_k is embed_dim, or there is no layer."""
+    """PyTorch heads always fill `embed_dim`.
+
+    nn.MultiheadAttention takes no width of a head: h·d_k is embed_dim, or there is no layer.
+    """
     with pytest.raises(AssertionError, match="divisible"):
         torch.nn.MultiheadAttention(E, 5)
     parameters = inspect.signature(torch.nn.MultiheadAttention).parameters
@@ -142,6 +160,7 @@ def test_torch_heads_always_fill_embed_dim(torch):
 
 
 def test_flax_nnx_computes_head_dim_and_takes_no_argument_for_it():
+    """Flax nnx computes head dim and takes no argument for it."""
     nnx = pytest.importorskip("flax.nnx")
     layer = nnx.MultiHeadAttention(H, 11, qkv_features=E, decode=False, rngs=nnx.Rngs(0))
     assert layer.head_dim == E // H
@@ -149,7 +168,10 @@ def test_flax_nnx_computes_head_dim_and_takes_no_argument_for_it():
 
 
 def test_torch_stores_w_q_of_a_head_as_transposed_rows(mha):
-    """Head i's W_Q is in_proj_weight[i·d_k : (i+1)·d_k], transposed; keys and values follow."""
+    """PyTorch stores W_Q of a head as transposed rows.
+
+    Head i's W_Q is in_proj_weight[i·d_k : (i+1)·d_k], transposed; keys and values follow.
+    """
     weight, bias = mha.in_proj_weight.detach().numpy(), mha.in_proj_bias.detach().numpy()
     mh = loaded(mha)
     thirds = (mh.W_Q, mh.b_Q), (mh.W_K, mh.b_K), (mh.W_V, mh.b_V)
@@ -161,7 +183,10 @@ def test_torch_stores_w_q_of_a_head_as_transposed_rows(mha):
 
 
 def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(torch):
-    """Xavier's rule sees a (3E, E) matrix where the same three maps stored apart are (E, E)."""
+    """PyTorch packing the three projections makes their first weights smaller.
+
+    Xavier's rule sees a (3E, E) matrix where the same three maps stored apart are (E, E).
+    """
     torch.manual_seed(0)
     packed = torch.nn.MultiheadAttention(256, 8).in_proj_weight
     separate = torch.nn.MultiheadAttention(256, 8, kdim=255).q_proj_weight
@@ -174,7 +199,10 @@ def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(t
 
 
 def test_torch_linear_layers_draw_their_first_weights_by_their_inputs_alone(torch):
-    """A block of a square nn.Linear starts as large as a layer of its own, unlike Xavier's rule."""
+    """PyTorch linear layers draw their first weights by their inputs alone.
+
+    A block of a square nn.Linear starts as large as a layer of its own, unlike Xavier's rule.
+    """
     torch.manual_seed(0)
     square, own = torch.nn.Linear(512, 512), torch.nn.Linear(512, 64)
     for weight in (square.weight, square.weight[:64], own.weight):
@@ -182,7 +210,10 @@ def test_torch_linear_layers_draw_their_first_weights_by_their_inputs_alone(torc
 
 
 def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
-    """A fresh square nn.Linear, with its bias or without, divides a spread of one by 1.73."""
+    """PyTorch linear layers shorten vectors by the root of 3 at first.
+
+    A fresh square nn.Linear, with its bias or without, divides a spread of one by 1.73.
+    """
     torch.manual_seed(0)
     tokens = torch.randn(2000, 512)
     for bias in (True, False):
@@ -192,7 +223,10 @@ def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
 
 
 def test_torch_scores_start_at_half_a_unit(torch):
-    """Divided scores of a fresh nn.MultiheadAttention(512, 8) for tokens of variance one."""
+    """PyTorch scores start at half a unit.
+
+    Divided scores of a fresh nn.MultiheadAttention(512, 8) for tokens of variance one.
+    """
     torch.manual_seed(0)
     in_proj = torch.nn.MultiheadAttention(512, 8).in_proj_weight.detach()
     queries, keys = (torch.randn(1000, 512) @ in_proj[:1024].T).chunk(2, dim=-1)
@@ -201,7 +235,10 @@ def test_torch_scores_start_at_half_a_unit(torch):
 
 
 def test_torch_embeddings_start_with_variance_one(torch):
-    """Multiplied by √512, as the paper's section 3.4 does, their standard deviation is 22.6."""
+    """PyTorch embeddings start with variance one.
+
+    Multiplied by √512, as the paper's section 3.4 does, their standard deviation is 22.6.
+    """
     torch.manual_seed(0)
     first = torch.nn.Embedding(1000, 512).weight
     assert first.std().item() == pytest.approx(1, rel=0.01)
@@ -209,7 +246,10 @@ def test_torch_embeddings_start_with_variance_one(torch):
 
 
 def test_packing_changes_the_steps_of_muon_and_adafactor_but_not_those_of_sgd_and_adam(torch):
-    """With the same gradients, three weights and their packed one part ways under Muon."""
+    """Packing changes the steps of muon and adafactor but not those of sgd and adam.
+
+    With the same gradients, three weights and their packed one part ways under Muon.
+    """
     torch.manual_seed(0)
     start, *gradients = torch.randn(4, 192, 64, dtype=torch.float64)
 
@@ -232,7 +272,10 @@ def test_packing_changes_the_steps_of_muon_and_adafactor_but_not_those_of_sgd_an
 
 
 def test_torch_w_o_is_transposed_and_cut_into_blocks_of_its_columns(mha, x):
-    """Head i meets out_proj.weight[:, i·d_k : (i+1)·d_k], transposed; the products add up."""
+    """PyTorch w o is transposed and cut into blocks of its columns.
+
+    Head i meets out_proj.weight[:, i·d_k : (i+1)·d_k], transposed; the products add up.
+    """
     output, A = called(mha, x, x, x, average_attn_weights=False)
     W_out, b_out = (part.detach().numpy() for part in (mha.out_proj.weight, mha.out_proj.bias))
     _, _, values = np.split(x @ mha.in_proj_weight.detach().numpy().T, 3, axis=-1)
@@ -245,12 +288,16 @@ def test_torch_w_o_is_transposed_and_cut_into_blocks_of_its_columns(mha, x):
 
 
 def test_torch_without_bias_has_no_output_bias_either(torch):
+    """PyTorch without bias has no output bias either."""
     state = torch.nn.MultiheadAttention(E, H, bias=False).state_dict()
     assert state.keys() == {"in_proj_weight", "out_proj.weight"}
 
 
 def test_view_to_heads_first_is_wrong_without_an_error(torch, rng):
-    """(n, h·d_k) has to be cut to (n, h, d_k) and then turned; one view cuts tokens instead."""
+    """View to heads first is wrong without an error.
+
+    (n, h·d_k) has to be cut to (n, h, d_k) and then turned; one view cuts tokens instead.
+    """
     n, h, d_k = 6, 2, 3
     projected = torch.from_numpy(rng.normal(size=(1, n, h * d_k)))
     right = projected.view(1, n, h, d_k).transpose(1, 2)
@@ -262,7 +309,10 @@ def test_view_to_heads_first_is_wrong_without_an_error(torch, rng):
 
 
 def test_torch_grouped_heads_repeat_each_key_head_before_the_next(torch, rng):
-    """Query head i uses key head i // (h // h_kv), not i modulo h_kv; Llama's repeat_kv agrees."""
+    """PyTorch grouped heads repeat each key head before the next.
+
+    Query head i uses key head i // (h // h_kv), not i modulo h_kv; Llama's repeat_kv agrees.
+    """
     h, h_kv = 6, 2
     Q = rng.normal(size=(1, h, N_Q, D_K))
     K, V = rng.normal(size=(2, 1, h_kv, N_K, D_K))
@@ -277,7 +327,10 @@ def test_torch_grouped_heads_repeat_each_key_head_before_the_next(torch, rng):
 
 
 def test_torch_key_bias_has_no_effect_and_no_gradient(torch, mha, x, y):
-    """A key bias adds the same number to a whole row of scores, and softmax removes it."""
+    """PyTorch key bias has no effect and no gradient.
+
+    A key bias adds the same number to a whole row of scores, and softmax removes it.
+    """
     before = called(mha, x, y, y)
     X, Y = torch.from_numpy(x), torch.from_numpy(y)
     mha(X, Y, Y)[0].square().sum().backward()
@@ -297,7 +350,10 @@ def test_torch_key_bias_has_no_effect_and_no_gradient(torch, mha, x, y):
 
 
 def test_torch_key_bias_wanders_in_float32_under_adam_and_still_has_no_effect(torch):
-    """Its gradient is rounding noise, which Adam scales up; with SGD it stays where it was."""
+    """PyTorch key bias wanders in float32 under adam and still has no effect.
+
+    Its gradient is rounding noise, which Adam scales up; with SGD it stays where it was.
+    """
 
     def trained(optimiser):
         torch.manual_seed(0)
@@ -322,7 +378,10 @@ def test_torch_key_bias_wanders_in_float32_under_adam_and_still_has_no_effect(to
 
 
 def test_torch_value_bias_passes_through_to_the_output(torch, mha, x, y, rng):
-    """Each row of weights sums to one, so b_V reaches every output alike and could stand in b_O."""
+    """PyTorch value bias passes through to the output.
+
+    Each row of weights sums to one, so b_V reaches every output alike and could stand in b_O.
+    """
     blocked = rng.random((N_Q, N_K)) < 0.5
     blocked[:, 0] = False
     mh = loaded(mha)
@@ -334,7 +393,10 @@ def test_torch_value_bias_passes_through_to_the_output(torch, mha, x, y, rng):
 
 
 def test_torch_bias_k_is_a_token_and_no_bias(torch, x, y, rng):
-    """add_bias_kv appends one learned key and value: the weights gain a column."""
+    """PyTorch `bias_k` is a token and no bias.
+
+    add_bias_kv appends one learned key and value: the weights gain a column.
+    """
     mha = randomised(torch.nn.MultiheadAttention(E, H, add_bias_kv=True, batch_first=True), rng)
     output, weights = called(mha, x, y, y)
     assert weights.shape == (1, N_Q, N_K + 1)
@@ -355,7 +417,10 @@ def test_torch_bias_k_is_a_token_and_no_bias(torch, x, y, rng):
 def test_torch_multihead_attention_and_scaled_dot_product_attention_read_masks_inversely(
     torch, mha, x, y, rng
 ):
-    """True forbids in nn.MultiheadAttention and allows in scaled_dot_product_attention."""
+    """PyTorch `MultiheadAttention` and `scaled_dot_product_attention` read masks inversely.
+
+    True forbids in nn.MultiheadAttention and allows in scaled_dot_product_attention.
+    """
     mask = rng.random((N_Q, N_K)) < 0.5
     mask[:, 0], mask[:, 1] = True, False
     assert close(called(mha, x, y, y, attn_mask=~mask)[0], loaded(mha)(x, y, mask=mask))
@@ -368,7 +433,10 @@ def test_torch_multihead_attention_and_scaled_dot_product_attention_read_masks_i
 
 
 def test_torch_mask_with_three_axes_is_per_head(mha, rng):
-    """Its first axis is batch·h with the heads of one sentence together, not the batch."""
+    """PyTorch mask with three axes is per head.
+
+    Its first axis is batch·h with the heads of one sentence together, not the batch.
+    """
     batch = 3
     x = rng.normal(size=(batch, N_Q, E))
     per_sentence = np.zeros((batch, N_Q, N_Q), dtype=bool)
@@ -382,7 +450,10 @@ def test_torch_mask_with_three_axes_is_per_head(mha, rng):
 
 
 def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):
-    """Weights per head have to be asked for: average_attn_weights=False."""
+    """PyTorch returns the mean of the heads weights.
+
+    Weights per head have to be asked for: average_attn_weights=False.
+    """
     _, mean = called(mha, x, y, y)
     _, per_head = called(mha, x, y, y, average_attn_weights=False)
     assert mean.shape == (1, N_Q, N_K)
@@ -391,7 +462,10 @@ def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):
 
 
 def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(torch, mha, x):
-    """NaN where weights are asked for and on the fast path of inference, b_O otherwise."""
+    """PyTorch answers a fully masked query with NaN or with the output bias.
+
+    NaN where weights are asked for and on the fast path of inference, b_O otherwise.
+    """
     X = torch.from_numpy(x)
     blocked = torch.zeros((N_Q, N_Q), dtype=torch.bool)
     blocked[1] = True
@@ -406,7 +480,10 @@ def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(tor
 
 
 def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, keras, rng, x):
-    """scaled_dot_product_attention gives zeros, Flax the mean of all values, Keras either."""
+    """Libraries disagree about a query that may attend to nothing.
+
+    scaled_dot_product_attention gives zeros, Flax the mean of all values, Keras either.
+    """
     mask = np.ones((1, N_Q, N_Q), dtype=bool)
     mask[0, 1] = False
     X, allowed = torch.from_numpy(x), torch.from_numpy(mask)
@@ -438,7 +515,10 @@ def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, kera
 
 
 def test_torch_output_survives_a_change_of_basis_of_queries_and_keys(torch, mha, x, y, rng):
-    """W_Q A and W_K A⁻ᵀ give the same scores, so a head's W_Q is one of many."""
+    """PyTorch output survives a change of basis of queries and keys.
+
+    W_Q A and W_K A⁻ᵀ give the same scores, so a head's W_Q is one of many.
+    """
     before, _ = called(mha, x, y, y)
     changed = qkv.gauge(loaded(mha), A=rng.normal(size=(H, D_K, D_K)))
     assert not close(changed.W_Q, loaded(mha).W_Q)
@@ -451,6 +531,7 @@ def test_torch_output_survives_a_change_of_basis_of_queries_and_keys(torch, mha,
 
 
 def test_torch_weights_move_to_keras_in_two_lines(keras, mha, x, y):
+    """PyTorch weights move to Keras in two lines."""
     layer = keras.layers.MultiHeadAttention(H, key_dim=D_K, dtype="float64")
     layer.build(x.shape, y.shape)
     layer.set_weights(list(qkv.dump(loaded(mha), "keras").values()))
@@ -467,7 +548,10 @@ def keras_layer(keras, rng, **options):
 
 
 def test_keras_takes_query_value_key_in_this_order(keras, rng, x):
-    """Called as the paper writes it, (Q, K, V), Keras matches values and attends to keys."""
+    """Keras takes query value key in this order.
+
+    Called as the paper writes it, (Q, K, V), Keras matches values and attends to keys.
+    """
     layer = keras_layer(keras, rng)
     keys, values = rng.normal(size=(2, 1, N_K, E))
     mh = qkv.load(layer.get_weights(), "keras", h=H)
@@ -482,7 +566,10 @@ def test_keras_takes_query_value_key_in_this_order(keras, rng, x):
 
 
 def test_keras_ignores_a_mask_in_fourth_place(keras, rng, x):
-    """mha(x, x, x, mask), as courses write it, computes without the mask and says nothing."""
+    """Keras ignores a mask in fourth place.
+
+    mha(x, x, x, mask), as courses write it, computes without the mask and says nothing.
+    """
     layer = keras_layer(keras, rng)
     mask = np.tri(N_Q, dtype=bool)[None]
     unmasked, fourth, named = (
@@ -494,7 +581,10 @@ def test_keras_ignores_a_mask_in_fourth_place(keras, rng, x):
 
 
 def test_keras_key_dim_is_a_width_after_the_map(keras):
-    """key_dim is the paper's d_k, the width of one head; kdim of torch is the width of a source."""
+    """Keras `key_dim` is a width after the map.
+
+    key_dim is the paper's d_k, the width of one head; kdim of torch is the width of a source.
+    """
     layer = keras.layers.MultiHeadAttention(H, key_dim=11)
     layer.build((None, None, E), (None, None, E))
     mh = qkv.load(layer.get_weights(), "keras", h=H)
@@ -503,7 +593,10 @@ def test_keras_key_dim_is_a_width_after_the_map(keras):
 
 
 def test_keras_key_dim_of_d_model_makes_the_layer_h_times_as_large(keras):
-    """With key_dim=512 in place of 64 there are 8,401,408 parameters, not 1,050,624."""
+    """Keras `key_dim` of d_model makes the layer h times as large.
+
+    With key_dim=512 in place of 64 there are 8,401,408 parameters, not 1,050,624.
+    """
     d_model, h = 512, 8
 
     def parameters(key_dim):
@@ -520,7 +613,10 @@ def test_keras_key_dim_of_d_model_makes_the_layer_h_times_as_large(keras):
 
 
 def test_keras_heads_need_not_divide_d_model(keras):
-    """Eight heads in a model of width 4, as a course's test has it, is a layer like any other."""
+    """Keras heads need not divide d_model.
+
+    Eight heads in a model of width 4, as a course's test has it, is a layer like any other.
+    """
     layer = keras.layers.MultiHeadAttention(8, key_dim=4)
     layer.build((None, None, 4), (None, None, 4))
     mh = qkv.load(layer.get_weights(), "keras", h=8)
@@ -529,7 +625,10 @@ def test_keras_heads_need_not_divide_d_model(keras):
 
 
 def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y):
-    """A layer of dtype float64 differs from itself by float32's rounding."""
+    """Keras computes in float32 unless asked for the scores.
+
+    A layer of dtype float64 differs from itself by float32's rounding.
+    """
     layer = keras_layer(keras, rng)
     exact = qkv.load(layer.get_weights(), "keras", h=H)(x, y)
     short = keras.ops.convert_to_numpy(layer(x, y))
@@ -540,7 +639,10 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
 
 
 def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, rng, x):
-    """softmax(x xᵀ/√d) x is one head with four identities and no bias; softmax(x xᵀ) x is none."""
+    """Attention without weights is a layer whose maps are identities.
+
+    softmax(x xᵀ/√d) x is one head with four identities and no bias; softmax(x xᵀ) x is none.
+    """
     layer = keras.layers.MultiHeadAttention(1, key_dim=E, use_bias=False, dtype="float64")
     layer.build(x.shape, x.shape)
     layer.set_weights([np.eye(E).reshape(weight.shape) for weight in layer.weights])
@@ -552,7 +654,10 @@ def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, r
 
 
 def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):
-    """The output kernel is (h, d_v, d_model), and the heads' products with their blocks add up."""
+    """Keras w o is stored in blocks of one head.
+
+    The output kernel is (h, d_v, d_model), and the heads' products with their blocks add up.
+    """
     layer = keras_layer(keras, rng, value_dim=5)
     output, A = layer(x, x, return_attention_scores=True)
     output, A = keras.ops.convert_to_numpy(output), keras.ops.convert_to_numpy(A)
@@ -566,7 +671,10 @@ def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):
 
 
 def test_flax_qkv_features_is_the_width_of_all_heads():
-    """Where Keras wants the width of one head, Flax wants h·d_k; by default the source's width."""
+    """Flax `qkv_features` is the width of all heads.
+
+    Where Keras wants the width of one head, Flax wants h·d_k; by default the source's width.
+    """
     jax = pytest.importorskip("jax")
     linen = pytest.importorskip("flax.linen")
 
@@ -588,7 +696,10 @@ def test_flax_qkv_features_is_the_width_of_all_heads():
 
 
 def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, x):
-    """A layer of dtype float64 differs from itself by float32's rounding."""
+    """Flax nnx takes the softmax in float32 unless it keeps the weights.
+
+    A layer of dtype float64 differs from itself by float32's rounding.
+    """
     nnx = pytest.importorskip("flax.nnx")
     with in_float64():
         layer = nnx.MultiHeadAttention(H, E, param_dtype=np.float64, decode=False, rngs=nnx.Rngs(0))
@@ -600,7 +711,10 @@ def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, 
 
 
 def test_haiku_output_is_as_wide_as_all_heads_unless_told_otherwise():
-    """model_size is key_size·h by default, whatever the width of the source."""
+    """Haiku output is as wide as all heads unless told otherwise.
+
+    model_size is key_size·h by default, whatever the width of the source.
+    """
     jax = pytest.importorskip("jax")
     hk = pytest.importorskip("haiku")
 
@@ -640,7 +754,10 @@ def no_rotation():
 
 
 def test_gpt_neox_first_third_is_not_the_queries(rng, x):
-    """query_key_value holds q, k and v of head 0, then of head 1; in GPT-2's order it loads too."""
+    """GPT-NeoX first third is not the queries.
+
+    query_key_value holds q, k and v of head 0, then of head 1; in GPT-2's order it loads too.
+    """
     library = transformers("gpt_neox")
     config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
     layer = randomised(library.GPTNeoXAttention(config), rng)
@@ -667,7 +784,10 @@ def test_gpt_neox_first_third_is_not_the_queries(rng, x):
 
 
 def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
-    """Conv1D computes x @ W + b with the W that it stores, nn.Linear x @ Wᵀ + b."""
+    """GPT-2 stores (in, out) where linear stores (out, in).
+
+    Conv1D computes x @ W + b with the W that it stores, nn.Linear x @ Wᵀ + b.
+    """
     conv1d = pytest.importorskip("transformers.pytorch_utils").Conv1D(nf=13, nx=11)
     linear = torch.nn.Linear(11, 13)
     assert conv1d.weight.shape == (11, 13)
@@ -679,7 +799,10 @@ def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
 
 
 def test_gpt2_given_no_mask_is_causal_in_one_implementation_and_not_in_the_other(rng, x):
-    """With sdpa the layer hides later tokens by itself; in eager mode the model has to."""
+    """GPT-2 given no mask is causal in one implementation and not in the other.
+
+    With sdpa the layer hides later tokens by itself; in eager mode the model has to.
+    """
     library = transformers("gpt2")
     for implementation, mask in (("sdpa", np.tri(N_Q, dtype=bool)), ("eager", None)):
         config = library.GPT2Config(n_embd=E, n_head=H, attn_implementation=implementation)
@@ -689,7 +812,10 @@ def test_gpt2_given_no_mask_is_causal_in_one_implementation_and_not_in_the_other
 
 
 def test_t5_does_not_scale_its_scores(torch, rng, x):
-    """1/√d_k is missing from T5's scores; it stands in the first weights of the queries."""
+    """T5 does not scale its scores.
+
+    1/√d_k is missing from T5's scores; it stands in the first weights of the queries.
+    """
     library = transformers("t5")
     config = library.T5Config(d_model=E, num_heads=H, d_kv=5, attn_implementation="eager")
     layer = randomised(library.T5Attention(config), rng)
@@ -706,7 +832,10 @@ def test_t5_does_not_scale_its_scores(torch, rng, x):
 
 
 def test_t5_heads_need_not_fill_d_model():
-    """d_kv times the number of heads may be more or less than d_model."""
+    """T5 heads need not fill d_model.
+
+    d_kv times the number of heads may be more or less than d_model.
+    """
     library = transformers("t5")
     layer = library.T5Attention(library.T5Config(d_model=E, num_heads=H, d_kv=5))
     assert layer.q.weight.shape == (H * 5, E)
@@ -714,6 +843,7 @@ def test_t5_heads_need_not_fill_d_model():
 
 
 def test_whisper_has_no_key_bias():
+    """Whisper has no key bias."""
     library = transformers("whisper")
     layer = library.WhisperAttention(E, H, config=library.WhisperConfig())
     biases = {name for name in layer.state_dict() if name.endswith("bias")}
@@ -721,7 +851,10 @@ def test_whisper_has_no_key_bias():
 
 
 def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
-    """A model in float64 differs from itself by float32's rounding."""
+    """Llama takes the softmax in float32 in eager mode.
+
+    A model in float64 differs from itself by float32's rounding.
+    """
     layer, _ = rotary_layer("Llama", rng)
     exact = replace(qkv.load(layer.state_dict(), "llama", h=H), rotary=False)(x)
     assert close(attend(layer, x, no_rotation())[0], exact)
@@ -730,7 +863,10 @@ def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
 
 
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):
-    """Copies of one token all score alike without RoPE; with it no single W_QK gives the scores."""
+    """Rotation makes the score of two tokens depend on their distance.
+
+    Copies of one token all score alike without RoPE; with it no single W_QK gives the scores.
+    """
     layer, rotary = rotary_layer("Llama", rng, attn_implementation="eager")
     copies = np.repeat(x[:, :1], N_Q, axis=1)
     rotation = rotary(torch.from_numpy(copies), torch.arange(N_Q)[None])
@@ -741,7 +877,10 @@ def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, 
 
 
 def test_rotation_makes_a_key_bias_count(torch, rng, x):
-    """Softmax removes a key bias only where nothing is between the bias and the dot product."""
+    """Rotation makes a key bias count.
+
+    Softmax removes a key bias only where nothing is between the bias and the dot product.
+    """
     layer, rotary = rotary_layer("Llama", rng, attention_bias=True)
     rotation = rotary(torch.from_numpy(x), torch.arange(N_Q)[None])
     before = [attend(layer, x, angles)[0] for angles in (no_rotation(), rotation)]
@@ -753,7 +892,10 @@ def test_rotation_makes_a_key_bias_count(torch, rng, x):
 
 
 def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
-    """Qwen3 normalises projected queries and keys, so its scores are not bilinear in the tokens."""
+    """QK-norm makes weights ignore the length of a token.
+
+    Qwen3 normalises projected queries and keys, so its scores are not bilinear in the tokens.
+    """
     longer = x.copy()
     longer[:, 1] *= 5
     moved = {}
@@ -767,7 +909,10 @@ def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
 
 
 def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
-    """DeepSeek-V3's queries are those of one merged map, times a number of each token's own."""
+    """MLA has a norm between two maps so they are no single map.
+
+    DeepSeek-V3's queries are those of one merged map, times a number of each token's own.
+    """
     library = transformers("deepseek_v3")
     config = library.DeepseekV3Config(hidden_size=13, num_attention_heads=H, q_lora_rank=5)
     layer = randomised(library.DeepseekV3Attention(config, layer_idx=0), rng)
@@ -785,7 +930,10 @@ def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
 
 
 def test_mla_scores_are_larger_where_yarn_lengthens_the_context(torch):
-    """DeepSeek-V3's √192 becomes √192 / 1.87 with the factor of 40 of its released weights."""
+    """MLA scores are larger where yarn lengthens the context.
+
+    DeepSeek-V3's √192 becomes √192 / 1.87 with the factor of 40 of its released weights.
+    """
     library = transformers("deepseek_v3")
     rope = {"rope_type": "default", "rope_theta": 10_000.0}
     yarn = rope | {
@@ -806,7 +954,10 @@ def test_mla_scores_are_larger_where_yarn_lengthens_the_context(torch):
 
 
 def test_qwen3_heads_need_not_fill_hidden_size(torch):
-    """4B: 2560 and 32 heads of 128, 8 of keys and values; 0.6B: 1024 and 16 heads of 128."""
+    """Qwen3 heads need not fill hidden size.
+
+    4B: 2560 and 32 heads of 128, 8 of keys and values; 0.6B: 1024 and 16 heads of 128.
+    """
     library = transformers("qwen3")
     for width, h, h_kv in ((2560, 32, 8), (1024, 16, 8)):
         sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
@@ -818,7 +969,10 @@ def test_qwen3_heads_need_not_fill_hidden_size(torch):
 
 
 def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):
-    """hidden_size 4096, 32 query heads, 8 key heads: k_proj (1024, 4096), q_proj (4096, 4096)."""
+    """Llama k proj is as tall as its key heads.
+
+    hidden_size 4096, 32 query heads, 8 key heads: k_proj (1024, 4096), q_proj (4096, 4096).
+    """
     library = transformers("llama")
     sizes = {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
     with torch.device("meta"):
@@ -828,7 +982,10 @@ def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):
 
 
 def test_qk_norm_bounds_scores_by_its_gains(torch, rng):
-    """With gains of 3 on both sides a scaled score of Qwen3 reaches 9 √d_k, whatever the token."""
+    """QK-norm bounds scores by its gains.
+
+    With gains of 3 on both sides a scaled score of Qwen3 reaches 9 √d_k, whatever the token.
+    """
     layer, _ = rotary_layer("Qwen3", rng)
     with torch.no_grad():
         for norm in (layer.q_norm, layer.k_norm):

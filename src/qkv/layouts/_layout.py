@@ -131,7 +131,12 @@ class Layout:
         name: What `load` and `dump` call it.
         title: The library and the class.
         read_in: The file and lines this was read from, with version or commit.
-        call: How the layer is called, in the library's order of arguments.
+        order: Where it stands among all layouts.
+        call: What is called.
+        arguments: The arguments that it is called with, in the library's order; for each the
+            sources that it is, such as "X_K X_V", or what else it is. One that is named with
+            "=..." may be left out.
+        remark: What to notice in the order of the arguments.
         scaling: What the scores are multiplied by, and where.
         forms: What is stored; more than one where the library distinguishes cases.
         optional_biases: Whether the library can leave the biases out: all of them, or none.
@@ -145,14 +150,19 @@ class Layout:
         refused: What takes part between the sources and the output and has no place in
             `MultiHead`; `load` refuses it. Name to why.
         cannot: What else the library's layer can do that the stored arrays do not show.
+        unknown: Forms that the stored arrays do show and that are not among `forms`; `load`
+            refuses them.
     """
 
     name: str
     title: str
+    order: int
     read_in: str
     call: str
+    arguments: Mapping[str, str]
     scaling: str
     forms: tuple[Form, ...]
+    remark: str = ""
     optional_biases: bool = False
     square: bool = False
     scale: float | None = None
@@ -161,6 +171,16 @@ class Layout:
     outside: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     cannot: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The arguments that are sources, and which of X_Q, X_K and X_V each is."""
+        return {
+            name: tuple(roles.split())
+            for name, roles in self.arguments.items()
+            if {*roles.split()} <= {"X_Q", "X_K", "X_V"}
+        }
 
     @property
     def convention(self) -> Literal["(out, in)", "(in, out)"]:
@@ -212,6 +232,8 @@ def _within(name: str, known: str) -> bool:
 
 def _not_divided(axis: tuple[str, ...], size: int, sizes: Mapping[str, int]) -> str:
     for symbol in ("h", "h_kv"):
+        if axis == (symbol,):
+            return f" The array has {size} heads, but {symbol} = {sizes[symbol]}."
         others = math.prod(int(other) for other in axis if other.isdigit())
         if symbol in axis and size % others == 0 and (size // others) % sizes[symbol]:
             return f" {symbol} = {sizes[symbol]} does not divide {size // others}."

@@ -168,10 +168,14 @@ def _find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, .
         for what, names in (("missing:", expected - came), ("surplus:", came - expected))
         if names
     ]
+    missing = [stored for stored in arrangements[expected] if stored.name not in came]
+    zeros = missing and expected > came and all(stored.is_bias for stored in missing)
     raise ValueError(
         f"weights must have the names of layout {layout.name!r}; {'; '.join(differences)}. "
         f"It has {_list_names(names)}; expected: "
         f"{_list_names([stored.name for stored in arrangements[expected]])}."
+        + " A bias of zeros changes nothing: add what is missing as zeros."
+        * bool(zeros)
     )
 
 

@@ -1,46 +1,24 @@
 r"""Every layout, by name."""
 
+import importlib
+import pkgutil
 from collections.abc import Iterable
+from functools import cache
 
-from qkv.layouts import (
-    annotated_transformer,
-    bert,
-    bert_tf,
-    flax,
-    gpt2,
-    gpt_neox,
-    haiku,
-    keras,
-    llama,
-    nanogpt,
-    pytorch,
-    t5,
-    tensor2tensor,
-    transformerlens,
-    vit_pytorch,
-    whisper,
-)
+import qkv.layouts
 from qkv.layouts._layout import Layout
 
-_LIBRARIES = (
-    pytorch,
-    keras,
-    flax,
-    haiku,
-    bert,
-    bert_tf,
-    gpt2,
-    gpt_neox,
-    llama,
-    t5,
-    whisper,
-    annotated_transformer,
-    nanogpt,
-    vit_pytorch,
-    tensor2tensor,
-    transformerlens,
-)
-_LAYOUTS = {library.LAYOUT.name: library.LAYOUT for library in _LIBRARIES}
+
+@cache
+def _found() -> dict[str, Layout]:
+    """The layout of each module beside this one that is not private."""
+    modules = [
+        importlib.import_module(f"qkv.layouts.{module.name}")
+        for module in pkgutil.iter_modules(qkv.layouts.__path__)
+        if not module.name.startswith("_")
+    ]
+    found = sorted((module.LAYOUT for module in modules), key=lambda layout: layout.order)
+    return {layout.name: layout for layout in found}
 
 
 def layouts() -> dict[str, Layout]:
@@ -63,14 +41,14 @@ def layouts() -> dict[str, Layout]:
     Source:
         Each layout's `read_in`.
     """
-    return dict(_LAYOUTS)
+    return dict(_found())
 
 
 def find_layout(layout: str) -> Layout:
     """The layout of that name."""
-    if layout not in _LAYOUTS:
-        raise ValueError(f"layout must be one of {quoted(_LAYOUTS)}, but is {layout!r}.")
-    return _LAYOUTS[layout]
+    if layout not in _found():
+        raise ValueError(f"layout must be one of {quoted(_found())}, but is {layout!r}.")
+    return _found()[layout]
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -4,10 +4,12 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="annotated-transformer",
+    order=120,
     title="The Annotated Transformer, MultiHeadedAttention",
     read_in="harvardnlp/annotated-transformer, the_annotated_transformer.py, line 589, "
     "commit debc9fd",
-    call="attention(query, key, value)",
+    call="attention",
+    arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
     scaling="1/sqrt(d_k), on the scores",
     forms=(
         Form(

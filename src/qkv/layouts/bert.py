@@ -4,10 +4,12 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="bert",
+    order=50,
     title="Transformers, BertAttention: BertSelfAttention and the dense layer of BertSelfOutput",
     read_in="transformers 5.23.0, models/bert/modeling_bert.py, lines 139 and 282",
-    call="attention(hidden_states)",
-    scaling="1/sqrt(d_k), on the scores",
+    call="attention",
+    arguments={"hidden_states": "X_Q X_K X_V"},
+    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
     forms=(
         Form(
             "always",

@@ -4,9 +4,11 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="bert-tf",
+    order=60,
     title="google-research/bert, attention_layer and the dense layer after it",
     read_in="google-research/bert, modeling.py, lines 558-751 and 852-858, commit eedf571",
-    call="attention_layer(from_tensor, to_tensor)",
+    call="attention_layer",
+    arguments={"from_tensor": "X_Q", "to_tensor": "X_K X_V"},
     scaling="1/sqrt(d_k), on the scores",
     forms=(
         Form(

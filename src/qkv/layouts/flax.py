@@ -4,11 +4,14 @@ from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
 
 LAYOUT = Layout(
     name="flax",
+    order=30,
     title="Flax, linen.MultiHeadDotProductAttention and nnx.MultiHeadAttention",
     read_in="flax 0.12.8, flax/linen/attention.py, line 298, "
     "and flax/nnx/nn/attention.py, line 335",
-    call="attention(inputs_q, inputs_k, inputs_v)",
-    scaling="1/sqrt(d_k), on the projected queries",
+    call="attention",
+    arguments={"inputs_q": "X_Q", "inputs_k": "X_K", "inputs_v": "X_V"},
+    scaling="1/sqrt(d_k): linen on the projected queries; nnx on the scores, or on the queries "
+    "if it has dropout or keeps the weights",
     forms=(
         Form(
             "always; nnx alone has num_kv_heads",

@@ -9,11 +9,13 @@ _OUT = (
 
 LAYOUT = Layout(
     name="gpt2",
+    order=70,
     title="Transformers, GPT2Attention",
     read_in="transformers 5.23.0, models/gpt2/modeling_gpt2.py, line 75; "
     "its Conv1D is a linear map stored as (in, out), pytorch_utils.py, line 95",
-    call="attention(hidden_states, encoder_hidden_states=...)",
-    scaling="1/sqrt(d_k), on the scores",
+    call="attention",
+    arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
+    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
     forms=(
         Form(
             "self-attention",

@@ -4,10 +4,12 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="gpt-neox",
+    order=80,
     title="Transformers, GPTNeoXAttention",
     read_in="transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py, lines 169-196",
-    call="attention(hidden_states)",
-    scaling="1/sqrt(d_k), on the scores",
+    call="attention",
+    arguments={"hidden_states": "X_Q X_K X_V"},
+    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
     forms=(
         Form(
             "always",

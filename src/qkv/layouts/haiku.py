@@ -4,9 +4,11 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="haiku",
+    order=40,
     title="Haiku, haiku.MultiHeadAttention",
     read_in="dm-haiku 0.0.17, haiku/_src/attention.py, line 37",
-    call="attention(query, key, value)",
+    call="attention",
+    arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
     scaling="1/sqrt(d_k), on the scores",
     forms=(
         Form(

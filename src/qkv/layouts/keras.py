@@ -4,9 +4,12 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="keras",
+    order=20,
     title="Keras, keras.layers.MultiHeadAttention",
     read_in="keras 3.15.1, keras/src/layers/attention/multi_head_attention.py, line 20",
-    call="attention(query, value, key): the value comes before the key",
+    call="attention",
+    arguments={"query": "X_Q", "value": "X_V", "key": "X_K"},
+    remark="the value comes before the key",
     scaling="1/sqrt(d_k), on the projected queries or in the fused kernel",
     forms=(
         Form(
@@ -29,5 +32,6 @@ LAYOUT = Layout(
         "gate": "use_gate=True multiplies the heads by a sigmoid of a fourth projection, "
         "which MultiHead cannot express",
     },
-    cannot=("dropout", "an output_shape of more than one axis", "attention_axes"),
+    cannot=("dropout", "attention_axes", "sliding_window"),
+    unknown=("an output_shape of more than one axis",),
 )

@@ -4,10 +4,15 @@ from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
 
 LAYOUT = Layout(
     name="llama",
+    order=90,
     title="Transformers, LlamaAttention",
     read_in="transformers 5.23.0, models/llama/modeling_llama.py, line 206",
-    call="attention(hidden_states, position_embeddings)",
-    scaling="1/sqrt(d_k), on the scores",
+    call="attention",
+    arguments={
+        "hidden_states": "X_Q X_K X_V",
+        "position_embeddings": "the rotation, a pair (cos, sin), and no source",
+    },
+    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
     forms=(
         Form(
             "always; biases where attention_bias=True, which Llama's own models do not set",

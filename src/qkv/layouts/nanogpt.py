@@ -4,10 +4,12 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="nanogpt",
+    order=130,
     title="nanoGPT, CausalSelfAttention",
     read_in="karpathy/nanoGPT, model.py, lines 29-76, commit 3adf61e",
-    call="attention(x)",
-    scaling="1/sqrt(d_k), on the scores",
+    call="attention",
+    arguments={"x": "X_Q X_K X_V"},
+    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
     forms=(
         Form(
             "always",

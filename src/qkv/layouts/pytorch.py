@@ -14,9 +14,11 @@ _OUT = (
 
 LAYOUT = Layout(
     name="pytorch",
+    order=10,
     title="PyTorch, torch.nn.MultiheadAttention",
     read_in="torch 2.13.0, torch/nn/modules/activation.py, line 1089",
-    call="attention(query, key, value)",
+    call="attention",
+    arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
     scaling="1/sqrt(d_k), on the projected queries or inside scaled_dot_product_attention",
     forms=(
         Form(

@@ -4,10 +4,12 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="tensor2tensor",
+    order=150,
     title="Tensor2Tensor, multihead_attention",
     read_in="tensorflow/tensor2tensor, tensor2tensor/layers/common_attention.py, "
     "lines 4370-4481 and 4700, commit bafdc1b",
-    call="multihead_attention(query_antecedent, memory_antecedent)",
+    call="multihead_attention",
+    arguments={"query_antecedent": "X_Q", "memory_antecedent": "X_K X_V"},
     scaling="1/sqrt(d_k), on the projected queries: dot_product_attention itself does not scale",
     forms=(
         Form(
@@ -20,9 +22,9 @@ LAYOUT = Layout(
             ),
         ),
     ),
-    cannot=(
+    cannot=("dropout",),
+    unknown=(
         "attention_variables_3d, which stores q, k, v and o with a head axis and does not scale",
         "convolutions in place of the projections (filter widths other than 1)",
-        "dropout",
     ),
 )

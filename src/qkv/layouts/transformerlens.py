@@ -1,6 +1,6 @@
 """What TransformerLens stores."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
 
 _ROTATION = (
     "this model rotates queries and keys (RoPE) before the dot product; leave the name out, and "
@@ -17,11 +17,13 @@ _OUT = (
 
 LAYOUT = Layout(
     name="transformerlens",
+    order=160,
     title="TransformerLens, Attention and GroupedQueryAttention",
     read_in="TransformerLensOrg/TransformerLens, "
     "transformer_lens/components/abstract_attention.py, commit 017c577, "
     "and grouped_query_attention.py, commit 179a802",
-    call="attention(query_input, key_input, value_input)",
+    call="attention",
+    arguments={"query_input": "X_Q", "key_input": "X_K", "value_input": "X_V"},
     scaling="1/sqrt(d_k), on the scores",
     forms=(
         Form(
@@ -54,10 +56,13 @@ LAYOUT = Layout(
     refused={
         "rotary_sin": _ROTATION,
         "rotary_cos": _ROTATION,
+        "q_norm": QK_NORM,
+        "k_norm": QK_NORM,
     },
     cannot=(
         "use_attn_scale=False, attn_scale and scale_attn_by_inverse_layer_idx change the scale "
         "and store nothing",
+        "attn_scores_soft_cap bounds the scores and stores nothing",
         "ALiBi and relative position biases are added to the scores",
     ),
 )

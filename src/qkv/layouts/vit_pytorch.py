@@ -4,9 +4,11 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="vit-pytorch",
+    order=140,
     title="vit-pytorch, Attention in vit.py",
     read_in="lucidrains/vit-pytorch, vit_pytorch/vit.py, lines 30-64, commit 69d24fe",
-    call="attention(x)",
+    call="attention",
+    arguments={"x": "X_Q X_K X_V"},
     scaling="1/sqrt(d_k), on the scores",
     forms=(
         Form(

@@ -4,11 +4,13 @@ from qkv.layouts._layout import Form, Layout, Stored
 
 LAYOUT = Layout(
     name="whisper",
+    order=110,
     title="Transformers, WhisperAttention",
     read_in="transformers 5.23.0, models/whisper/modeling_whisper.py, lines 242-350",
-    call="attention(hidden_states, key_value_states=...)",
+    call="attention",
+    arguments={"hidden_states": "X_Q X_K X_V", "key_value_states=...": "X_K X_V"},
     scaling="1/sqrt(d_k), on the projected queries; in OpenAI's own code the fourth root of it "
-    "on queries and keys each",
+    "on queries and keys each, where it does not use scaled_dot_product_attention",
     forms=(
         Form(
             "always; the key has no bias, which would have no effect",

@@ -21,7 +21,6 @@ _NOT_IN_THE_PAPER = {
     "d_source_v": "the width of the source of the values",
     "h_kv": "the number of heads of keys and values",
 }
-_NO_SOURCES = {"position_embeddings": "the rotation, a pair (cos, sin), and no source"}
 _DIRECTIONS = {
     "(out, in)": "The layer computes `x @ W.T`: a stored matrix is the transpose of the paper's.",
     "(in, out)": "The layer computes `x @ W`, as the paper does.",
@@ -31,11 +30,12 @@ _DIRECTIONS = {
 def facts(name: str) -> str:
     """All that the data say about one library, as the middle of its page."""
     layout = layouts()[name]
-    call, _, remark = layout.call.partition(": ")
+    call = f"{layout.call}({', '.join(layout.arguments)})"
+    remark = f", so that {layout.remark}" if layout.remark else ""
     return "\n\n".join(
         (
             "## What goes in { #goes-in }",
-            f"`{call}`{f', so that {remark}' if remark else ''}. {_sources(layout)}",
+            f"`{call}`{remark}. {_sources(layout)}",
             "## What is stored { #stored }",
             *_stored(layout),
             "## Conventions { #conventions }",
@@ -51,7 +51,7 @@ def comparison() -> str:
     rows = (
         (
             f"[{layout.title}]({layout.name}.md)",
-            f"`{', '.join(arguments(layout))}`",
+            f"`{', '.join(layout.arguments)}`",
             f"`{query.name}`<br>${shape(query)}$ {layout.convention}<br>{_packing(query)}",
             _biases(layout),
             _scaling(layout),
@@ -97,11 +97,6 @@ def shape(stored: Stored) -> str:
     return f"({axes[0]},)" if len(axes) == 1 else "(" + r",\; ".join(axes) + ")"
 
 
-def arguments(layout: Layout) -> list[str]:
-    """What the layer is called with, in the library's order."""
-    return layout.call.partition("(")[2].partition(")")[0].split(", ")
-
-
 def holding(part: str, layout: Layout) -> Stored:
     """The array that holds a part of `MultiHead`, in the first of a layout's forms."""
     return next(stored for stored in layout.forms[0].stored if part in stored.parts)
@@ -114,16 +109,16 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 
 def _sources(layout: Layout) -> str:
-    sources = [name for name in arguments(layout) if name not in _NO_SOURCES]
-    if len(sources) == 1:
-        said = f"`{sources[0]}` is the source of all three, *before* the maps: "
+    if len(layout.sources) == 1:
+        (source,) = layout.sources
+        said = f"`{source}` is the source of all three, *before* the maps: "
         said += "{{X_Q}}, {{X_K}} and {{X_V}} in one."
     else:
         said = "These are sources, *before* the maps: {{X_Q}}, {{X_K}} and {{X_V}}."
     if "norm" in layout.outside:
         said += " The layer first normalises it, so what the maps receive is its norm."
-    others = [name for name in arguments(layout) if name in _NO_SOURCES]
-    return " ".join((said, *(f"`{name}` is {_NO_SOURCES[name]}." for name in others)))
+    others = {name: what for name, what in layout.arguments.items() if name not in layout.sources}
+    return " ".join((said, *(f"`{name}` is {what}." for name, what in others.items())))
 
 
 def _stored(layout: Layout) -> Iterator[str]:
@@ -180,7 +175,10 @@ def _limits(layout: Layout) -> Iterator[str]:
     if layout.cannot:
         yield "The weights do not show whether the layer uses one of these:"
         yield "\n".join(f"- {each}" for each in layout.cannot)
-    if not (layout.refused or layout.outside or layout.cannot):
+    if layout.unknown:
+        yield "`qkv.load` does not know these forms, and refuses what they store:"
+        yield "\n".join(f"- {each}" for each in layout.unknown)
+    if not (layout.refused or layout.outside or layout.cannot or layout.unknown):
         yield "Nothing: what this layer stores is the paper's matrices and biases, and no more."
 
 

@@ -42,7 +42,7 @@ def in_libraries() -> str:
         (
             (
                 f"[{layout.title}](libraries/{layout.name}.md)",
-                f"`{libraries.arguments(layout)[0]}`",
+                f"`{next(iter(layout.arguments))}`",
                 notation.role("X_Q").meaning,
                 f"`{stored.name}`",
                 f"${libraries.shape(stored)}$",

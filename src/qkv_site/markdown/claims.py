@@ -13,36 +13,6 @@ from qkv_site.markdown import blocks, current
 
 TRAPS = Path("tests", "truth", "test_traps.py")
 
-# How a part of a test's name is spelled where it is no plain word.
-_SPELLED = {
-    "batch_first": "`batch_first`",
-    "bias_k": "`bias_k`",
-    "d_model": "d_model",
-    "embed_dim": "`embed_dim`",
-    "equation_1": "equation (1)",
-    "flax": "Flax",
-    "gpt2": "GPT-2",
-    "gpt_neox": "GPT-NeoX",
-    "haiku": "Haiku",
-    "in_out": "(in, out)",
-    "kdim": "`kdim`",
-    "keras": "Keras",
-    "key_dim": "`key_dim`",
-    "llama": "Llama",
-    "mla": "MLA",
-    "multihead_attention": "`MultiheadAttention`",
-    "nan": "NaN",
-    "out_in": "(out, in)",
-    "qk_norm": "QK-norm",
-    "qkv_features": "`qkv_features`",
-    "scaled_dot_product_attention": "`scaled_dot_product_attention`",
-    "t5": "T5",
-    "torch": "PyTorch",
-    "w_q": "W_Q",
-    "yolov5": "YOLOv5",
-}
-_NAMES = re.compile(rf"(?<![^_])({'|'.join(_SPELLED)})(?![^_])")
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -68,12 +38,14 @@ class Trap:
     """A statement about a library that a test shows on that library.
 
     Attributes:
-        test: The test's name, which is the statement.
-        why: The first line of its docstring; or empty.
+        test: The test's name.
+        statement: The first line of its docstring.
+        why: The first line of the paragraph after it; or empty.
         line: Where it begins.
     """
 
     test: str
+    statement: str
     why: str
     line: int
 
@@ -81,13 +53,6 @@ class Trap:
     def id(self) -> str:
         """Its anchor in the ledger."""
         return self.test.replace("_", "-")
-
-    @property
-    def statement(self) -> str:
-        """The test's name, in words."""
-        parts = _NAMES.split(self.test.removeprefix("test_"))
-        words = "".join(_SPELLED.get(part, part.replace("_", " ")) for part in parts)
-        return words[0].upper() + words[1:]
 
 
 def of_page(page: str, text: str) -> list[Claim]:
@@ -130,10 +95,18 @@ def traps() -> list[Trap]:
     """What the tests show on the libraries themselves."""
     tree = ast.parse(current.read(current.docs.parent / TRAPS))
     return [
-        Trap(node.name, (ast.get_docstring(node) or "").partition("\n")[0], node.lineno)
+        Trap(node.name, *_said(node), node.lineno)
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
+
+
+def _said(test: ast.FunctionDef) -> tuple[str, str]:
+    """The statement of a test, and the line that follows it."""
+    statement, _, why = (ast.get_docstring(test) or "").partition("\n\n")
+    if not statement:
+        raise ValueError(f"{test.name} has no docstring, whose first line is its statement")
+    return statement.removesuffix("."), why.partition("\n")[0]
 
 
 def checked() -> str:
