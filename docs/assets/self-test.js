@@ -1,27 +1,20 @@
-// Which Q? — the self-test. The page holds each question, its answers and, in a fold-out, which is
-// right; here the answers become choices that are marked. Nothing is sent or stored.
+// Which Q? — the self-test. The page holds each question as a form and, in a fold-out, the right
+// answer; here a choice is marked. Nothing is sent or stored.
 
-function element(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties)
-  made.append(...children)
-  return made
-}
+import { element } from "./element.js"
+import { onPage } from "./page.js"
 
-function pageOf(question) {
-  return question.querySelector(".wq-again").cloneNode(true)
-}
+onPage(".wq-result", (result) => {
+  const questions = [...document.querySelectorAll(".wq-question")]
+  for (const question of questions) ask(question, () => score(questions, result))
+  score(questions, result)
+})
+
+const pageOf = (question) => question.querySelector(".wq-again").cloneNode(true)
 
 function ask(question, onChange) {
-  const [text, answers, solution] = question.children
-  for (const [number, answer] of [...answers.children].entries()) {
-    const choice = element("input", { type: "radio", name: question.id, value: number, required: true })
-    answer.append(element("label", {}, choice, element("span", {}, ...answer.childNodes)))
-  }
-  const legend = element("legend", {}, ...text.childNodes)
-  const button = element("button", { className: "md-button", textContent: "Check" })
-  const status = element("p", { role: "status" })
-  const form = element("form", {}, element("fieldset", {}, legend, answers), button, status)
-  text.replaceWith(form)
+  const form = question.querySelector("form")
+  const status = form.querySelector("[role=status]")
 
   form.addEventListener("change", () => {
     delete question.dataset.marked
@@ -30,10 +23,10 @@ function ask(question, onChange) {
   })
   form.addEventListener("submit", (event) => {
     event.preventDefault()
-    if (answers.querySelector(".wq-right :checked")) {
+    if (form.querySelector(".wq-right :checked")) {
       question.dataset.marked = "right"
       status.replaceChildren("Right.")
-      solution.open = true
+      question.querySelector("details").open = true
     } else {
       question.dataset.marked = "wrong"
       question.dataset.missed = ""
@@ -41,13 +34,6 @@ function ask(question, onChange) {
     }
     onChange()
   })
-}
-
-function begin(questions) {
-  const result = element("section", { className: "wq-result", ariaLabel: "Result" })
-  for (const question of questions) ask(question, () => score(questions, result))
-  questions.at(-1).after(result)
-  score(questions, result)
 }
 
 function score(questions, result) {
@@ -60,8 +46,3 @@ function score(questions, result) {
     result.append(element("ul", {}, ...[...pages].map((link) => element("li", {}, link))))
   }
 }
-
-window.document$.subscribe(() => {
-  const questions = [...document.querySelectorAll(".wq-question")]
-  if (questions.length && !questions[0].querySelector("form")) begin(questions)
-})

@@ -1,19 +1,9 @@
-// Which Q? — what the interactive pages share: sizes that a reader enters, and counts made of them.
-// Whole numbers are BigInt throughout, so that every count is exact.
+// Which Q? — sizes of a layer: read from texts, checked, multiplied and added. Whole numbers are
+// BigInt throughout, so that every count is exact.
+
+import { refuse } from "./form.js"
 
 const MOST = 999_999_999n
-
-/** What was entered cannot be used; `field` is the name of the size at fault. */
-export class Refused extends Error {
-  constructor(field, message) {
-    super(message)
-    this.field = field
-  }
-}
-
-export function refuse(field, message) {
-  throw new Refused(field, message)
-}
 
 /** The size that a text says, if it says one. */
 export function read(text) {
@@ -49,12 +39,12 @@ function headWidth(d_model, h) {
   return d_model / h
 }
 
-/** The value of a sum of products of sizes, as src/qkv_site/generated/exports.py writes it. */
-export function evaluate(terms, sizes) {
-  return terms
-    .map(([coefficient, ...names]) =>
-      names.reduce((product, name) => product * sizes[name], BigInt(coefficient)))
-    .reduce((sum, product) => sum + product, 0n)
+/** The value of a sum of products of sizes, such as "2 n h d_k + 1 n n". */
+export function evaluate(sum, sizes) {
+  return sum
+    .split(" + ")
+    .map((product) => product.split(" ").reduce((value, factor) => value * (sizes[factor] ?? BigInt(factor)), 1n))
+    .reduce((total, value) => total + value, 0n)
 }
 
 export const format = (number) => number.toLocaleString("en")
@@ -64,36 +54,4 @@ export function divisors(number) {
   for (let n = 1n; n * n <= number; n++) if (number % n === 0n) small.push(n)
   const large = small.map((n) => number / n).reverse()
   return [...new Set([...small, ...large])]
-}
-
-/** Mark the field at fault, if any, and say why; every other field is as it should be. */
-export function mark(root, refused) {
-  for (const input of root.querySelectorAll("[data-size]")) {
-    const wrong = refused?.field === input.dataset.size
-    input.setAttribute("aria-invalid", wrong)
-    root.querySelector(`#${input.getAttribute("aria-describedby")}`).textContent = wrong ? refused.message : ""
-  }
-}
-
-/** The page's address with these parameters, an empty one left out; all others stay. */
-export function linkTo(parameters) {
-  const address = new URL(location)
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value) address.searchParams.set(name, value)
-    else address.searchParams.delete(name)
-  }
-  history.replaceState(history.state, "", address)
-}
-
-/** Begin on every page that has such an element, also when it is reached without a reload. */
-export function onPage(selector, file, begin) {
-  const address = new URL(file, import.meta.url)
-  window.document$.subscribe(async () => {
-    const root = document.querySelector(selector)
-    if (!root) return
-    const answer = await fetch(address).catch(() => ({ ok: false }))
-    const data = answer.ok && (await answer.json())
-    if (!data) root.textContent = `${address} could not be loaded. Reload the page to try again.`
-    else if (!root.childElementCount) begin(root, data)
-  })
 }

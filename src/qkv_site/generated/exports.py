@@ -5,10 +5,8 @@ and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "h"]]`. 
 of the pages do no more than add and multiply, so what they show is what Python computes.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
@@ -75,16 +73,6 @@ def collect(sum_of: Iterable[Factors], *, grouped: bool = True) -> Terms:
         for factors in sum_of
     )
     return [[coefficient, *names] for names, coefficient in products.items()]
-
-
-def write(folder: Path) -> list[str]:
-    """Write the data into a folder, and return what was written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, data in ("explorer", explorer()), ("which-shape", shapes()):
-        written.append(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
-        (folder / f"{name}.json").write_text(written[-1], encoding="utf-8")
-    return written
 
 
 def explorer() -> dict:

@@ -64,12 +64,18 @@ def questions() -> list[Question]:
 
 
 def markdown() -> str:
-    """The questions, each with its answer in a fold-out, for a page beside `docs`."""
-    return "\n".join(map(_question, questions()))
+    """The questions as forms, each with its answer in a fold-out, for a page beside `docs`.
+
+    A script marks what is chosen; without it, the choices are a list.
+    """
+    asked = "\n".join(map(_question, questions()))
+    return f'{asked}\n<section class="wq-result" aria-label="Result"></section>\n'
 
 
 def _question(question: Question) -> str:
-    choices = "\n".join(_choice(choice, question) for choice in question.choices)
+    choices = "\n".join(
+        _choice(choice, number, question) for number, choice in enumerate(question.choices)
+    )
     page, _, _ = question.page.partition("#")
     title = claims.title(current.read(current.docs / page))
     code = f"```python\n{question.code.strip()}\n```\n\n" if question.code else ""
@@ -78,14 +84,20 @@ def _question(question: Question) -> str:
         f"Read again: [{title}]({question.page}){{ .wq-again }}\n"
     )
     return (
-        f'<div class="wq-question" id="{question.id}" markdown>\n\n{question.ask}\n\n{choices}\n\n'
+        f'<div class="wq-question" id="{question.id}" markdown>\n'
+        f"<form markdown>\n<fieldset markdown>\n<legend markdown>{question.ask}</legend>\n"
+        f"<ul markdown>\n{choices}\n</ul>\n</fieldset>\n"
+        '<button class="md-button">Check</button>\n<p role="status"></p>\n</form>\n\n'
         f'??? success "Answer"\n\n{textwrap.indent(answer, "    ")}\n</div>\n'
     )
 
 
-def _choice(choice: str, question: Question) -> str:
-    mark = "\n    { .wq-right }" if choice == question.answer else ""
-    return f"- {_shown(choice, question)}{mark}"
+def _choice(choice: str, number: int, question: Question) -> str:
+    right = ' class="wq-right"' if choice == question.answer else ""
+    return (
+        f'<li{right} markdown><label><input type="radio" name="{question.id}" value="{number}" '
+        f"required><span>{_shown(choice, question)}</span></label></li>"
+    )
 
 
 def _shown(choice: str, question: Question) -> str:

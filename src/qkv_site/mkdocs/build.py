@@ -6,7 +6,7 @@ from pathlib import Path
 from jinja2 import FileSystemBytecodeCache
 
 from qkv import notation
-from qkv_site.generated import exports, font, notebooks
+from qkv_site.generated import font, notebooks
 from qkv_site.markdown import blocks, claims, current, diagrams, formulas, sentences
 from qkv_site.mkdocs.kept import Kept
 
@@ -94,9 +94,7 @@ class Build:
         return html
 
     def finish(self) -> None:
-        """Put the mathematical font and the data of interactive pages beside the pages."""
-        for data in exports.write(self._site / "assets"):
-            self._characters |= font.characters(data)
+        """Put the mathematical font beside the pages."""
         target = self._site / "assets" / "fonts" / "math.woff2"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(font.cut(self._characters, self._root / ".cache"))

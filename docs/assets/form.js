@@ -1,0 +1,51 @@
+// Which Q? — what the forms of the interactive pages share: fields that hold sizes, a mistake shown
+// at its field, and the state in the page's address.
+
+/** What a reader entered cannot be used; `field` is the name of the field at fault. */
+export class Refused extends Error {
+  constructor(field, message) {
+    super(message)
+    this.field = field
+  }
+}
+
+export function refuse(field, message) {
+  throw new Refused(field, message)
+}
+
+/** What `attempt` returns, or the mistake that keeps it from returning anything. */
+export function result(attempt) {
+  try {
+    return [attempt(), undefined]
+  } catch (error) {
+    if (error instanceof Refused) return [undefined, error]
+    throw error
+  }
+}
+
+/** The form's fields by their names. */
+export const fieldsOf = (form) =>
+  Object.fromEntries([...form.querySelectorAll("[data-size]")].map((field) => [field.dataset.size, field]))
+
+/** What stands in the fields, by their names. */
+export const textsOf = (fields) =>
+  Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value.trim()]))
+
+/** Mark the field at fault, if any, and say why; every other field is as it should be. */
+export function mark(fields, refused) {
+  for (const [name, field] of Object.entries(fields)) {
+    const wrong = refused?.field === name
+    field.setAttribute("aria-invalid", wrong)
+    document.getElementById(field.getAttribute("aria-describedby")).textContent = wrong ? refused.message : ""
+  }
+}
+
+/** Put these parameters into the page's address, an empty one left out; all others stay. */
+export function linkTo(parameters) {
+  const address = new URL(location)
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value) address.searchParams.set(name, value)
+    else address.searchParams.delete(name)
+  }
+  history.replaceState(history.state, "", address)
+}
