@@ -16,7 +16,7 @@ const STOPS = {
 }
 const MOST_BLOCKS = 16 // as in src/qkv_site/generated/tools.py
 
-onPage("[data-wq-explorer]", (root) => {
+function begin(root) {
   const form = root.querySelector("form")
   const fields = fieldsOf(form)
   const status = root.querySelector("[role=status]")
@@ -55,7 +55,7 @@ onPage("[data-wq-explorer]", (root) => {
     show()
   })
   show(follow(form, fields))
-})
+}
 
 /** Take the state from the link, and the usual one for what cannot be; say so. */
 function follow(form, fields) {
@@ -100,7 +100,7 @@ function fill(drawing, sizes) {
     const { sum, to } = number.dataset
     const value = evaluate(sum, sizes)
     if (to) number.textContent = ratio(value, evaluate(to, sizes))
-    else Object.assign(number, { value, textContent: format(value) })
+    else Object.assign(number, { value, innerHTML: format(value).replaceAll(",", ",<wbr>") })
   }
   const sides = drawing.querySelectorAll(".wq-rows, .wq-columns")
   const longest = Math.max(...[...sides].map(({ value }) => Number(value)))
@@ -131,3 +131,5 @@ function heads(side, sizes) {
   const name = side.split(" ").find((factor) => factor === "h" || factor === "h_kv")
   return name && sizes[name] <= MOST_BLOCKS ? Number(sizes[name]) : 1
 }
+
+onPage("[data-wq-explorer]", begin)

@@ -4,11 +4,11 @@
 import { element } from "./element.js"
 import { onPage } from "./page.js"
 
-onPage(".wq-result", (result) => {
+function begin(result) {
   const questions = [...document.querySelectorAll(".wq-question")]
   for (const question of questions) ask(question, () => score(questions, result))
   score(questions, result)
-})
+}
 
 const pageOf = (question) => question.querySelector(".wq-again").cloneNode(true)
 
@@ -46,3 +46,5 @@ function score(questions, result) {
     result.append(element("ul", {}, ...[...pages].map((link) => element("li", {}, link))))
   }
 }
+
+onPage(".wq-result", begin)

@@ -6,12 +6,12 @@ import { fieldsOf, linkTo, mark, refuse, result, textsOf } from "./form.js"
 import { onPage } from "./page.js"
 import { evaluate, layer, read } from "./sizes.js"
 
-onPage("[data-wq-which-shape]", (root) => {
+function begin(root) {
   const form = root.querySelector("form")
   const fields = fieldsOf(form)
   const status = root.querySelector("[role=status]")
   const output = root.querySelector("[data-output]")
-  const data = JSON.parse(root.querySelector("[type='application/json']").textContent)
+  const data = JSON.parse(root.querySelector("template").content.textContent)
 
   function show() {
     const texts = textsOf(fields)
@@ -40,7 +40,7 @@ onPage("[data-wq-which-shape]", (root) => {
     field.value = (wanted.get(name) ?? field.defaultValue).replaceAll(";", "\n")
   }
   show()
-})
+}
 
 /** The shapes that a text says, one on each line, in the brackets of any library. */
 function readShapes(text) {
@@ -99,3 +99,5 @@ function line({ symbol, convention, what, axes, why, question }) {
     element("p", { className: "wq-ask" }, question),
     element("p", { className: "wq-why" }, element("span", {}, axes), element("span", {}, why)))
 }
+
+onPage("[data-wq-which-shape]", begin)

@@ -35,7 +35,8 @@ SHOWN = """() => {
     steps: [...root.querySelectorAll(".wq-steps > li")].map(step => ({
       ...Object.fromEntries([...step.querySelectorAll("[data-step]")].map(
         e => [e.dataset.step, e.textContent])),
-      shapes: texts(step, "[data-shape]"),
+      shapes: [...step.querySelectorAll(".wq-matrix")].map(
+        matrix => texts(matrix, ".wq-rows, .wq-columns").reverse()),
     })),
   }
 }"""
@@ -99,7 +100,7 @@ def as_shown(step):
         "count": f"{step.count:,}",
         **({"parameters": f"{step.parameters:,}"} if step.weight else {}),
         "multiply_adds": f"{step.multiply_adds:,}",
-        "shapes": [f"{rows:,} {TIMES} {columns:,}" for rows, columns in sides],
+        "shapes": [[f"{rows:,}", f"{columns:,}"] for rows, columns in sides],
     }
 
 
@@ -124,19 +125,22 @@ def assert_ratio(shown, ratio):
         ("h_kv", "", "h_kv is empty"),
     ],
 )
-def test_a_mistake_is_quoted_and_nothing_old_stays(explorer, name, entered, message):
+def test_a_mistake_is_quoted_and_the_last_drawing_is_out_of_use(explorer, name, entered, message):
     explorer.get_by_label("Grouped").check()
+    height = explorer.evaluate("document.documentElement.scrollHeight")
     field = explorer.locator(f"[data-size={name}]")
+    output = explorer.locator("[data-output]")
     right = field.input_value() or "64"
     field.fill(entered)
     assert explorer.locator(STATUS).inner_text().startswith(message)
     assert field.get_attribute("aria-invalid") == "true"
     described = explorer.locator(f"#{field.get_attribute('aria-describedby')}")
     assert described.inner_text().startswith(message)
-    assert explorer.locator("[data-count], .wq-steps").count() == 0
+    assert output.get_attribute("inert") is not None
+    assert explorer.evaluate("document.documentElement.scrollHeight") > height - 100
     field.fill(right)
     assert field.get_attribute("aria-invalid") == "false"
-    assert explorer.locator("[data-count]").count() == len(COUNTS)
+    assert output.get_attribute("inert") is None
     assert explorer.locator(".wq-fault:visible").count() == 0
 
 
@@ -216,18 +220,37 @@ def test_rectangles_are_to_scale(page):
     page.goto(PAPER)
     page.locator(".wq-steps").wait_for()
     units = page.evaluate(
-        """[...document.querySelectorAll(".wq-product")].flatMap(product => {
-          const boxes = [...product.querySelectorAll(".wq-box")]
-          const shapes = [...product.querySelectorAll("[data-shape]")]
-          return boxes.flatMap((box, i) => {
-            const [rows, columns] = shapes[i].textContent.split(/ . /).map(Number)
-            return [box.offsetHeight / rows, box.offsetWidth / columns]
-          })
+        """[...document.querySelectorAll(".wq-steps .wq-matrix")].flatMap(matrix => {
+          const box = matrix.querySelector(".wq-blocks").getBoundingClientRect()
+          return [
+            box.height / matrix.querySelector(".wq-rows").value,
+            box.width / matrix.querySelector(".wq-columns").value,
+          ]
         })"""
     )
     assert len(units) == 6 * 3 * 2
-    # Sides are whole pixels here, the shortest of them some 20 long.
-    assert max(units) / min(units) < 1.06
+    assert max(units) / min(units) < 1.01
+
+
+def test_a_block_stands_for_each_head(page):
+    page.goto(PAPER)
+    cut = page.locator(".wq-blocks:has(.wq-block + .wq-block)").evaluate_all(
+        "all => all.map(it => [getComputedStyle(it).flexDirection, it.childElementCount])"
+    )
+    assert cut == [["row", 8], ["column", 8]]  # the heads' results, and W_O below them
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_moves_while_the_page_loads(chromium, origin, width):
+    page = chromium.new_page(base_url=origin, viewport={"width": width, "height": 844})
+    page.add_init_script(
+        "window.moved = 0; new PerformanceObserver(list => list.getEntries().forEach("
+        "entry => window.moved += entry.value)).observe({type: 'layout-shift', buffered: true})"
+    )
+    for address in ("/explore/", "/which-shape/", "/self-test/"):
+        page.goto(address, wait_until="networkidle")
+        assert page.evaluate("window.moved") < 0.02, address
+    page.close()
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -257,11 +280,14 @@ def test_it_survives_instant_navigation(instant):
     assert page.wrong == []
 
 
-def test_without_scripts_a_table_stands_there(chromium, origin):
+def test_without_scripts_the_first_state_stands_there(chromium, origin):
     context = chromium.new_context(java_script_enabled=False, base_url=origin)
     page = context.new_page()
     page.goto("/explore/")
-    assert page.locator("form.wq-controls").count() == 0
+    assert not page.locator("form.wq-controls").is_visible()
+    assert page.locator(".wq-steps > li:visible").count() == 6
+    expected = cost("paper", Sizes(d_model=512, h=8, n_q=100))
+    assert f"{expected.multiply_adds:,}" in page.locator(STATUS).inner_text()
     row = page.locator("tr", has_text="two-step").first
     expected = cost("two-step", Sizes(d_model=512, h=8, n_q=100))
     assert f"{expected.multiply_adds:,}" in row.inner_text()

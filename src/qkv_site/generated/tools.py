@@ -75,11 +75,11 @@ def shape_form() -> str:
     )
     data = exports.shapes()
     data["sizes"] = {symbol: _sum(terms) for symbol, terms in data["sizes"].items()}
-    rules = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", r"\u003c")
+    rules = html.escape(json.dumps(data, ensure_ascii=False, separators=(",", ":")), quote=False)
     return (
         f'<div class="wq-tool" data-wq-which-shape><form class="wq-controls">{shapes}'
         f'<div class="wq-fields">{fields}</div></form><p role="status"></p>'
-        f'<div data-output></div><script type="application/json">{rules}</script></div>'
+        f'<div data-output></div><template>{rules}</template></div>'
     )
 
 

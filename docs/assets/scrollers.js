@@ -1,0 +1,12 @@
+// Which Q? — what is too wide for the screen can be scrolled from the keyboard.
+
+function makeFocusable() {
+  for (const box of document.querySelectorAll(".math-display, .md-typeset__scrollwrap")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
+    else box.removeAttribute("tabindex")
+  }
+}
+
+window.document$.subscribe(makeFocusable)
+// Formulas in another notation have other widths, as soon as they are drawn.
+document.addEventListener("change", () => requestAnimationFrame(makeFocusable))
