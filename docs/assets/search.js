@@ -1,10 +1,12 @@
-// Which Q? — the search takes "^" for an operator: W^Q would be the word W, weighing Q. Before it reads
-// what is typed, an accent that looks the same takes the sign's place; the search's separator in
-// mkdocs.yml has both.
+// Which Q? — the search takes "^" for an operator: W^Q would be the word W, weighing Q. It reads its
+// field twice over, so what it reads there has the sign protected twice; what is shown is as typed.
 
-function protect({ target }) {
-  if (!target.matches?.("[data-md-component=search-query]")) return
-  for (let at; (at = target.value.indexOf("^")) >= 0; ) target.setRangeText("\u02c6", at, at + 1, "preserve")
-}
+const field = document.querySelector("[data-md-component=search-query]")
+const { get, set } = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")
 
-for (const event of ["keyup", "focus"]) document.addEventListener(event, protect, { capture: true })
+Object.defineProperty(field, "value", {
+  get() {
+    return get.call(this).replaceAll("^", "\\\\\\^")
+  },
+  set,
+})

@@ -105,7 +105,9 @@ def test_a_question_without_scripts_has_its_answer_in_a_fold_out(build):
     assert built.returncode == 0, built.stdout
     page = (built.site / "index.html").read_text()
     assert re.search(r"<legend>How many are <.*<math", page)
-    assert re.search(r'<li class="wq-right"><label><input [^>]*>\s*<span><code>2</code></span>', page)
+    assert re.search(
+        r'<li class="wq-right"><label><input [^>]*>\s*<span><code>2</code></span>', page
+    )
     assert page.count('class="wq-right"') == 1
     answer = page.partition('<details class="success">')[2].partition("</details>")[0]
     assert "<strong><code>2</code>.</strong> Count." in answer

@@ -79,7 +79,7 @@ def shape_form() -> str:
     return (
         f'<div class="wq-tool" data-wq-which-shape><form class="wq-controls">{shapes}'
         f'<div class="wq-fields">{fields}</div></form><p role="status"></p>'
-        f'<div data-output></div><template>{rules}</template></div>'
+        f"<div data-output></div><template>{rules}</template></div>"
     )
 
 
