@@ -5,9 +5,12 @@ every weight is random, biases and all. A library is imported when its layer is 
 """
 
 import contextlib
+import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,6 +18,15 @@ import pytest
 import qkv
 
 BATCH, N_Q, N_K = 3, 5, 7
+
+# The distributions whose code runs, by layout: first the layer's own, then what computes for it.
+LIBRARIES = {
+    "pytorch": ("torch",),
+    "keras": ("keras", "torch"),
+    "flax": ("flax", "jax"),
+    "haiku": ("dm-haiku", "jax"),
+    "vit-pytorch": ("vit-pytorch", "torch"),
+} | dict.fromkeys(("bert", "gpt2", "gpt-neox", "llama", "t5", "whisper"), ("transformers", "torch"))
 
 
 @dataclass(frozen=True)
@@ -43,12 +55,12 @@ class Case:
     forms: tuple[str, ...] = ("self", "cross")
     prefix: str = ""
     rotary: bool = False
+    masks: bool = True  # whether the layer takes a mask
 
     @property
     def library(self) -> str:
         """The distribution that the layer comes from."""
-        own = {"pytorch": "torch", "keras": "keras", "flax": "flax", "haiku": "dm-haiku"}
-        return own.get(self.layout, "transformers")
+        return LIBRARIES[self.layout][0]
 
     def layer(self) -> Layer:
         """The real layer, with the same weights every time."""
@@ -80,7 +92,8 @@ class Case:
             mask = rng.random((BATCH, 1, N_Q, n_k)) < 0.5
             mask[..., 0] = True  # libraries disagree about a query that may attend to nothing
             problems[form] = (*sources[form], None)
-            problems[f"{form}, masked"] = (*sources[form], mask)
+            if self.masks:
+                problems[f"{form}, masked"] = (*sources[form], mask)
         return problems
 
 
@@ -331,6 +344,32 @@ def whisper(case: Case, rng: np.random.Generator) -> Layer:
     return torch_layer(module, forward, rng)
 
 
+def vit_pytorch_code() -> ModuleType:
+    """The file vit.py of vit-pytorch, without the package around it.
+
+    The package imports torchvision, whose build must match PyTorch's; its attention does not.
+    """
+    package = importlib.util.find_spec("vit_pytorch")
+    if package is None:
+        pytest.skip("vit-pytorch is not installed")
+    [folder] = package.submodule_search_locations
+    spec = importlib.util.spec_from_file_location("vit_py", Path(folder, "vit.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def vit_pytorch(case: Case, rng: np.random.Generator) -> Layer:
+    identity = pytest.importorskip("torch").nn.Identity()
+    module = vit_pytorch_code().Attention(case.widths[0], case.h, **case.options)
+    module.norm = identity  # MultiHead's sources come after it
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(X_Q)
+
+    return torch_layer(module, forward, rng)
+
+
 SELF, CROSS, THREE = ("self",), ("cross",), ("three",)
 OWN_WIDTHS = {"widths": (6, 11, 13), "forms": THREE}
 
@@ -435,5 +474,6 @@ CASES = {
         ),
         Case("t5", "t5", t5, {"d_kv": 5}),
         Case("whisper", "whisper", whisper),
+        Case("vit-pytorch", "vit-pytorch", vit_pytorch, {"dim_head": 5}, forms=SELF, masks=False),
     )
 }

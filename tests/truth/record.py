@@ -4,17 +4,21 @@
 
 writes `recordings/<case>.npz` for each case of `real_layers.CASES`: what the layer stores, and for
 each problem its sources, its mask and the output. Run it when a case is added or changed; a test
-compares every recording with a layer built afresh.
+compares every recording with a layer built afresh. Then it writes `last_run.toml`: the date, the
+version of each library, and which of them each layout was run with. The library pages and the list
+of claims show them.
 """
 
+import datetime
 import importlib.metadata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
-from real_layers import CASES, Case
+from real_layers import CASES, LIBRARIES, Case
 
 RECORDINGS = Path(__file__).with_name("recordings")
+LAST_RUN = Path(__file__).with_name("last_run.toml")
 
 
 def record(case: Case) -> dict[str, np.ndarray]:
@@ -47,7 +51,28 @@ def read(case: Case) -> dict[str, dict[str, np.ndarray]]:
     return groups
 
 
+def versions() -> dict[str, str]:
+    """The version of each library that is installed here, without the name of its build."""
+    named = sorted({library for libraries in LIBRARIES.values() for library in libraries})
+    return {library: importlib.metadata.version(library).partition("+")[0] for library in named}
+
+
+def last_run(day: datetime.date) -> str:
+    """The text of `last_run.toml`."""
+    layouts = dict.fromkeys(case.layout for case in CASES.values())
+    lines = [
+        "# When the layers in this folder last ran, and on which versions. Written by record.py.",
+        f"date = {day}",
+        "\n[versions]",
+        *(f'{library} = "{version}"' for library, version in versions().items()),
+        "\n[layouts]",
+        *(f"{layout} = {list(LIBRARIES[layout])}".replace("'", '"') for layout in layouts),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     for case in CASES.values():
         version = {f"made with/{case.library}": importlib.metadata.version(case.library)}
         np.savez_compressed(RECORDINGS / f"{case.name}.npz", **version, **record(case))
+    LAST_RUN.write_text(last_run(datetime.date.today()))

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from real_layers import in_float64, keras_library, randomised, transformers
+from real_layers import in_float64, keras_library, randomised, transformers, vit_pytorch_code
 
 import qkv
 
@@ -862,6 +862,20 @@ def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
     assert 1e-10 < np.abs(attend(layer, x, no_rotation())[0] - exact).max() < 1e-5
 
 
+def test_gpt_neox_takes_the_softmax_in_float32_in_eager_mode(rng, x):
+    """In eager mode GPT-NeoX takes the softmax in float32, and with sdpa it does not.
+
+    A model in float64 differs from itself by float32's rounding.
+    """
+    library = transformers("gpt_neox")
+    config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
+    layer = randomised(library.GPTNeoXAttention(config), rng)
+    exact = replace(qkv.load(layer.state_dict(), "gpt-neox", h=H), rotary=False)(x)
+    assert close(attend(layer, x, no_rotation())[0], exact)
+    layer.config._attn_implementation = "eager"
+    assert 1e-10 < np.abs(attend(layer, x, no_rotation())[0] - exact).max() < 1e-5
+
+
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):
     """Rotation makes the score of two tokens depend on their distance.
 
@@ -992,3 +1006,47 @@ def test_qk_norm_bounds_scores_by_its_gains(torch, rng):
             norm.weight.fill_(3)
         query, key = (norm(torch.tensor([5.0, 0, 0, 0])) for norm in (layer.q_norm, layer.k_norm))
     assert (query @ key).item() * layer.scaling == pytest.approx(9 * 4**0.5, rel=1e-4)
+
+
+def vit_attention(rng, **options):
+    """vit-pytorch's Attention with random weights, the norm's too."""
+    return randomised(vit_pytorch_code().Attention(E, **options), rng)
+
+
+def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
+    """vit-pytorch normalises what it receives, so the source of its maps is norm(x).
+
+    The norm is a part of the module, and stands before to_qkv.
+    """
+    layer = vit_attention(rng, heads=H, dim_head=D_K)
+    mh = qkv.load(layer.state_dict(), "vit-pytorch", h=H)
+    with torch.no_grad():
+        source = layer.norm(torch.from_numpy(x)).numpy()
+        output = layer(torch.from_numpy(x)).numpy()
+    assert close(output, mh(source))
+    assert not np.allclose(output, mh(x), atol=1e-3)
+
+
+def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng, x):
+    """In vit-pytorch one head as wide as the token has no output map.
+
+    What it returns is the head itself. Two heads, or a head of another width, have one.
+    """
+    layer = vit_attention(rng, heads=1, dim_head=E)
+    assert not any(name.startswith("to_out") for name in layer.state_dict())
+    with torch.no_grad():
+        source = layer.norm(torch.from_numpy(x))
+        Q, K, V = (part.numpy() for part in layer.to_qkv(source).chunk(3, dim=-1))
+        assert close(layer(torch.from_numpy(x)).numpy(), qkv.attention(Q, K, V))
+    for heads, dim_head in ((H, D_K), (1, D_K)):
+        stored = vit_attention(rng, heads=heads, dim_head=dim_head).state_dict()
+        assert stored["to_out.0.weight"].shape == (E, heads * dim_head)
+
+
+def test_vit_pytorch_heads_are_64_wide_whatever_dim_is(rng):
+    """vit-pytorch's heads are 64 wide unless told otherwise, whatever dim is.
+
+    `dim_head` is the width of one head, and heads need not fill dim.
+    """
+    assert vit_attention(rng).to_qkv.weight.shape == (3 * 8 * 64, E)
+    assert vit_attention(rng, heads=H, dim_head=5).to_qkv.weight.shape == (3 * H * 5, E)
