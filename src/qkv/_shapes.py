@@ -16,6 +16,10 @@ from numbers import Integral
 
 import numpy as np
 
+_NO_FLOATS = (
+    "Token ids have to be embedded first; turn whole-numbered vectors into floats with "
+    ".astype(float)."
+)
 _SPELLED = {"h": "h, the number of heads", "h_kv": "h_kv, the number of heads of keys and values"}
 _Hint = Callable[[str, Mapping[str, tuple[int, ...]]], str]
 
@@ -225,7 +229,7 @@ def _broadcast(bound: Mapping[str, _Bound]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def as_floats(name: str, value: object, expected: object, advice: str = "") -> np.ndarray:
+def as_floats(name: str, value: object, expected: object, advice: str = _NO_FLOATS) -> np.ndarray:
     """`value` as an array of floating-point numbers."""
     try:
         array = np.asarray(value)
@@ -234,11 +238,6 @@ def as_floats(name: str, value: object, expected: object, advice: str = "") -> n
             f"{name} must be an array of shape {expected}: {error}. {advice}".rstrip()
         ) from error
     if array.dtype.kind != "f":
-        if array.dtype.kind in "iu" and not advice:
-            advice = (
-                "Token ids have to be embedded first; turn whole-numbered vectors into floats "
-                "with .astype(float)."
-            )
         raise TypeError(
             f"{name} must hold floating-point numbers (float16, float32 or float64), but its "
             f"dtype is {array.dtype}. {advice}".rstrip()
@@ -250,15 +249,10 @@ def as_mask(mask: object, shape: tuple[int, ...]) -> np.ndarray:
     """`mask` as a boolean array of the scores' shape: True where a query may attend to a key."""
     array = np.asarray(mask)
     if array.dtype.kind != "b":
-        advice = {
-            "i": "If 1 means may attend, pass mask.astype(bool); if 1 means padding, pass "
-            "mask == 0.",
-            "f": "For an additive mask (0 where allowed, large and negative elsewhere) pass "
-            "mask == 0.",
-        }.get(array.dtype.kind.replace("u", "i"), "")
         raise TypeError(
             "mask must be boolean, True where a query may attend, but its dtype is "
-            f"{array.dtype}. {advice}".rstrip()
+            f"{array.dtype}. If 1 means may attend, pass mask.astype(bool); if 1 means padding, or "
+            "if it is an additive mask (0 where allowed), pass mask == 0."
         )
     try:
         return np.broadcast_to(array, shape)
