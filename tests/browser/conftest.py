@@ -7,6 +7,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from qkv import notation
+
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
@@ -60,13 +62,24 @@ def addresses(site):
             for path in sorted(site.rglob("index.html"))]  # fmt: skip
 
 
+@pytest.fixture(scope="session")
+def sources():
+    """The names of all notations."""
+    return [source.id for source in notation.sources()]
+
+
 @pytest.fixture
-def instant(page, origin, addresses):
-    """The page, where Material replaces pages instead of loading them.
+def open_instantly(page, origin, addresses):
+    """Open an address where Material replaces pages instead of loading them.
 
     It does so for what the sitemap lists, and that is empty where a site is built for no address.
     """
     listed = "".join(f"<url><loc>{origin}{address}</loc></url>" for address in addresses)
     sitemap = f"<urlset>{listed}</urlset>"
     page.route("**/sitemap.xml", lambda route: route.fulfill(body=sitemap, content_type="text/xml"))
-    return page
+
+    def open_it(address):
+        with page.expect_response("**/sitemap.xml"):
+            page.goto(address)
+
+    return open_it

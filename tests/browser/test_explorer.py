@@ -111,37 +111,37 @@ def assert_ratio(shown, ratio):
     assert abs(value - ratio) <= ratio / 100, (shown, ratio)
 
 
-@pytest.mark.parametrize(
-    ("name", "entered", "message"),
-    [
-        ("n", "abc", "n is “abc”: a whole number from 1 to 999,999,999 is expected."),
-        ("n", "", "n is empty: a whole number"),
-        ("d_model", "0", "d_model is “0”: a whole number"),
-        ("d_model", "-5", "d_model is “-5”"),
-        ("h", "1.5", "h is “1.5”"),
-        ("h", "1000000000", "h is “1000000000”"),
-        ("d_k", "x", "d_k is “x”"),
-        ("h_kv", "3", "h_kv = 3 does not divide h = 8"),
-        ("h_kv", "", "h_kv is empty"),
-    ],
-)
-def test_a_mistake_is_quoted_and_the_last_drawing_is_out_of_use(explorer, name, entered, message):
+MISTAKES = [
+    ("n", "abc", "n is “abc”: a whole number from 1 to 999,999,999 is expected."),
+    ("n", "", "n is empty: a whole number"),
+    ("d_model", "0", "d_model is “0”: a whole number"),
+    ("d_model", "-5", "d_model is “-5”"),
+    ("h", "1.5", "h is “1.5”"),
+    ("h", "1000000000", "h is “1000000000”"),
+    ("d_k", "x", "d_k is “x”"),
+    ("h_kv", "3", "h_kv = 3 does not divide h = 8"),
+    ("h_kv", "", "h_kv is empty"),
+]
+
+
+def test_a_mistake_is_quoted_and_the_last_drawing_is_out_of_use(explorer):
     explorer.get_by_label("Grouped").check()
-    height = explorer.evaluate("document.documentElement.scrollHeight")
-    field = explorer.locator(f"[data-size={name}]")
     output = explorer.locator("[data-output]")
-    right = field.input_value() or "64"
-    field.fill(entered)
-    assert explorer.locator(STATUS).inner_text().startswith(message)
-    assert field.get_attribute("aria-invalid") == "true"
-    described = explorer.locator(f"#{field.get_attribute('aria-describedby')}")
-    assert described.inner_text().startswith(message)
-    assert output.get_attribute("inert") is not None
-    assert explorer.evaluate("document.documentElement.scrollHeight") > height - 100
-    field.fill(right)
-    assert field.get_attribute("aria-invalid") == "false"
-    assert output.get_attribute("inert") is None
-    assert explorer.locator(".wq-fault:visible").count() == 0
+    for name, entered, message in MISTAKES:
+        height = explorer.evaluate("document.documentElement.scrollHeight")
+        field = explorer.locator(f"[data-size={name}]")
+        right = field.input_value() or "64"
+        field.fill(entered)
+        assert explorer.locator(STATUS).inner_text().startswith(message), entered
+        assert field.get_attribute("aria-invalid") == "true"
+        described = explorer.locator(f"#{field.get_attribute('aria-describedby')}")
+        assert described.inner_text().startswith(message)
+        assert output.get_attribute("inert") is not None
+        assert explorer.evaluate("document.documentElement.scrollHeight") > height - 100
+        field.fill(right)
+        assert field.get_attribute("aria-invalid") == "false"
+        assert output.get_attribute("inert") is None
+        assert explorer.locator(".wq-fault:visible").count() == 0
 
 
 def test_a_slider_puts_a_mistake_right(page):
@@ -253,20 +253,19 @@ def test_nothing_moves_while_the_page_loads(chromium, origin, width):
     page.close()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("reading", [*SCHEMES, "grouped"])
-def test_the_largest_sizes_are_not_wider_than_the_screen(chromium, origin, reading, width):
-    page = chromium.new_page(base_url=origin, viewport={"width": width, "height": 844})
-    most = "n=999999999&d_model=999999999&h=999999999"
-    page.goto(f"/explore/?reading={reading}&{most}&h_kv=1&d_k=999999999")
-    page.locator("[data-count]").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
+def test_the_largest_sizes_are_not_wider_than_the_screen(explorer):
+    most = dict.fromkeys(["n", "d_model", "h", "d_k"], "999999999") | {"h_kv": "1"}
+    for reading in [*SCHEMES, "grouped"]:
+        explorer.evaluate(ENTER, most | {"reading": reading})
+        assert "999,999,999" in explorer.locator(".wq-steps").inner_text()
+        for width in (390, 1280):
+            explorer.set_viewport_size({"width": width, "height": 844})
+            wide = explorer.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, reading
 
 
-def test_it_survives_instant_navigation(instant):
-    page = instant
-    page.goto("/explore/", wait_until="networkidle")
+def test_it_survives_instant_navigation(page, open_instantly):
+    open_instantly("/explore/")
     page.evaluate("window.stayed = true")
     footer = page.locator(".md-footer")
     for _ in range(2):

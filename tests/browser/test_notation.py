@@ -26,9 +26,8 @@ def test_a_choice_shows_at_once_and_survives_a_reload(page):
     assert page.wrong == []
 
 
-def test_a_choice_survives_instant_navigation(instant):
-    page = instant
-    page.goto("/", wait_until="networkidle")
+def test_a_choice_survives_instant_navigation(page, open_instantly):
+    open_instantly("/")
     page.locator(CHOICE).select_option("ng-multi-head")
     page.evaluate("window.stayed = true")
     page.locator(".md-tabs").get_by_role("link", name="Reference").click()
@@ -40,9 +39,8 @@ def test_a_choice_survives_instant_navigation(instant):
     assert page.evaluate("window.stayed")
 
 
-def test_an_instant_link_chooses(instant):
-    page = instant
-    page.goto("/", wait_until="networkidle")
+def test_an_instant_link_chooses(page, open_instantly):
+    open_instantly("/")
     page.evaluate("window.stayed = true")
     page.evaluate("document.querySelector('.md-tabs a[href*=reference]').href += '?notation=d2l'")
     page.locator(".md-tabs").get_by_role("link", name="Reference").click()
@@ -101,23 +99,6 @@ def test_without_scripts_the_sites_own_notation_stands_there(chromium, origin):
     context.close()
 
 
-def test_every_source_shows_every_formula_once(page, addresses):
-    page.goto("/")
-    sources = page.locator(f"{CHOICE} option").evaluate_all("options => options.map(o => o.value)")
-    for address in addresses:
-        page.goto(address)
-        shown, sets = page.evaluate(
-            "(() => { const all = [...document.querySelectorAll('template[data-notations]')];"
-            "const shown = all.map(e => e.previousElementSibling.dataset.in.split(' '));"
-            "const others = all.map(e => "
-            "[...e.content.children].flatMap(v => v.dataset.in.split(' ')));"
-            "return [shown, others.map((set, n) => [...shown[n], ...set])] })()"
-        )
-        assert all("site" in ids for ids in shown), address
-        for ids in sets:
-            assert sorted(ids) == sorted(sources), (address, ids)
-
-
 def test_every_formula_follows_a_choice(page):
     shown = "[...document.querySelectorAll('[data-in]')].map(e => e.dataset.in.split(' '))"
     page.goto("/explanation/which-q/?notation=ng-multi-head")
@@ -163,7 +144,8 @@ def test_the_home_page_is_light(page, origin):
 
 
 def test_a_switch_repaints_quickly_on_a_slow_machine(page):
-    page.goto("/", wait_until="networkidle")
+    page.goto("/")
+    page.evaluate("document.fonts.ready.then(() => true)")
     page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
     times = page.evaluate(
         """async () => {

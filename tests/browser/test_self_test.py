@@ -11,7 +11,7 @@ FIRST = QUESTIONS[0]
 @pytest.fixture
 def test(page):
     """The page of the self-test."""
-    page.goto("/self-test/", wait_until="networkidle")
+    page.goto("/self-test/")
     return page
 
 
@@ -94,7 +94,7 @@ def test_nothing_is_sent_or_stored(test):
 
 
 def test_it_works_after_instant_navigation(page):
-    page.goto("/self-test/", wait_until="networkidle")
+    page.goto("/self-test/")
     page.locator(".md-footer__link--prev").click()
     page.wait_for_url(lambda url: "/self-test/" not in url)
     page.go_back()

@@ -1,0 +1,236 @@
+"""Every page of the built site, loaded once: what it asks for, how it looks, what axe finds."""
+
+import re
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from time import sleep
+
+import pytest
+
+PHONES, DESK = [320, 390], 1280
+PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
+NOTATIONS = ["site", "ng-multi-head"]  # tokens in rows, and in columns
+# What a page that a script fills shows when it is filled.
+FILLED = {
+    "/explore/": "[data-count]",
+    "/which-shape/": ".wq-answer",
+    "/self-test/": ".wq-question form",
+}
+
+NOTE_SHIFTS = """
+window.shifted = 0
+new PerformanceObserver(list => {
+  for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifted += shift.value
+}).observe({type: "layout-shift", buffered: true})
+"""
+# Nothing moves or fades from one width or scheme to the next.
+AT_ONCE = "*, ::before, ::after { transition: none !important; animation: none !important }"
+# axe would take minutes for the symbols; test_colours measures their colours.
+TEXT_FOR_FORMULAS = """() => {
+  for (const math of [...document.querySelectorAll("math")]) math.replaceWith(math.textContent)
+}"""
+NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Of each formula in several notations: those of what is shown, and of what waits in a template.
+SETS = """[...document.querySelectorAll("template[data-notations]")].map(
+  template => [template.previousElementSibling, ...template.content.children].map(
+    variant => variant.dataset.in.split(" ")))"""
+CUT = """[...document.querySelectorAll(".highlight code")]
+  .filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"""
+# Of each diagram that is shown: its unit in pixels, by each side of each rectangle.
+UNITS = """[...document.querySelectorAll(".wq-diagram")].filter(e => e.checkVisibility()).map(
+  diagram => [...diagram.querySelectorAll("svg")].flatMap(svg => {
+    const {width, height} = svg.querySelector("rect").getBBox()
+    const box = svg.getBoundingClientRect()
+    return [box.width / width, box.height / height]
+  }))"""
+# Of each diagram that is shown: what sticks out of it.
+OUTSIDE = """[...document.querySelectorAll(".wq-diagram")].filter(e => e.checkVisibility()).flatMap(
+  diagram => {
+    const {left, right} = diagram.getBoundingClientRect()
+    return [...diagram.querySelectorAll(".wq-matrix, .wq-sign, math")].filter(e => {
+      const box = e.getBoundingClientRect()
+      return box.left < left - 1 || box.right > right + 1
+    }).map(e => e.outerHTML)
+  })"""
+
+
+@dataclass
+class Facts:
+    """What was seen on a page.
+
+    Attributes:
+        requested: The addresses it asked for.
+        wrong: Failed requests, errors, warnings.
+        shift: How far its content moved while it was loaded, as a browser measures it.
+        elements: How many elements the document has.
+        widths: On a screen of each width, how wide the page is.
+        cut: Code that is cut when the page is printed.
+        sets: Of each formula or diagram in several notations: the notations, of each variant.
+        drawn: Of each notation and width: the units of the diagrams, and what sticks out of them.
+        snapshots: What a screen reader is told of each diagram.
+        violations: What axe finds serious, by scheme.
+    """
+
+    requested: list = field(default_factory=list)
+    wrong: list = field(default_factory=list)
+    shift: float = 0
+    elements: int = 0
+    widths: dict = field(default_factory=dict)
+    cut: list = field(default_factory=list)
+    sets: list = field(default_factory=list)
+    drawn: dict = field(default_factory=dict)
+    snapshots: list = field(default_factory=list)
+    violations: dict = field(default_factory=dict)
+
+
+def one_of_each_kind(addresses):
+    """The pages at the top, and of each folder its index and one page."""
+    folders = groupby(addresses, key=lambda address: address.split("/")[1])
+    return [address for _, pages in folders for address in sorted(pages, key=len)[:2]]
+
+
+@pytest.fixture(scope="module")
+def facts(chromium, origin, addresses):
+    """Every page, loaded once."""
+    page = chromium.new_page(base_url=origin)
+    page.add_init_script(NOTE_SHIFTS)
+    page.route("**/assets/*.json", lambda route: sleep(0.3) or route.continue_())  # as on a phone
+    seen = {address: Facts() for address in addresses}
+    now = seen[addresses[0]]
+    page.on("request", lambda request: now.requested.append(request.url))
+    page.on("requestfailed", lambda request: now.wrong.append(f"failed: {request.url}"))
+    page.on("response", lambda r: r.status >= 400 and now.wrong.append(f"{r.status}: {r.url}"))
+    page.on("console", lambda m: m.type in ("error", "warning") and now.wrong.append(m.text))
+    page.on("pageerror", lambda error: now.wrong.append(str(error)))
+    axed = {*one_of_each_kind(addresses)}
+    for address, now in seen.items():  # what listens to the page writes to `now`
+        look(page, address, now, address in axed)
+    page.close()
+    return seen
+
+
+def look(page, address, now, with_axe):
+    """Note all that is to be known of a page."""
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address, wait_until="load")
+    if address in FILLED:
+        page.locator(FILLED[address]).first.wait_for()
+    page.evaluate(f"document.fonts.ready.then(() => {NEXT_FRAME})")
+    now.shift = page.evaluate("window.shifted")
+    now.elements = page.evaluate("document.querySelectorAll('*').length")
+    now.sets = page.evaluate(SETS)
+    page.add_style_tag(content=AT_ONCE)
+    for width in [*PHONES, DESK]:
+        page.set_viewport_size({"width": width, "height": 844})
+        now.widths[width] = page.evaluate("document.documentElement.scrollWidth")
+    if page.locator(".wq-diagram").count():
+        look_at_diagrams(page, now)
+    if with_axe:
+        page.evaluate(TEXT_FOR_FORMULAS)
+        page.evaluate("document.body.dataset.mdColorScheme = 'slate'")
+        now.violations["dark, on a desk"] = violations(page)
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.evaluate("document.body.dataset.mdColorScheme = 'default'")
+        now.violations["light, on a phone"] = violations(page)
+    page.emulate_media(media="print")
+    page.set_viewport_size(PAPER)
+    now.cut = page.evaluate(CUT)
+
+
+def look_at_diagrams(page, now):
+    for notation in reversed(NOTATIONS):
+        page.locator("[data-wq-notation]").select_option(notation)
+        for width in (390, DESK):
+            page.set_viewport_size({"width": width, "height": 844})
+            now.drawn[notation, width] = page.evaluate(UNITS), page.evaluate(OUTSIDE)
+            now.widths[width] = max(
+                now.widths[width], page.evaluate("document.documentElement.scrollWidth")
+            )
+    for diagram in page.locator(".wq-diagram:visible").all():
+        now.snapshots.append((diagram.aria_snapshot(), diagram.get_by_role("img").count()))
+
+
+def violations(page):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        (violation["id"], violation["nodes"][0]["html"][:200])
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+    ]
+
+
+def misses(facts, found):
+    """The pages where something is found that must not be there."""
+    return {address: it for address, now in facts.items() if (it := found(now))}
+
+
+def test_every_page_was_seen(facts):
+    assert len(facts) > 50
+    for address, now in facts.items():
+        assert any(url.endswith(address) for url in now.requested), address
+        assert now.elements > 100, address
+
+
+def test_no_other_host_is_asked(facts, origin):
+    assert misses(facts, lambda now: [
+        url for url in now.requested if not url.startswith((f"{origin}/", "data:"))
+    ]) == {}  # fmt: skip
+
+
+def test_nothing_goes_wrong(facts):
+    assert misses(facts, lambda now: now.wrong) == {}
+
+
+def test_no_page_is_wider_than_the_screen(facts):
+    assert misses(facts, lambda now: {
+        screen: width for screen, width in now.widths.items() if width > screen
+    }) == {}  # fmt: skip
+
+
+def test_printed_code_is_wrapped_and_not_cut(facts):
+    assert misses(facts, lambda now: now.cut) == {}
+
+
+def test_every_source_shows_every_formula_once(facts, sources):
+    assert sum(len(now.sets) for now in facts.values()) > 500
+    assert misses(facts, lambda now: [
+        ids for ids in now.sets if sorted(chain(*ids)) != sorted(sources) or "site" not in ids[0]
+    ]) == {}  # fmt: skip
+
+
+def test_nothing_that_axe_finds_is_serious(facts):
+    assert sum(len(now.violations) == 2 for now in facts.values()) > 15
+    assert misses(facts, lambda now: {
+        where: found for where, found in now.violations.items() if found
+    }) == {}  # fmt: skip
+
+
+def test_a_diagram_has_one_unit_and_no_part_of_it_sticks_out(facts):
+    drawings = [drawn for now in facts.values() for drawn in now.drawn.values()]
+    assert len(drawings) >= 7 * len(NOTATIONS) * 2
+    for all_units, outside in drawings:
+        assert all_units
+        assert outside == []
+        for units in all_units:
+            assert max(units) - min(units) < 0.02 * min(units)
+            assert min(units) >= 4.9
+
+
+def test_every_diagram_is_one_picture_to_a_screen_reader(facts):
+    shown = [snapshot for now in facts.values() for snapshot in now.snapshots]
+    assert shown
+    for snapshot, images in shown:
+        pictures = re.findall("^ *- '?img.*", snapshot, re.MULTILINE)
+        assert len(pictures) == images > 0
+        for picture in pictures:
+            assert re.fullmatch(r""" *- '?img "[A-Z][^"]* by \d[^"]*\."'?""", picture)
+
+
+def test_pages_are_light(facts):
+    assert misses(facts, lambda now: now.elements if now.elements > 10_500 else 0) == {}
+
+
+def test_pages_do_not_move_while_they_load(facts):
+    assert misses(facts, lambda now: now.shift if now.shift > 0.3 else 0) == {}
