@@ -85,6 +85,7 @@ def test_each_question_names_its_group_of_answers(test):
 
 
 def test_nothing_is_sent_or_stored(test):
+    test.wait_for_load_state("networkidle")
     asked, stored = len(test.requested), test.evaluate("Object.keys(localStorage)")
     for question in QUESTIONS:
         choose(test, question, question.answer)
