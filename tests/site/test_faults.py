@@ -115,11 +115,29 @@ FORMULAS = {
     ),
     "a formula in an unknown source": (
         '```formula in="nobody"\nX_Q\n```\n',
-        r"PAGE:4: formula .*'nobody' is not a source",
+        r"PAGE:3: 'nobody' is not a source",
     ),
     "a wrong formula in a sentence": (
         "So {{Q[i] @ K[i]}} is\n",
         r"PAGE:3: formula `Q\[i\] @ K\[i\]`: .*\(7, 3\).*\(11, 3\)",
+    ),
+}
+SENTENCES = {
+    "lines that hold alone and not together": (
+        "```formula\nQ[i] = X_Q @ W_Q[i]\nQ[i] = X_Q @ W_Q[i] + b_Q[i]\n```\n",
+        r"PAGE:4: formula `Q\[i\] = X_Q @ W_Q\[i\]`: .*not beside `Q\[i\] = X_Q @ W_Q\[i\] \+ b_Q",
+    ),
+    "a typed shape beside a symbol": (
+        "So {{W_Q[i]}} is 512 × 64.\n",
+        r"PAGE:3: a typed shape or product",
+    ),
+    "a word of side beside a symbol": (
+        "So {{X_Q}} has a row for each query.\n",
+        r"PAGE:3: 'row' follows the notation",
+    ),
+    "a word of side in a claim": (
+        python(PROVED, ' claim="sided" title="{{X_Q}} has a row for each query."'),
+        r"PAGE:3: 'row' follows the notation",
     ),
 }
 DIAGRAMS = {
@@ -129,7 +147,7 @@ DIAGRAMS = {
     ),
     "a diagram in an unknown source": (
         '```diagram in="nobody"\nX_Q\n```\n',
-        r"PAGE:4: formula .*'nobody' is not a source",
+        r"PAGE:3: 'nobody' is not a source",
     ),
     "an unknown size": (
         '```diagram sizes="d_q=3"\nX_Q\n```\n',
@@ -148,7 +166,7 @@ DIAGRAMS = {
         r"PAGE:3: unknown option 'size'",
     ),
 }
-FAULTS = BLOCKS | LINKS | CLAIMS | FORMULAS | DIAGRAMS
+FAULTS = BLOCKS | LINKS | CLAIMS | FORMULAS | SENTENCES | DIAGRAMS
 NAMES = {fault: fault.replace(" ", "-").replace("'", "") + ".md" for fault in FAULTS}
 
 QUESTION = """[[question]]
