@@ -54,6 +54,8 @@ def test_a_page_says_all_that_the_data_say(site, name):
         assert all(words in shown for words in known)
     for words in (layout.convention, layout.read_in, *layout.cannot):
         assert words in shown
+    known, _, what = libraries.known_from(layout).partition(": ")
+    assert f"{known.capitalize()}{', not run' if known == 'read' else ''}: {what}" in shown
 
 
 @pytest.mark.parametrize("name", layouts())
@@ -75,6 +77,15 @@ def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name):
         said, anchor = re.search(r"\[(\w+\s[^]]*)\]\(\.\./claims\.md#(.*?)\)", trap).groups()
         known = {"Shown on the library": tested, "Read in the source only": read}
         assert anchor in known[" ".join(said.split())]
+
+
+@pytest.mark.parametrize("name", layouts())
+def test_a_layout_was_run_on_a_version_or_read_in_a_commit_with_its_date(name):
+    known = libraries.known_from(layouts()[name])
+    assert re.fullmatch(
+        r"run: [\w-]+ \d[\d.]+( with \w+ \d[\d.]+)?|read: commit [0-9a-f]{7} of \d+ \w+ 20\d\d",
+        known,
+    )
 
 
 def test_the_table_names_every_library(site):

@@ -7,7 +7,7 @@ LAYOUT = Layout(
     order=120,
     title="The Annotated Transformer, MultiHeadedAttention",
     read_in="harvardnlp/annotated-transformer, the_annotated_transformer.py, line 589, "
-    "commit debc9fd",
+    "commit debc9fd of 2 May 2022",
     call="attention",
     arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
     scaling="1/sqrt(d_k), on the scores",

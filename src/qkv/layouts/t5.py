@@ -6,7 +6,8 @@ LAYOUT = Layout(
     name="t5",
     order=100,
     title="Transformers, T5Attention",
-    read_in="transformers 5.23.0, models/t5/modeling_t5.py, lines 176-212",
+    read_in="transformers 5.23.0, models/t5/modeling_t5.py, lines 176-212, "
+    "611 (the first weights), 648 and 739-742 (the bias)",
     call="attention",
     arguments={"hidden_states": "X_Q X_K X_V", "key_value_states=...": "X_K X_V"},
     scaling="none: the factor 1/sqrt(d_k) is part of how W_Q is initialised",

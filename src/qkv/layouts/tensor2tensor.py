@@ -7,7 +7,7 @@ LAYOUT = Layout(
     order=150,
     title="Tensor2Tensor, multihead_attention",
     read_in="tensorflow/tensor2tensor, tensor2tensor/layers/common_attention.py, "
-    "lines 4370-4481 and 4700, commit bafdc1b",
+    "lines 4370-4481 and 4701-4702, commit bafdc1b of 1 April 2023",
     call="multihead_attention",
     arguments={"query_antecedent": "X_Q", "memory_antecedent": "X_K X_V"},
     scaling="1/sqrt(d_k), on the projected queries: dot_product_attention itself does not scale",

@@ -18,10 +18,10 @@ _OUT = (
 LAYOUT = Layout(
     name="transformerlens",
     order=160,
-    title="TransformerLens, Attention and GroupedQueryAttention",
-    read_in="TransformerLensOrg/TransformerLens, "
-    "transformer_lens/components/abstract_attention.py, commit 017c577, "
-    "and grouped_query_attention.py, commit 179a802",
+    title="TransformerLens up to version 3, Attention and GroupedQueryAttention",
+    read_in="TransformerLensOrg/TransformerLens v3.5.1, transformer_lens/components, "
+    "attention.py, abstract_attention.py and grouped_query_attention.py, "
+    "commit 4ba2187 of 1 July 2026",
     call="attention",
     arguments={"query_input": "X_Q", "key_input": "X_K", "value_input": "X_V"},
     scaling="1/sqrt(d_k), on the scores",
@@ -50,7 +50,8 @@ LAYOUT = Layout(
         ),
     ),
     outside={
-        "mask": "the causal mask: pass it to MultiHead as mask",
+        "mask": "the causal mask, empty in v3.5.1, which makes it when called: pass one to "
+        "MultiHead as mask",
         "IGNORE": "minus infinity, what a masked score becomes",
     },
     refused={
@@ -63,6 +64,7 @@ LAYOUT = Layout(
         "use_attn_scale=False, attn_scale and scale_attn_by_inverse_layer_idx change the scale "
         "and store nothing",
         "attn_scores_soft_cap bounds the scores and stores nothing",
+        'attn_type="local" hides the tokens before a window and stores nothing',
         "ALiBi and relative position biases are added to the scores",
     ),
 )

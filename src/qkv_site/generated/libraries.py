@@ -1,10 +1,15 @@
 r"""What each library takes and stores, as Markdown: made from the layouts' data."""
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from pathlib import Path
 
 from qkv.layouts import Layout, Stored, layouts
+from qkv_site.markdown import current
+
+_LAST_RUN = Path("tests", "truth", "last_run.toml")
 
 _LATEX = {
     "d_model": r"d_{\text{model}}",
@@ -34,6 +39,7 @@ def facts(name: str) -> str:
     remark = f", so that {layout.remark}" if layout.remark else ""
     return "\n\n".join(
         (
+            _known(layout),
             "## What goes in { #goes-in }",
             f"`{call}`{remark}. {_sources(layout)}",
             "## What is stored { #stored }",
@@ -55,11 +61,12 @@ def comparison() -> str:
             f"`{query.name}`<br>${shape(query)}$ {layout.convention}<br>{_packing(query)}",
             _biases(layout),
             _scaling(layout),
+            known_from(layout),
         )
         for layout in layouts().values()
         for query in [holding("W_Q", layout)]
     )
-    head = "library", "arguments", "where W_Q is stored", "biases", "scale"
+    head = "library", "arguments", "where W_Q is stored", "biases", "scale", "known from"
     return f'<div class="wq-wide" markdown="1">\n\n{table(head, rows)}\n\n</div>'
 
 
@@ -69,6 +76,20 @@ def cited() -> str:
         f"- [{layout.title}](libraries/{layout.name}.md): {layout.read_in}."
         for layout in layouts().values()
     )
+
+
+def known_from(layout: Layout) -> str:
+    """The versions that the library's layer last ran on, or the commit that was only read."""
+    run = last_run()
+    if layout.name in run["layouts"]:
+        used = (f"{each} {run['versions'][each]}" for each in run["layouts"][layout.name])
+        return f"run: {' with '.join(used)}"
+    return f"read: {layout.read_in.rpartition(', ')[2]}"
+
+
+def last_run() -> dict:
+    """When the layers in `tests/truth` last ran, on which `versions`, and which `layouts` did."""
+    return tomllib.loads(current.read(current.docs.parent / _LAST_RUN))
 
 
 def recipe(stored: Stored, part: str) -> str:
@@ -106,6 +127,17 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _known(layout: Layout) -> str:
+    kind, _, what = known_from(layout).partition(": ")
+    if kind == "read":
+        return f"*Read, not run: {what}.*"
+    day = last_run()["date"]
+    return (
+        f"*Run: {what}, on {day.day} {day:%B %Y}.* A test loads the weights of the library's own "
+        "layer and computes its output from them."
+    )
 
 
 def _sources(layout: Layout) -> str:
