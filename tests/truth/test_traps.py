@@ -1014,7 +1014,7 @@ def vit_attention(rng, **options):
 
 
 def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
-    """vit-pytorch normalises what it receives, so the source of its maps is norm(x).
+    """`vit-pytorch` normalises what it receives, so the source of its maps is norm(x).
 
     The norm is a part of the module, and stands before to_qkv.
     """
@@ -1028,7 +1028,7 @@ def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
 
 
 def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng, x):
-    """In vit-pytorch one head as wide as the token has no output map.
+    """In `vit-pytorch` one head as wide as the token has no output map.
 
     What it returns is the head itself. Two heads, or a head of another width, have one.
     """
@@ -1044,7 +1044,7 @@ def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng,
 
 
 def test_vit_pytorch_heads_are_64_wide_whatever_dim_is(rng):
-    """vit-pytorch's heads are 64 wide unless told otherwise, whatever dim is.
+    """In `vit-pytorch` heads are 64 wide unless told otherwise, whatever dim is.
 
     `dim_head` is the width of one head, and heads need not fill dim.
     """
