@@ -1,6 +1,9 @@
 """The ledger of claims: every statement is in it once, and leads to what shows it."""
 
+import html
 import re
+
+import pytest
 
 from qkv_site.markdown import claims, current
 from support import ROOT
@@ -8,43 +11,111 @@ from support import ROOT
 BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
 CLAIM = 'claim="two-and-two" title="Two and two are four."'
 LEDGER = '# Ledger\n\n```python exec="on"\n{}\n```\n'.format(
-    "from qkv_site.markdown import claims\nprint(claims.checked())"
+    "from qkv_site.markdown import claims\nprint(claims.stated())"
 )
 
 
 def test_a_claim_and_its_entry_lead_to_each_other(build):
-    text = BLOCK.format(CLAIM + ' cite="Euclid"', "assert 2 + 2 == 4")
+    text = BLOCK.format(CLAIM + ' cite="Euclid" covers="one sum"', "assert 2 + 2 == 4")
     built = build({"index.md": "# Home\n", "claims.md": LEDGER, "page.md": text})
     assert built.returncode == 0, built.stdout
     page = (built.site / "page" / "index.html").read_text()
-    assert '<div class="wq-claim" id="claim-two-and-two"><p>Two and two are four.' in page
-    assert 'href="../claims/#two-and-two"' in page
+    mark = r'<a class="wq-claim__mark" href="[^"]*#claim-two-and-two">computed</a>'
+    assert re.search(
+        rf'<div class="wq-claim" id="claim-two-and-two">\s*<p>Two and two are four. {mark}', page
+    )
     ledger = (built.site / "claims" / "index.html").read_text()
     entry = (
-        r'<a href="\.\./page/#claim-two-and-two" id="two-and-two">Two and two are four\.</a> Euclid'
+        r'<li data-kind="computed" id="two-and-two">computed: '
+        r'<a href="\.\./page/#claim-two-and-two">'
+        r"Two and two are four\.</a> Euclid\. Covers: one sum\."
     )
-    entry = rf"<h3[^>]*>A page.*{entry}\."
-    assert re.search(entry, ledger, re.DOTALL)
+    assert re.search(rf"<h3[^>]*>A page.*{entry}", ledger, re.DOTALL)
 
 
-def test_every_claim_of_the_site_is_in_the_ledger_and_on_its_page(site):
+def test_every_claim_of_the_site_is_in_the_ledger_with_its_kind_and_on_its_page(site):
     ledger = (site / "claims" / "index.html").read_text()
     made = [claim for _, found in claims.on_site() for claim in found]
-    assert made
+    assert {claim.kind for claim in made} == set(claims.KINDS)
     for claim in made:
-        assert f'id="{claim.id}"' in ledger
-        if claim.checked:
+        assert f'<li data-kind="{claim.kind}" id="{claim.id}">{claim.kind}: ' in ledger
+        if claim.block:
             page = site / claim.page.removesuffix(".md").removesuffix("index") / "index.html"
             assert f'id="claim-{claim.id}"' in page.read_text()
 
 
-def test_every_test_on_a_real_library_is_in_the_ledger(site):
+def test_every_test_on_a_real_library_is_in_the_ledger_with_its_code_and_versions(site):
     ledger = (site / "claims" / "index.html").read_text()
-    defined = re.findall(r"^def (test_\w+)", (ROOT / claims.TRAPS).read_text(), re.MULTILINE)
-    assert [trap.test for trap in claims.traps()] == defined
-    for name in defined:
-        assert f'id="{name.replace("_", "-")}"' in ledger
-        assert f"<code>{name}</code>" in ledger
+    run = claims.last_run()
+    for file in claims.TESTS:
+        text = (ROOT / file).read_text()
+        for name, body in re.findall(r"^def (test_\w+)(.*?)(?=\n\n\n|\Z)", text, re.M | re.DOTALL):
+            anchor = name.replace("_", "-")
+            [(said, shown)] = re.findall(
+                r"<summary>run: ((?:(?!</summary>).)*)</summary>"
+                rf'<pre id="{anchor}"><code>(.*?)</code>',
+                ledger,
+                re.DOTALL,
+            )
+            assert html.unescape(shown).endswith(f"def {name}{body}".rstrip())
+            assert str(run["date"]) in said
+            assert any(f" {version}" in said for version in run["versions"].values())
+
+
+def test_the_versions_of_a_test_are_those_of_the_libraries_that_it_runs():
+    packages = {trap.test: trap.packages for trap in claims.traps()}
+    assert packages["test_keras_takes_query_value_key_in_this_order"] == ("keras",)
+    assert packages["test_torch_weights_move_to_keras_in_two_lines"] == ("torch", "keras")
+    assert packages["test_flax_qkv_features_is_the_width_of_all_heads"] == ("flax",)
+    assert packages["test_whisper_has_no_key_bias"] == ("transformers",)
+    assert all(packages.values())
+
+
+FENCE = '```python exec="on" claim="a" title="{}"{}\nassert True\n```\n'
+
+
+@pytest.mark.parametrize(
+    ("page", "title", "options", "fault"),
+    [
+        ("page.md", "Keras adds.", "", "about a library"),
+        ("page.md", "nn.Linear adds.", "", "about a library"),
+        ("libraries/keras.md", "The layer adds.", "", "about a library"),
+        ("page.md", "Keras adds.", ' run="test_nothing"', "expected the name of a test"),
+        ("page.md", "Keras adds.", ' run="test_whisper_has_no_key_bias" read="b.py"', "one kind"),
+        ("page.md", "Keras adds.", ' run="test_whisper_has_no_key_bias"', None),
+        ("page.md", "Keras adds.", ' read="b.py, line 3, commit 0ffe0e6"', None),
+        ("page.md", "As this site writes Keras, it adds.", "", None),
+        ("page.md", "A transformer adds.", "", None),
+    ],
+)
+def test_a_statement_about_a_library_needs_a_test_or_a_line_that_was_read(
+    page, title, options, fault
+):
+    said = [fault for _, fault in claims.faults(page, FENCE.format(title, options))]
+    assert bool(said) == bool(fault)
+    assert all(fault in each for each in said)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "mark"),
+    [
+        ("", "computed", "[computed](page.md#claim-a)"),
+        (' run="test_b_c"', "run", "[run](../claims.md#test-b-c)"),
+        (' read="b.py, line 3"', "read", "[read: b.py, line 3](page.md#claim-a)"),
+    ],
+)
+def test_the_mark_of_a_statement_opens_its_check(options, kind, mark):
+    [claim] = claims.of_page("how-to/page.md", FENCE.format("S.", options))
+    assert claim.kind == kind
+    assert claim.mark.startswith(mark)
+
+
+def test_links_to_the_ledger_say_how_the_statement_is_known():
+    link = '<a href="../claims/#test-whisper-has-no-key-bias">{}</a>'
+    assert 'data-kind="run">Checked</a>' in claims.marked(link.format("Checked"))
+    assert claims.marked(link.format("Run on the library")) == link.format("Run on the library")
+    unknown = '<a href="../claims/#libraries">here</a>'
+    assert claims.marked(unknown) == unknown
 
 
 def test_a_trap_states_the_first_line_of_its_docstring():
@@ -59,5 +130,5 @@ def test_a_trap_states_the_first_line_of_its_docstring():
 def test_every_claim_of_a_page_is_found():
     for path in sorted(current.docs.rglob("*.md")):
         text = path.read_text()
-        stated = [claim.id for claim in claims.of_page(path.name, text) if claim.checked]
+        stated = [claim.id for claim in claims.of_page(path.name, text) if claim.block]
         assert stated == re.findall(r'^ *```python .*claim="([^"]*)"', text, re.MULTILINE)

@@ -15,7 +15,7 @@ def python(code, options=""):
 
 CLAIM = ' claim="{}" title="Two and two are four."'
 PROVED = "assert 2 + 2 == 4"
-UNCHECKED = "---\nunchecked:\n- {{id: {}, statement: S, source: T}}\n---\n# A page\n"
+READ = "---\nread:\n- {{id: {}, statement: S, source: T}}\n---\n# A page\n"
 
 # Of each fault: the page without its first two lines, and what the build has to say.
 BLOCKS = {
@@ -90,6 +90,10 @@ CLAIMS = {
     "a source without a claim": (
         python(PROVED, ' cite="Euclid"'),
         r"PAGE:3: cite without a claim",
+    ),
+    "a claim about a library that this site's own code shows": (
+        python(PROVED, CLAIM.format("ours").replace("Two and two", "Keras' biases")),
+        r"PAGE:3: claim 'ours' is about a library",
     ),
     "a claim of the same name as another page's": (
         python(PROVED, CLAIM.format("made-before")),
@@ -184,13 +188,13 @@ WITHOUT_FAULT = {
     "index.md": "# Home\n\n"
     + python("from qkv_site.generated import self_test\n\nprint(self_test.markdown())"),
     "claims.md": "# Ledger\n\n"
-    + python("from qkv_site.markdown import claims\n\nprint(claims.checked())"),
+    + python("from qkv_site.markdown import claims\n\nprint(claims.stated())"),
     "0-first.md": "# A page\n\n" + python("kept = 41\n" + PROVED, CLAIM.format("made-before")),
     "without-fault.md": "# A page\n\nSo {{Q[i]}} is $x$, see [there](index.md).\n\n"
     "```formula\nQ[i] = X_Q @ W_Q[i]\n```\n\n```diagram\nQ[i] = X_Q @ W_Q[i]\n```\n\n"
     + python(PROVED, CLAIM.format("proved") + ' cite="Euclid"'),
     "self-test.toml": SELF_TEST,
-    "said-before.md": UNCHECKED.format("made-before"),
+    "said-before.md": READ.format("made-before"),
 }
 
 
@@ -209,7 +213,7 @@ def test_the_page_and_the_fault_are_named(said, fault):
     assert re.search(message.replace("PAGE", re.escape(NAMES[fault])), said), said
 
 
-def test_two_pages_cannot_make_a_claim_of_the_same_name_though_one_has_not_checked_it(said):
+def test_two_pages_cannot_make_a_claim_of_the_same_name_though_one_was_only_read(said):
     assert re.search(r"said-before\.md(:\d+)?: claim 'made-before' is made in ", said), said
 
 

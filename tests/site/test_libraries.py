@@ -71,11 +71,11 @@ def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name):
     _, _, traps = text.partition("## Traps { #traps }\n\n")
     traps = re.split(r"^- ", traps, flags=re.MULTILINE)[1:]
     tested = {trap.id for trap in claims.traps()}
-    read = {claim.id for claim in claims.of_page("page", text) if not claim.checked}
+    read = {claim.id for claim in claims.of_page("page", text) if not claim.block}
     assert traps
     for trap in traps:
         said, anchor = re.search(r"\[(\w+\s[^]]*)\]\(\.\./claims\.md#(.*?)\)", trap).groups()
-        known = {"Shown on the library": tested, "Read in the source only": read}
+        known = {"Run on the library": tested, "Read in the source only": read}
         assert anchor in known[" ".join(said.split())]
 
 

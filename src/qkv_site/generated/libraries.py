@@ -1,15 +1,11 @@
 r"""What each library takes and stores, as Markdown: made from the layouts' data."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 
 from qkv.layouts import Layout, Stored, layouts
-from qkv_site.markdown import current
-
-_LAST_RUN = Path("tests", "truth", "last_run.toml")
+from qkv_site.markdown import claims
 
 _LATEX = {
     "d_model": r"d_{\text{model}}",
@@ -80,16 +76,11 @@ def cited() -> str:
 
 def known_from(layout: Layout) -> str:
     """The versions that the library's layer last ran on, or the commit that was only read."""
-    run = last_run()
+    run = claims.last_run()
     if layout.name in run["layouts"]:
         used = (f"{each} {run['versions'][each]}" for each in run["layouts"][layout.name])
         return f"run: {' with '.join(used)}"
     return f"read: {layout.read_in.rpartition(', ')[2]}"
-
-
-def last_run() -> dict:
-    """When the layers in `tests/truth` last ran, on which `versions`, and which `layouts` did."""
-    return tomllib.loads(current.read(current.docs.parent / _LAST_RUN))
 
 
 def recipe(stored: Stored, part: str) -> str:
@@ -133,7 +124,7 @@ def _known(layout: Layout) -> str:
     kind, _, what = known_from(layout).partition(": ")
     if kind == "read":
         return f"*Read, not run: {what}.*"
-    day = last_run()["date"]
+    day = claims.last_run()["date"]
     return (
         f"*Run: {what}, on {day.day} {day:%B %Y}.* A test loads the weights of the library's own "
         "layer and computes its output from them."

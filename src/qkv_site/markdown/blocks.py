@@ -1,7 +1,6 @@
 """The code blocks of a page: found, checked and executed in a namespace of the page's own."""
 
 import html
-import posixpath
 import re
 import textwrap
 from collections.abc import Iterator
@@ -18,7 +17,18 @@ from qkv_site.markdown import current
 # What a fence may be, and the options it may carry. A block of Python has to run: markdown-exec
 # prints a block with a misspelt option as text and says nothing.
 LANGUAGES = {
-    "python": {"exec", "source", "result", "title", "html", "claim", "cite"},
+    "python": {
+        "exec",
+        "source",
+        "result",
+        "title",
+        "html",
+        "claim",
+        "cite",
+        "covers",
+        "run",
+        "read",
+    },
     "formula": {"in"},
     "diagram": {"in", "sizes"},
     "console": {"title"},
@@ -106,8 +116,9 @@ def _claim_faults(block: Block) -> Iterator[str]:
             yield "a claim without its statement: expected title"
         if not _ASSERT.search(block.code):
             yield "a claim without an assertion"
-    elif "cite" in block.options:
-        yield "cite without a claim"
+    for name in ("cite", "covers", "run", "read"):
+        if name in block.options and "claim" not in block.options:
+            yield f"{name} without a claim"
 
 
 def _list(words) -> str:
@@ -143,23 +154,25 @@ class Runner:
         place = f"{current.page}:{line}" if line else current.page
         options |= {"id": place, "id_prefix": "", "session": self._session}
         claim = extra.get("claim")
-        ours = {"claim", "cite", "title"} if claim else set()
+        ours = {"claim", "cite", "covers", "read", "run", "title"} if claim else set()
         shown = {name: value for name, value in extra.items() if name not in ours}
         try:
             printed = run(code=code, md=md, extra=shown, **options)
         except SystemExit as stop:  # would end the whole build, as a success if its code is 0
             current.warn(f"the block called sys.exit({stop.code!r})", line=line)
             return ""
-        whole = _stated(claim, extra["title"], printed, md) if claim else printed
+        whole = _stated(extra, printed, md) if claim else printed
         return _of_page(whole, printed, md)
 
 
-def _stated(claim: str, statement: str, printed: str, md: Markdown) -> str:
-    """A block below the statement it proves, with a link to the ledger."""
-    ledger = posixpath.relpath("claims.md", posixpath.dirname(current.page) or ".")
-    head = f"{statement} [checked]({ledger}#{claim}){{ .wq-claim__mark }}"
+def _stated(options: dict[str, str], printed: str, md: Markdown) -> str:
+    """A block below the statement it proves, with a mark that says how it is known."""
+    from qkv_site.markdown import claims
+
+    claim = claims.of_options(options, current.page)
+    head = f"{claim.statement} {claim.mark}"
     head = markdown_exec.MarkdownConverter(md, update_toc=False).convert(head)
-    return f'<div class="wq-claim" id="claim-{claim}">{head}{printed}</div>'
+    return f'<div class="wq-claim" id="claim-{claim.id}">{head}{printed}</div>'
 
 
 def _of_page(markup: str, printed: str, md: Markdown) -> Markup:

@@ -1,9 +1,18 @@
-"""The statements that the site makes, and what shows each of them: the ledger."""
+"""The statements that the site makes, and how each is known: the ledger.
+
+A statement is *computed* by a block of its page, *run* on a library by a test, or *read* in a text
+or in code. A block with `run="test_name"` or `read="file, line, commit"` is about a library: what
+it computes is this site's own, and the test or the line is the evidence.
+"""
 
 import ast
+import posixpath
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from html import escape
 from pathlib import Path
 
 from mkdocs.utils.meta import get_data
@@ -11,7 +20,30 @@ from mkdocs.utils.meta import get_data
 from qkv import notation
 from qkv_site.markdown import blocks, current
 
-TRAPS = Path("tests", "truth", "test_traps.py")
+KINDS = "computed", "run", "read"
+TRUTH = Path("tests", "truth")
+TESTS = TRUTH / "test_traps.py", TRUTH / "test_real_layers.py"
+LAST_RUN = TRUTH / "last_run.toml"
+
+# What a test imports or names, the package's name on PyPI, and how people write it.
+_LIBRARIES = {
+    "torch": ("torch", "PyTorch"),
+    "keras": ("keras", "Keras"),
+    "flax": ("flax", "Flax"),
+    "haiku": ("dm-haiku", "Haiku"),
+    "transformers": ("transformers", "Transformers"),
+    "vit_pytorch": ("vit-pytorch", "vit-pytorch"),
+}
+
+# A statement with one of these names in it, or on a page about a library, is about that library,
+# unless it says that it is about what this site writes.
+_NAMED = re.compile(
+    r"\b(PyTorch|Keras|Flax|Haiku|Transformers|BERT|GPT-2|GPT-NeoX|Llama|T5|Whisper|vit-pytorch"
+    r"|TransformerLens|tensor2tensor|nanoGPT|nn\.\w+"
+    r"|in_proj_weight|c_attn|to_qkv)\b",
+    re.IGNORECASE,
+)
+_OUR_WRITING = re.compile(r"\b(?:as )?this site('s| )", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -23,14 +55,35 @@ class Claim:
         statement: The statement, as Markdown.
         page: The page's file, below `docs`.
         source: Who says so, and where; or empty.
-        checked: Whether a block of the page shows it.
+        block: Whether a block of the page computes it.
+        run: The test that shows it on a library; or empty.
+        read: The file, line and commit where it was read; or empty.
+        covers: Over what the check runs; or empty.
     """
 
     id: str
     statement: str
     page: str
     source: str = ""
-    checked: bool = True
+    block: bool = True
+    run: str = ""
+    read: str = ""
+    covers: str = ""
+
+    @property
+    def kind(self) -> str:
+        """How it is known: one of `KINDS`."""
+        return "run" if self.run else "read" if self.read or not self.block else "computed"
+
+    @property
+    def mark(self) -> str:
+        """A link that says how it is known and opens the check, as Markdown for its page."""
+        if self.run:
+            ledger = posixpath.relpath("claims.md", posixpath.dirname(self.page) or ".")
+            return f"[run]({ledger}#{_anchor(self.run)}){{ .wq-claim__mark }}"
+        said = f"read: {self.read}" if self.read else "computed"
+        here = posixpath.basename(self.page)
+        return f"[{said}]({here}#claim-{self.id}){{ .wq-claim__mark }}"
 
 
 @dataclass(frozen=True)
@@ -42,17 +95,25 @@ class Trap:
         statement: The first line of its docstring.
         why: The first line of the paragraph after it; or empty.
         line: Where it begins.
+        file: The test's file.
+        code: Its source.
+        covers: What its docstring says after "Covers:"; or empty.
+        packages: The libraries that it uses, by their names on PyPI.
     """
 
     test: str
     statement: str
     why: str
     line: int
+    file: str = TESTS[0].as_posix()
+    code: str = ""
+    covers: str = ""
+    packages: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """Its anchor in the ledger."""
-        return self.test.replace("_", "-")
+        return _anchor(self.test)
 
 
 def of_page(page: str, text: str) -> list[Claim]:
@@ -64,15 +125,52 @@ def of_page(page: str, text: str) -> list[Claim]:
     """
     markdown, meta = get_data(text)
     shown = [
-        Claim(block.options["claim"], block.options["title"], page, block.options.get("cite", ""))
+        of_options(block.options, page)
         for block in blocks.find(markdown)
         if {"claim", "title"} <= block.options.keys()
     ]
     said = [
-        Claim(entry["id"], entry["statement"], page, entry["source"], checked=False)
-        for entry in meta.get("unchecked", ())
+        Claim(entry["id"], entry["statement"], page, entry["source"], block=False)
+        for entry in meta.get("read", ())
     ]
     return shown + said
+
+
+def of_options(options: dict[str, str], page: str) -> Claim:
+    """The statement of a block with these options."""
+    return Claim(
+        options["claim"],
+        options["title"],
+        page,
+        options.get("cite", ""),
+        run=options.get("run", ""),
+        read=options.get("read", ""),
+        covers=options.get("covers", ""),
+    )
+
+
+def faults(page: str, text: str) -> Iterator[tuple[str, str]]:
+    """Say which statement of a page has no evidence of its kind: its text, and what is wrong."""
+    tests = {trap.test for trap in traps()} if _exist() else set()
+    for claim in of_page(page, text):
+        if claim.run and claim.read:
+            yield claim.statement, "run or read: expected one kind of evidence"
+        if claim.run and claim.run not in tests:
+            files = " or ".join(map(str, TESTS))
+            yield claim.statement, f"run={claim.run!r}: expected the name of a test in {files}"
+        if claim.kind == "computed" and _about_a_library(claim):
+            yield (
+                claim.statement,
+                f"claim {claim.id!r} is about a library, and this site's own code is no evidence: "
+                'expected run="test_name", read="file, line, commit", or "as this site writes it" '
+                "in the statement",
+            )
+
+
+def _about_a_library(claim: Claim) -> bool:
+    if _OUR_WRITING.search(claim.statement):
+        return False
+    return bool(_NAMED.search(claim.statement)) or claim.page.startswith("libraries/")
 
 
 def on_site() -> list[tuple[str, list[Claim]]]:
@@ -93,60 +191,144 @@ def title(text: str) -> str:
 
 def traps() -> list[Trap]:
     """What the tests show on the libraries themselves."""
-    tree = ast.parse(current.read(current.docs.parent / TRAPS))
-    return [
-        Trap(node.name, *_said(node), node.lineno)
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    ]
+    return [trap for file in TESTS for trap in _traps(file)]
 
 
-def _said(test: ast.FunctionDef) -> tuple[str, str]:
-    """The statement of a test, and the line that follows it."""
-    statement, _, why = (ast.get_docstring(test) or "").partition("\n\n")
-    if not statement:
-        raise ValueError(f"{test.name} has no docstring, whose first line is its statement")
-    return statement.removesuffix("."), why.partition("\n")[0]
+def _exist() -> bool:
+    return all((current.docs.parent / file).exists() for file in TESTS)
 
 
-def checked() -> str:
-    """The part of the ledger that blocks of pages show, as Markdown for a page beside `docs`."""
+def _traps(file: Path) -> Iterator[Trap]:
+    text = current.read(current.docs.parent / file)
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    by_name = {node.name: node for node in functions}
+    for node in functions:
+        if not node.name.startswith("test_"):
+            continue
+        statement, *rest = (ast.get_docstring(node) or "").split("\n\n")
+        if not statement:
+            raise ValueError(f"{node.name} has no docstring, whose first line is its statement")
+        covers = [" ".join(each.split()) for each in rest if each.startswith("Covers: ")]
+        why = [each.partition("\n")[0] for each in rest if not each.startswith("Covers: ")]
+        yield Trap(
+            test=node.name,
+            statement=statement.removesuffix("."),
+            why=why[0] if why else "",
+            line=node.lineno,
+            file=file.as_posix(),
+            code=_code(text, node),
+            covers=covers[0].removeprefix("Covers: ") if covers else "",
+            packages=_packages(node.name, by_name),
+        )
+
+
+def _code(text: str, node: ast.FunctionDef) -> str:
+    """The source of a function, decorators included."""
+    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+
+
+def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ...]:
+    """The libraries that a test names, or a fixture or helper that it uses."""
+    names, todo = set(), [test]
+    for function in todo:
+        for node in ast.walk(functions[function]):
+            match node:
+                case ast.Name(id=name) | ast.arg(arg=name):
+                    names.add(name.removesuffix("_library"))
+                case ast.Call(args=[ast.Constant(value=str(name)), *_]):  # pytest.importorskip
+                    names.add(name.partition(".")[0])
+        todo += sorted(names & functions.keys() - set(todo))
+    every = "case" in names or "CASES" in names  # of real_layers
+    return tuple(package for name, (package, _) in _LIBRARIES.items() if every or name in names)
+
+
+@cache
+def kinds() -> dict[str, str]:
+    """How each statement of the ledger is known, by its anchor there."""
+    made = {claim.id: claim.kind for _, claims in on_site() for claim in claims}
+    return made | ({trap.id: "run" for trap in traps()} if _exist() else {})
+
+
+_TO_LEDGER = re.compile(
+    r'<a (?P<rest>[^>]*href="[^"]*\bclaims/#(?P<id>[\w-]+)"[^>]*)>(?P<said>.*?)</a>', re.DOTALL
+)
+
+
+def marked(html: str) -> str:
+    """A page whose links to the ledger say how the statement is known, where they do not yet."""
+
+    def mark(link: re.Match) -> str:
+        kind = kinds().get(link["id"], "")
+        if not kind or re.search(rf"\b{kind}\b", link["said"], re.IGNORECASE):
+            return link[0]
+        return f'<a {link["rest"]} data-kind="{kind}">{link["said"]}</a>'
+
+    return _TO_LEDGER.sub(mark, html)
+
+
+def stated() -> str:
+    """The part of the ledger that pages state, as Markdown for a page beside `docs`."""
     return "\n".join(
-        f"\n### {title}\n\n" + "\n".join(map(_checked, claims))
-        for title, claims in _select(checked=True)
+        f"\n### {title}\n\n" + "\n".join(map(_entry, claims)) for title, claims in on_site()
     )
 
 
 def tested() -> str:
     """The part of the ledger that tests show on real libraries, as Markdown."""
+    run = last_run()
+    return "\n\n".join(_fold(trap, run) for trap in traps())
+
+
+def last_run() -> dict:
+    """When the tests last ran on the libraries, `date`, and on which `versions` of them."""
+    return tomllib.loads(current.read(current.docs.parent / LAST_RUN))
+
+
+def letters() -> str:
+    """The notations whose letters nobody compared with the text, as Markdown."""
     return "\n".join(
-        f"- **{trap.statement}.**{{ #{trap.id} }} {trap.why} `{trap.test}`, line {trap.line}"
-        for trap in traps()
-    )
-
-
-def unchecked() -> str:
-    """The part of the ledger that nothing shows, as Markdown for a page beside `docs`."""
-    stated = [
-        f"- **{claim.statement}**{{ #{claim.id} }} {claim.source.rstrip('.')}. "
-        f"Stated in [{title}]({claim.page})."
-        for title, claims in _select(checked=False)
-        for claim in claims
-    ]
-    letters = [
         f"- **The letters of [{source.short}](notation.md#{source.id}).** {source.note}"
         for source in notation.sources()
         if not source.checked
-    ]
-    return "\n".join(stated + letters)
+    )
 
 
-def _select(checked: bool) -> Iterator[tuple[str, list[Claim]]]:
-    for title, claims in on_site():
-        if kept := [claim for claim in claims if claim.checked == checked]:
-            yield title, kept
+def _entry(claim: Claim) -> str:
+    said = [f"[{claim.statement}]({claim.page}{f'#claim-{claim.id}' if claim.block else ''})"]
+    if claim.run:
+        said.append(f"Shown by [its test](#{_anchor(claim.run)}).")
+    for words in (claim.read, claim.source):
+        if words:
+            said.append(f"{words.rstrip('.')}.")
+    if claim.covers:
+        said.append(f"Covers: {claim.covers.rstrip('.')}.")
+    return f"- {claim.kind}: {' '.join(said)}\n  {{ #{claim.id} data-kind={claim.kind} }}"
 
 
-def _checked(claim: Claim) -> str:
-    source = f" {claim.source.rstrip('.')}." if claim.source else ""
-    return f"- [{claim.statement}]({claim.page}#claim-{claim.id}){{ #{claim.id} }}{source}"
+def _fold(trap: Trap, run: dict) -> str:
+    """A test as HTML: its statement, what it ran on and when, and, folded, its code."""
+    known = dict(_LIBRARIES.values())
+    on = ", ".join(
+        f"{known[package]} {run['versions'][package]}"
+        for package in trap.packages
+        if package in run["versions"]
+    )
+    said = [f"run: {_in_code(trap.statement)}.", _in_code(trap.why)]
+    if trap.covers:
+        said.append(f"Covers: {_in_code(trap.covers.rstrip('.'))}.")
+    said.append(f"{on}; {run['date']}.")
+    code = escape(trap.code, quote=False).replace("{", "&#123;")
+    return (
+        f'<details data-kind="run"><summary>{" ".join(filter(None, said))}</summary>'
+        f'<pre id="{trap.id}"><code># {trap.file}, line {trap.line}\n{code}</code></pre></details>'
+    )
+
+
+def _in_code(words: str) -> str:
+    """Words of Markdown as HTML; what stands between backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(words, quote=False))
+
+
+def _anchor(test: str) -> str:
+    return test.replace("_", "-")

@@ -29,6 +29,7 @@ class Build:
         self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
         current.docs = Path(config.docs_dir)
+        claims.kinds.cache_clear()
 
     def add_files(self, files, config) -> None:
         """Add what is made from the pages, to be published beside them."""
@@ -56,6 +57,8 @@ class Build:
             if block.language == "diagram":
                 for line, fault in diagrams.faults(block.code, block.options):
                     current.warn(fault, line=block.line + 1 + line)
+        for statement, fault in claims.faults(page.file.src_uri, text):
+            current.warn(fault, line=current.line_of(statement))
         for claim in claims.of_page(page.file.src_uri, text):
             if claim.id in self._claims:
                 line = current.line_of(claim.statement)
@@ -64,6 +67,10 @@ class Build:
         if self._kept is not None:
             names = tuple(file.src_uri for file in files)
             self._kept.apply(page, (text, self._settings, names), self._autorefs)
+
+    def mark(self, html: str) -> str:
+        """Say beside each link to the ledger how the statement is known."""
+        return claims.marked(html)
 
     def before_search(self, page) -> None:
         """Take formulas out of a page's content, before the search plugin reads it."""

@@ -46,6 +46,11 @@ def on_page_markdown(_, *, page, files, **__):
     _build.begin_page(page, files)
 
 
+def on_page_content(html, **_):
+    """Say beside each link to the ledger how the statement is known."""
+    return _build.mark(html)
+
+
 @event_priority(100)
 def _before_search(context, *, page, **_):
     _build.before_search(page)
