@@ -235,7 +235,7 @@ def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ..
         for node in ast.walk(functions[function]):
             match node:
                 case ast.Name(id=name) | ast.arg(arg=name):
-                    names.add(name.removesuffix("_library"))
+                    names.add(name.removesuffix("_library").removesuffix("_code"))
                 case ast.Call(args=[ast.Constant(value=str(name)), *_]):  # pytest.importorskip
                     names.add(name.partition(".")[0])
         todo += sorted(names & functions.keys() - set(todo))
