@@ -1,18 +1,9 @@
-"""The code blocks of a page: found, checked and executed in a namespace of the page's own."""
+"""The code blocks of a page: found and checked."""
 
-import html
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from uuid import uuid4
-
-import markdown_exec
-from markdown import Markdown
-from markupsafe import Markup
-
-from qkv_site.markdown import current
 
 # What a fence may be, and the options it may carry. A block of Python has to run: markdown-exec
 # prints a block with a misspelt option as text and says nothing.
@@ -37,7 +28,7 @@ LANGUAGES = {
 }
 _VALUES = {
     "exec": {"on"},
-    "source": {"above", "below", "block", "tabbed-left", "tabbed-right"},
+    "source": {"above"},
     "result": {"text"},
     "html": {"on"},
 }
@@ -50,8 +41,6 @@ FENCE = re.compile(
 _OPTION = re.compile(r'([\w-]+)="([^"]*)"')
 _ASSERT = re.compile(r"^\s*assert\b", re.MULTILINE)
 _CLAIM_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_HREF = re.compile(r'(?<=<a )([^>]*?href=")([^"]*)')
-_ID = re.compile(r'\bid="([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -80,15 +69,30 @@ class Block:
 
 def find(markdown: str) -> Iterator[Block]:
     """Find the fenced blocks of a page, in order."""
-    for found in FENCE.finditer(markdown):
-        language, _, options = found["info"].strip().partition(" ")
-        yield Block(
-            language=language,
-            options=dict(_OPTION.findall(options)),
-            rest=_OPTION.sub("", options).strip(),
-            code=textwrap.dedent(found["code"]),
-            line=markdown.count("\n", 0, found.start()) + 1,
-        )
+    return (_block(found) for found in FENCE.finditer(markdown))
+
+
+def replace(markdown: str, show: Callable[[Block], str]) -> str:
+    """Put what `show` makes of an executed block in its place, as far to the right as it."""
+    return FENCE.sub(
+        lambda found: (
+            textwrap.indent(show(block), found["indent"])
+            if (block := _block(found)).executed
+            else found[0]
+        ),
+        markdown,
+    )
+
+
+def _block(found: re.Match) -> Block:
+    language, _, options = found["info"].strip().partition(" ")
+    return Block(
+        language=language,
+        options=dict(_OPTION.findall(options)),
+        rest=_OPTION.sub("", options).strip(),
+        code=textwrap.dedent(found["code"]),
+        line=found.string.count("\n", 0, found.start()) + 1,
+    )
 
 
 def faults(block: Block) -> Iterator[str]:
@@ -123,67 +127,3 @@ def _claim_faults(block: Block) -> Iterator[str]:
 
 def _list(words) -> str:
     return ", ".join(map(repr, sorted(words)))
-
-
-class Runner:
-    """Executes the blocks of one page after another, each page in a namespace of its own.
-
-    markdown-exec keeps the names of a session as long as the process lives, across pages and
-    across rebuilds. Here a page is one session, and each rendering of it gets a new one.
-    """
-
-    def __init__(self):
-        self._session = ""
-        self._lines: dict[str, int] = {}
-        ours = markdown_exec.formatters["python"]
-        theirs = getattr(ours, "replaces", ours)  # while serving, an earlier build's stands there
-        markdown_exec.formatters["python"] = runs = partial(self._run, theirs)
-        runs.replaces = theirs
-
-    def begin(self, markdown: str) -> None:
-        """Start a page: check its blocks and give it an empty namespace."""
-        self._session = f"{current.page} {uuid4()}"
-        self._lines = {}
-        for block in find(markdown):
-            self._lines[block.code.strip()] = block.line
-            for fault in faults(block):
-                current.warn(fault, line=block.line)
-
-    def _run(self, run, *, code: str, md: Markdown, extra: dict[str, str], **options) -> str:
-        line = self._lines.get(code.strip())
-        place = f"{current.page}:{line}" if line else current.page
-        options |= {"id": place, "id_prefix": "", "session": self._session}
-        claim = extra.get("claim")
-        ours = {"claim", "cite", "covers", "read", "run", "title"} if claim else set()
-        shown = {name: value for name, value in extra.items() if name not in ours}
-        try:
-            printed = run(code=code, md=md, extra=shown, **options)
-        except SystemExit as stop:  # would end the whole build, as a success if its code is 0
-            current.warn(f"the block called sys.exit({stop.code!r})", line=line)
-            return ""
-        whole = _stated(extra, printed, md) if claim else printed
-        return _of_page(whole, printed, md)
-
-
-def _stated(options: dict[str, str], printed: str, md: Markdown) -> str:
-    """A block below the statement it proves, with a mark that says how it is known."""
-    from qkv_site.markdown import claims
-
-    claim = claims.of_options(options, current.page)
-    head = f"{claim.statement} {claim.mark}"
-    head = markdown_exec.MarkdownConverter(md, update_toc=False).convert(head)
-    return f'<div class="wq-claim" id="claim-{claim.id}">{head}{printed}</div>'
-
-
-def _of_page(markup: str, printed: str, md: Markdown) -> Markup:
-    """What a block printed, with its links and anchors known to MkDocs like those of the page."""
-    to_url = md.treeprocessors["relpath"].path_to_url
-    anchors = md.treeprocessors["mkdocs_extract_anchors"].present_anchor_ids
-    linked = _HREF.sub(
-        lambda found: found[1] + html.escape(to_url(html.unescape(found[2]))), markup
-    )
-    anchors.update(_ID.findall(linked))
-    if printed:
-        headings = md.treeprocessors["markdown_exec_insert_headings"].headings
-        headings[linked] = headings.pop(printed, [])
-    return Markup(linked)

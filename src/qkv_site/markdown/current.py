@@ -9,13 +9,13 @@ _log = logging.getLogger("mkdocs.plugins.qkv_site")
 docs = Path(__file__).parents[3] / "docs"
 page = "a page"
 others: dict[Path, str] = {}
-_text = ""
+text = ""
 
 
-def begin(name: str, text: str) -> None:
+def begin(name: str, its_text: str) -> None:
     """Note which page is being rendered, and the text of its file."""
-    global page, others, _text
-    page, others, _text = name, {}, text
+    global page, others, text
+    page, others, text = name, {}, its_text
 
 
 def read(path: Path) -> str:
@@ -24,10 +24,10 @@ def read(path: Path) -> str:
     return others[path]
 
 
-def line_of(text: str) -> int | None:
-    """The line of the file, counted from 1, where a text first stands."""
-    found = _text.find(text)
-    return None if found < 0 else _text.count("\n", 0, found) + 1
+def line_of(part: str) -> int | None:
+    """The line of the file, counted from 1, where a part of it first stands."""
+    found = text.find(part)
+    return None if found < 0 else text.count("\n", 0, found) + 1
 
 
 def warn(message: str, *, line: int | None = None) -> None:

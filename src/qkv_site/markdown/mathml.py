@@ -48,6 +48,7 @@ def to_mathml(latex: str, *, display: bool = False) -> str:
     mathml = _converter.convert_with_local_state(latex, displaystyle=display)
     root = ElementTree.fromstring(_ENTITY.sub(lambda found: html5[found[1]], mathml))
     _mark_roles(root)
+    root.set("data-search-exclude", "")  # letters without their places are no words
     return ElementTree.tostring(root, encoding="unicode")
 
 

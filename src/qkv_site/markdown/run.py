@@ -1,0 +1,112 @@
+"""Python-Markdown extension: the blocks of a page run before Markdown reads it.
+
+markdown-exec executes them. What then stands in a block's place, its source and what it printed, is
+Markdown like the rest of the page, so that its links and headings are the page's own.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import markdown_exec
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
+
+from qkv_site.markdown import blocks, claims, current
+from qkv_site.markdown.blocks import Block
+
+_END = "\x04"  # printed after all else by a block that runs to its end
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What the blocks of a page printed, and what from."""
+
+    codes: list[str]
+    read: dict[Path, str]  # other files that they read, and their texts
+    printed: list[str]
+
+    def holds(self, codes: list[str]) -> bool:
+        return self.codes == codes and all(
+            path.exists() and path.read_text() == text for path, text in self.read.items()
+        )
+
+
+# While MkDocs serves, the blocks of a page do not run again unless one of them has changed, or a
+# file that they read. Where code has changed, this module is imported anew and remembers nothing.
+_ran: dict[str, _Ran] = {}
+
+
+class _Run(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        text = "\n".join(lines)
+        executed = [block for block in blocks.find(text) if block.executed]
+        if not executed:
+            return lines
+        printed = iter(self._print(executed))
+        return blocks.replace(text, lambda block: self._show(block, next(printed))).split("\n")
+
+    def _print(self, executed: list[Block]) -> list[str]:
+        codes, before = [block.code for block in executed], _ran.get(current.page)
+        if before and before.holds(codes):
+            return before.printed
+        # markdown-exec keeps the names of a session as long as the process lives, on all pages.
+        session = f"{current.page} {uuid4()}"
+        printed = [self._execute(block, session) for block in executed]
+        if all(text.endswith(_END) for text in printed):  # a fault is reported by every build
+            _ran[current.page] = _Ran(codes, dict(current.others), printed)
+        return printed
+
+    def _execute(self, block: Block, session: str) -> str:
+        """What a block prints, and then `_END`; or, if it fails, HTML of its traceback."""
+        lines = (each.line for each in blocks.find(current.text) if each.code == block.code)
+        line = next(lines, None)
+        code = f"{block.code}\nprint(end={_END!r})"
+        place = f"{current.page}:{line}" if line else current.page
+        options = {"id": place, "html": True, "session": session, "extra": {}}
+        try:
+            return str(markdown_exec.formatter(code, "python", "", options, self.md))
+        except SystemExit as stop:  # would end the whole build, as a success if its code is 0
+            current.warn(f"the block called sys.exit({stop.code!r})", line=line)
+            return ""
+
+    def _show(self, block: Block, printed: str) -> str:
+        """Markdown of a block: its source, what it printed, and the statement that it proves."""
+        options, output = block.options, printed.removesuffix(_END)
+        if "html" in options or output == printed:
+            output = self.md.htmlStash.store(output)
+        elif "result" in options:
+            output = markdown_exec.code_block(options["result"], output)
+        if "source" in options:
+            titled = "title" in options and "claim" not in options
+            output = markdown_exec.add_source(
+                source=block.code,
+                location=options["source"],
+                output=output,
+                language="python",
+                tabs=markdown_exec.default_tabs,
+                **({"title": options["title"]} if titled else {}),
+            )
+        return _state(options, output) if "claim" in options else output
+
+
+def _state(options: dict[str, str], output: str) -> str:
+    """A block below the statement it proves, with a mark that says how it is known."""
+    claim = claims.of_options(options, current.page)
+    return (
+        f"/// html | div#claim-{claim.id}.wq-claim\n\n"
+        f"{claim.statement} {claim.mark}\n\n{output}\n\n///"
+    )
+
+
+class Run(Extension):
+    """Run the blocks of a page."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        """Register before `pymdownx.superfences` takes the fences, at 25."""
+        md.preprocessors.register(_Run(md), "wq-run", 27)
+
+
+def makeExtension(**settings) -> Run:
+    """Entry point of Python-Markdown."""
+    return Run(**settings)
