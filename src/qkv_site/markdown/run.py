@@ -61,7 +61,7 @@ class _Run(Preprocessor):
         """What a block prints, and then `_END`; or, if it fails, HTML of its traceback."""
         lines = (each.line for each in blocks.find(current.text) if each.code == block.code)
         line = next(lines, None)
-        code = f"{block.code}\nprint(end={_END!r})"
+        code = f"{block.code}print(end={_END!r})"
         place = f"{current.page}:{line}" if line else current.page
         options = {"id": place, "html": True, "session": session, "extra": {}}
         try:
@@ -87,7 +87,7 @@ class _Run(Preprocessor):
                 tabs=markdown_exec.default_tabs,
                 **({"title": options["title"]} if titled else {}),
             )
-        return _state(options, output) if "claim" in options else output
+        return _state(options, output) if options.keys() >= {"claim", "title"} else output
 
 
 def _state(options: dict[str, str], output: str) -> str:
