@@ -2,6 +2,6 @@
 
 import os
 
-# Before NumPy is imported: with one thread, the last digits that a page prints are the same whatever
-# number of cores a machine has, and small products are faster.
+# Before NumPy is imported: with one thread, small products are faster, and the last digits that a
+# page prints do not depend on how many cores a machine has.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
