@@ -3,8 +3,8 @@
 A fenced block of the language `formula` holds lines that stand together. In a sentence, `{{...}}`
 holds a symbol, a short formula or a size; `{{shape(W_Q[i])}}` is a shape, and `{{"rows"}}` a word
 that says on which side something stands. Each is written for every source: in the site's own
-letters where it stands, and in the others in a template beside it, out of which the page takes
-what a reader chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
+letters where it stands, and in the others in a text beside it, out of which the page takes what
+a reader chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
 `{{paper-eq1: ...}}`, ties a formula to one source.
 """
 
@@ -77,7 +77,10 @@ def inline(content: str, source: str = "") -> str:
 
 
 def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
-    """The site's own rendering, and the others in a template: it is inert until one is chosen."""
+    """The site's own rendering, and the others as a text: it is inert until one is chosen.
+
+    Browsers and search plugins alike pass over a script of a type that is no program's.
+    """
     if only:
         return render(only)
     renderings: dict[str, list[str]] = {}
@@ -89,7 +92,7 @@ def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
     )
     if not others:
         return next(iter(renderings))
-    return f"{own}<template data-notations data-search-exclude>{''.join(others)}</template>"
+    return f'{own}<script type="text/html" data-notations>{"".join(others)}</script>'
 
 
 def _line(line: str) -> Callable[[str], str]:

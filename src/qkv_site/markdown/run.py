@@ -81,7 +81,7 @@ class _Run(Preprocessor):
             titled = "title" in options and "claim" not in options
             output = markdown_exec.add_source(
                 source=block.code,
-                location=options["source"],
+                location="above",
                 output=output,
                 language="python",
                 tabs=markdown_exec.default_tabs,
