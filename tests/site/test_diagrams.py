@@ -1,5 +1,6 @@
 """Diagrams: to scale, in the order and the letters of each source, and the same in words."""
 
+import html
 import re
 from html import unescape
 from itertools import chain
@@ -144,8 +145,8 @@ def test_each_source_has_its_letters(source):
 
 
 def test_every_source_is_drawn_once():
-    drawn = diagrams.block("Q[i] = X_Q @ W_Q[i]")
-    variants = re.findall(r'<div data-in="([^"]+)">', drawn)
+    drawn = html.unescape(diagrams.block("Q[i] = X_Q @ W_Q[i]"))
+    variants = re.findall(r'<div data-in="([^"]+)"', drawn)
     assert sorted(" ".join(variants).split()) == sorted(SOURCES)
     assert len(variants) == drawn.count("<figure") > 1
 

@@ -22,9 +22,10 @@ _TAG = re.compile(r"<[^>]+>")
 def characters(page: str) -> set[int]:
     """Code points that the formulas of a page's HTML are drawn with.
 
-    A browser draws a letter that stands alone in an `<mi>` as mathematical italic.
+    A browser draws a letter that stands alone in an `<mi>` as mathematical italic. Other notations
+    wait in attributes, escaped.
     """
-    formulas = "".join(_MATH.findall(page))
+    formulas = "".join(_MATH.findall(html.unescape(page)))
     text = html.unescape(_TAG.sub("", formulas))
     return set(map(ord, text)) | {_italic(letter) for letter in _SINGLE.findall(formulas)}
 

@@ -3,8 +3,8 @@
 A fenced block of the language `formula` holds lines that stand together. In a sentence, `{{...}}`
 holds a symbol, a short formula or a size; `{{shape(W_Q[i])}}` is a shape, and `{{"rows"}}` a word
 that says on which side something stands. Each is written for every source: in the site's own
-letters where it stands, and in the others in a text beside it, out of which the page takes what
-a reader chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
+letters where it stands, and in the others in an attribute, out of which the page takes what a
+reader chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
 `{{paper-eq1: ...}}`, ties a formula to one source.
 """
 
@@ -77,22 +77,20 @@ def inline(content: str, source: str = "") -> str:
 
 
 def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
-    """The site's own rendering, and the others as a text: it is inert until one is chosen.
-
-    Browsers and search plugins alike pass over a script of a type that is no program's.
-    """
+    """The site's own rendering, which has the others in an attribute until one is chosen."""
     if only:
         return render(only)
     renderings: dict[str, list[str]] = {}
     for source in notation.sources():  # the site's own comes first
         renderings.setdefault(render(source.id), []).append(source.id)
-    own, *others = (
-        f'<{tag} data-in="{" ".join(sources)}">{rendering}</{tag}>'
-        for rendering, sources in renderings.items()
-    )
-    if not others:
+    if len(renderings) == 1:
         return next(iter(renderings))
-    return f'{own}<script type="text/html" data-notations>{"".join(others)}</script>'
+    (own, own_sources), *rest = renderings.items()
+    waiting = "".join(
+        f'<{tag} data-in="{" ".join(sources)}">{rendering}</{tag}>' for rendering, sources in rest
+    )
+    chosen, others = " ".join(own_sources), html.escape(waiting)
+    return f'<{tag} data-in="{chosen}" data-others="{others}">{own}</{tag}>'
 
 
 def _line(line: str) -> Callable[[str], str]:
