@@ -85,7 +85,7 @@ def cited() -> str:
 
 
 def _linked(source: Source) -> str:
-    name = source.short if source.id == "site" else f"[{source.short}](#{source.id})"
+    name = source.short if source.id == "site" else f"[{source.short}](notation.md#{source.id})"
     return name + ("" if source.checked else _NOT_CHECKED)
 
 
