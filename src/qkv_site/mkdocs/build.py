@@ -60,5 +60,6 @@ class Build:
 
     def write_font(self) -> None:
         """Put the mathematical font beside the pages."""
+        target = self._assets / "fonts" / "math.woff2"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(font.cut(self._characters, self._cache))
