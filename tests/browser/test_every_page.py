@@ -30,10 +30,11 @@ TEXT_FOR_FORMULAS = """() => {
   for (const math of [...document.querySelectorAll("math")]) math.replaceWith(math.textContent)
 }"""
 NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-# Of each formula in several notations: those of what is shown, and of what waits in a template.
-SETS = """[...document.querySelectorAll("template[data-notations]")].map(
-  template => [template.previousElementSibling, ...template.content.children].map(
-    variant => variant.dataset.in.split(" ")))"""
+# Of each formula in several notations: those of what is shown, and of what waits in an attribute.
+SETS = """[...document.querySelectorAll("[data-others]")].map(shown => {
+  const others = new DOMParser().parseFromString(shown.dataset.others, "text/html").body.children
+  return [shown, ...others].map(variant => variant.dataset.in.split(" "))
+})"""
 CUT = """[...document.querySelectorAll(".highlight code")]
   .filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"""
 # Of each diagram that is shown: its unit in pixels, by each side of each rectangle.
@@ -230,8 +231,6 @@ def test_every_diagram_is_one_picture_to_a_screen_reader(facts):
 
 def test_pages_are_light(facts):
     def most(address):
-        if address == "/notation/":
-            return 9_000  # all letters of all sources
         return 3_500 if address.startswith("/explanation/") else 4_500
 
     elements = {address: now.elements for address, now in facts.items()}
