@@ -1,11 +1,14 @@
 """Every layout against the layer it describes, as that layer's own library computes it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from real_layers import CASES, Case, keras_library, transformers
+from real_layers import CASES, Case, Layer, keras_library, torch_layer, transformers
 from record import flat, read, record
 
 import qkv
+from qkv.layouts import layouts
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -125,3 +128,53 @@ def test_what_a_real_layer_does_beyond_multi_head_attention_is_refused(
     """What a layer does beyond multi-head attention is refused if its weights show it."""
     with pytest.raises(ValueError, match=message):
         qkv.load(build(), layout, h=2)
+
+
+def unscaled(case: Case, rng: np.random.Generator) -> Layer:
+    """GPT-2 with options of its configuration that change the scale."""
+    library = transformers("gpt2")
+    config = library.GPT2Config(
+        n_embd=case.widths[0], n_head=case.h, attn_implementation="eager", **case.options
+    )
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(X_Q)[0]
+
+    return torch_layer(library.GPT2Attention(config, layer_idx=1), forward, rng)
+
+
+def uniform(query, key, value, **options):
+    """An attention function for Flax in which all weights are equal."""
+    return value.mean(axis=-3, keepdims=True) + 0 * query
+
+
+def with_option(name: str, **options) -> Case:
+    return replace(CASES[name], options=CASES[name].options | options)
+
+
+@pytest.mark.parametrize(
+    ("case", "named"),
+    [
+        (with_option("pytorch", add_zero_attn=True), "add_zero_attn"),
+        (with_option("keras", sliding_window=2), "sliding_window"),
+        (with_option("flax-linen", attention_fn=uniform), "another attention_fn"),
+        (Case("gpt2", "gpt2", unscaled, {"scale_attn_weights": False}), "scale_attn_weights=False"),
+        (
+            Case("gpt2", "gpt2", unscaled, {"scale_attn_by_inverse_layer_idx": True}),
+            "scale_attn_by_inverse_layer_idx",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_option_that_stores_nothing_changes_the_output_unseen(case: Case, named: str):
+    """An option that stores nothing changes the output, and the loaded layer does not know of it.
+
+    Covers: `add_zero_attn` of PyTorch, `sliding_window` of Keras, `attention_fn` of Flax, and two
+    scales of GPT-2. Their names are in the layout's `cannot`.
+    """
+    assert any(named in words for words in layouts()[case.layout].cannot)
+    layer, plain = case.layer(), CASES[case.name].layer()
+    assert dict(flat(layer.weights)).keys() == dict(flat(plain.weights)).keys()
+    X_Q, *_ = case.problems()["self"]
+    computed = layer.call(X_Q, None, None, None)
+    assert not np.allclose(case.load(layer.weights)(X_Q), computed, atol=1e-3)

@@ -638,6 +638,24 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
     assert 1e-10 < np.abs(short - exact).max() < 1e-4
 
 
+def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
+    """Keras keeps float64 with dropout, and with attention over two axes.
+
+    Neither takes the fused path here. Over two axes, the tokens of both attend to each other.
+    """
+    layer = keras_layer(keras, rng, dropout=0.1)
+    mh = qkv.load(layer.get_weights(), "keras", h=H)
+    assert close(keras.ops.convert_to_numpy(layer(x, x)), mh(x))
+
+    layer = keras.layers.MultiHeadAttention(H, D_K, dtype="float64", attention_axes=(1, 2))
+    grid = rng.normal(size=(1, 2, 3, E))
+    layer.build(grid.shape, grid.shape)
+    layer.set_weights([rng.normal(size=weight.shape) for weight in layer.weights])
+    mh = qkv.load(layer.get_weights(), "keras", h=H)
+    tokens = mh(grid.reshape(1, 6, E))
+    assert close(keras.ops.convert_to_numpy(layer(grid, grid)), tokens.reshape(grid.shape))
+
+
 def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, rng, x):
     """Attention without weights is a layer whose maps are identities.
 
