@@ -148,7 +148,7 @@ def test_torch_kdim_is_a_width_before_the_map(torch):
 
 
 def test_torch_heads_always_fill_embed_dim(torch):
-    """PyTorch heads always fill `embed_dim`.
+    """PyTorch heads fill `embed_dim`, and no argument sets their width.
 
     nn.MultiheadAttention takes no width of a head: h·d_k is embed_dim, or there is no layer.
     """
@@ -1062,7 +1062,7 @@ def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng,
 
 
 def test_vit_pytorch_heads_are_64_wide_whatever_dim_is(rng):
-    """In `vit-pytorch` heads are 64 wide unless told otherwise, whatever dim is.
+    """In `vit-pytorch` heads are 64 wide unless told otherwise; dim does not set their width.
 
     `dim_head` is the width of one head, and heads need not fill dim.
     """
