@@ -14,6 +14,7 @@ from mkdocs.utils.meta import get_data
 
 from qkv import notation
 from qkv_site.markdown import blocks, formulas
+from qkv_site.markdown.run import fill_in
 
 Address = Callable[[str], str]
 Cell = dict[str, Any]
@@ -71,7 +72,7 @@ def _beside(page: File, files: Files, config: MkDocsConfig) -> File:
             return ""
         return urljoin(config.site_url, file.url) + (anchor and f"#{anchor}")
 
-    text = page.content_string
+    text = fill_in(page.src_uri, page.content_string)
     about = _ABOUT.format(
         page=_link("a page of *Which Q?*", address("")),
         repository=_link("the site's repository", config.repo_url or ""),
@@ -168,11 +169,11 @@ def _link(text: str, address: str) -> str:
 
 
 def _inline(formula: str) -> str:
-    source, line = re.fullmatch(formulas.INLINE, formula).groups()
+    source, content = re.fullmatch(formulas.INLINE, formula).groups()
     try:
-        return f"${notation.typeset(line, source or 'site')}$"
+        return formulas.plain(content, source or "site")
     except ValueError:  # reported when the page is rendered
-        return f"`{line}`"
+        return f"`{content}`"
 
 
 def _typeset(block: blocks.Block) -> str:

@@ -113,6 +113,8 @@ def faults(block: Block) -> Iterator[str]:
 
 
 def _claim_faults(block: Block) -> Iterator[str]:
+    if "{{=" in block.options.get("title", ""):
+        yield "a title stands in the list of claims too, and computes nothing: {{= ...}}"
     if "claim" in block.options:
         if not _CLAIM_ID.fullmatch(block.options["claim"]):
             yield f'claim="{block.options["claim"]}": expected words of a-z and 0-9, joined by -'

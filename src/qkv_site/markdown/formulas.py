@@ -72,8 +72,16 @@ def inline(content: str, source: str = "") -> str:
     Raises:
         ValueError: If it is no formula, shape or word of side, or does not hold.
     """
-    render = _side(content) if content.startswith('"') else _shape(content) or _line(content)
-    return _variants(render, "span", source)
+    if content.startswith('"'):
+        return _variants(partial(_side, content), "span", source)
+    if content not in _KEYS and not content.startswith("shape("):  # a symbol alone says nothing
+        notation.check(content)
+    return _variants(partial(_math, content), "span", source)
+
+
+def plain(content: str, source: str) -> str:
+    """The same in Jupyter's Markdown."""
+    return _side(content, source) if content.startswith('"') else f"${_latex(content, source)}$"
 
 
 def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
@@ -93,36 +101,28 @@ def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
     return f'<{tag} data-in="{chosen}" data-others="{others}">{own}</{tag}>'
 
 
-def _line(line: str) -> Callable[[str], str]:
-    if line not in _KEYS:  # a symbol alone says nothing that could be wrong
-        notation.check(line)
-    return partial(_math, line)
-
-
-def _shape(content: str) -> Callable[[str], str] | None:
-    match ast.parse(content, mode="eval").body if content.startswith("shape(") else None:
-        case ast.Call(ast.Name("shape"), [expression], sizes):
-            line = ast.unparse(expression)
-            numbers = {size.arg: ast.literal_eval(size.value) for size in sizes}
-        case _:
-            return None
-
-    def render(source: str) -> str:
-        latex = notation.shape(line, source, mark=mark, **numbers)
-        return f'<span data-shape="{html.escape(line)}">{_with_note(to_mathml(latex))}</span>'
-
-    return render
-
-
-def _side(content: str) -> Callable[[str], str]:
+def _side(content: str, source: str) -> str:
     word, _, key = (part.strip() for part in content.partition(","))
     role = notation.role(key) if key else None
-    return lambda source: html.escape(notation.side(word.strip('"'), source, role))
+    return notation.side(word.strip('"'), source, role)
 
 
 @cache
-def _math(line: str, source: str) -> str:
-    return _with_note(to_mathml(notation.typeset(line, source, mark=mark)))
+def _math(content: str, source: str) -> str:
+    mathml = _with_note(to_mathml(_latex(content, source, mark=mark)))
+    shape = re.match(r"shape\(([^,]+)\)", content)
+    return f'<span data-shape="{shape[1]}">{mathml}</span>' if shape else mathml
+
+
+def _latex(content: str, source: str, **options) -> str:
+    """LaTeX of a formula, or of the shape in `shape(W_Q[i], d_model=512, d_k=64)`."""
+    if not content.startswith("shape("):
+        return notation.typeset(content, source, **options)
+    match ast.parse(content, mode="eval").body:
+        case ast.Call(ast.Name("shape"), [expression], sizes):
+            numbers = {size.arg: ast.literal_eval(size.value) for size in sizes}
+            return notation.shape(ast.unparse(expression), source, **options, **numbers)
+    raise ValueError(f"`{content}` is no shape: expected shape(W_Q[i]) or shape(W_Q[i], d_k=64)")
 
 
 def _with_note(mathml: str) -> str:

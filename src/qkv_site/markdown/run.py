@@ -2,9 +2,13 @@
 
 markdown-exec executes them. What then stands in a block's place, its source and what it printed, is
 Markdown like the rest of the page, so that its links and headings are the page's own.
+
+In a sentence, `{{= 3 * P_Q.size }}` is what the page's own names give after its last block.
 """
 
+import re
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +20,8 @@ from qkv_site.markdown import blocks, claims, current
 from qkv_site.markdown.blocks import Block
 
 _END = "\x04"  # printed after all else by a block that runs to its end
+_BETWEEN = "\x1f"  # printed between two numbers
+NUMBER = re.compile(r"\{\{=\s*(.+?)\s*\}\}")
 
 
 @dataclass(frozen=True)
@@ -35,26 +41,65 @@ class _Ran:
 # While MkDocs serves, the blocks of a page do not run again unless one of them has changed, or a
 # file that they read. Where code has changed, this module is imported anew and remembers nothing.
 _ran: dict[str, _Ran] = {}
+# Of each page, the numbers in its sentences, by their expressions.
+_numbers: dict[str, dict[str, str]] = {}
+
+
+def say(value: object) -> str:
+    """A number as a sentence has it; a text as it is.
+
+    Raises:
+        TypeError: If it is neither a whole number nor a text: how many digits a sentence gives is
+            for the sentence to say.
+
+    Examples:
+        >>> say(786432), say(f"{2 / 3:.0%}")
+        ('786,432', '67%')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return f"{value:,}"
+    raise TypeError(
+        f"a number in a sentence is whole, or a text such as f'{{x:.2f}}', but this is {value!r}"
+    )
+
+
+def fill_in(page: str, text: str) -> str:
+    """Put the numbers of a page, which has run, into its text."""
+    return NUMBER.sub(lambda found: _numbers.get(page, {}).get(found[1], found[0]), text)
 
 
 class _Run(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         text = "\n".join(lines)
         executed = [block for block in blocks.find(text) if block.executed]
+        numbers = list(dict.fromkeys(NUMBER.findall(blocks.FENCE.sub("", text))))
+        if numbers:
+            says = ", ".join(f"say({number})" for number in numbers)
+            code = (
+                f"from qkv_site.markdown.run import say\nprint({says}, sep={_BETWEEN!r}, end='')\n"
+            )
+            executed.append(Block("python", {}, "", code, 0))
         if not executed:
             return lines
-        printed = iter(self._print(executed))
-        return blocks.replace(text, lambda block: self._show(block, next(printed))).split("\n")
+        printed = self._print(executed)
+        if numbers:
+            said = printed.pop().removesuffix(_END).split(_BETWEEN)
+            _numbers[current.page] = dict(zip(numbers, said, strict=False))
+        show = iter(printed)
+        text = blocks.replace(text, lambda block: self._show(block, next(show)))
+        return fill_in(current.page, text).split("\n")
 
     def _print(self, executed: list[Block]) -> list[str]:
         codes, before = [block.code for block in executed], _ran.get(current.page)
         if before and before.holds(codes):
-            return before.printed
+            return [*before.printed]
         # markdown-exec keeps the names of a session as long as the process lives, on all pages.
         session = f"{current.page} {uuid4()}"
         printed = [self._execute(block, session) for block in executed]
         if all(text.endswith(_END) for text in printed):  # a fault is reported by every build
-            _ran[current.page] = _Ran(codes, dict(current.others), printed)
+            _ran[current.page] = _Ran(codes, dict(current.others), [*printed])
         return printed
 
     def _execute(self, block: Block, session: str) -> str:

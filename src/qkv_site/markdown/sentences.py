@@ -15,7 +15,7 @@ _WORDS = re.compile(
     r"|(?:from|on|to|at) (?:the|its) (?:left|right))\b",
     re.IGNORECASE,
 )
-_SYMBOL = re.compile(r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}")
+_SYMBOL = re.compile(r"\{\{(?!=)\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _IN_CODE = re.compile(r"`[^`\n]+`|\]\([^)\n]*\)|\{ [#.][^}]*\}|<[^>\n]+>")
 _UNIT = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.|\?\?\?|!!!|#+)\s)|(?<=[^\\])\|")

@@ -21,16 +21,6 @@ def on_config(config):
     _build = Build(config)
 
 
-def on_files(files, config):
-    """Add the notebooks."""
-    _build.add_notebooks(files, config)
-
-
-def on_env(env, **_):
-    """Tell the templates which notations and notebooks there are."""
-    _build.tell(env)
-
-
 def on_page_markdown(_, *, page, **__):
     """Say which page comes, and check it."""
     _build.check(page)
@@ -41,6 +31,12 @@ def on_page_content(html, **_):
     from qkv_site.markdown import claims
 
     return claims.marked(html)
+
+
+def on_env(env, *, config, files):
+    """When all pages are rendered: add the notebooks, and tell the templates what there is."""
+    _build.add_notebooks(files, config)
+    _build.tell(env)
 
 
 def on_post_page(output, **_):

@@ -1,0 +1,23 @@
+"""Numbers in sentences are computed by the page, and no other number comes out."""
+
+import pytest
+
+from qkv_site.markdown.run import NUMBER, say
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(786432, "786,432"), (-3, "-3"), ("75 %", "75 %"), (f"{8 / 3:.2f}", "2.67")]
+)
+def test_a_number_is_said_as_a_sentence_has_it(value, said):
+    assert say(value) == said
+
+
+@pytest.mark.parametrize("value", [2.5, True, None, [3]])
+def test_what_has_no_number_of_digits_is_refused(value):
+    with pytest.raises(TypeError, match="whole, or a text"):
+        say(value)
+
+
+def test_no_expression_is_left_in_the_built_site(site):
+    for page in site.rglob("*.html"):
+        assert not NUMBER.search(page.read_text()), page
