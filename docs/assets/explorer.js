@@ -2,7 +2,7 @@
 // sizes beside each number; here the sums are computed and the matrices drawn to scale.
 
 import { element } from "./element.js"
-import { fieldsOf, linkTo, mark, result, textsOf } from "./form.js"
+import { fieldsOf, linked, linkTo, mark, result, textsOf } from "./form.js"
 import { onPage } from "./page.js"
 import { divisors, evaluate, format, layer, read, size } from "./sizes.js"
 
@@ -59,11 +59,10 @@ function begin(root) {
 
 /** Take the state from the link, and the usual one for what cannot be; say so. */
 function follow(form, fields) {
-  const wanted = new URLSearchParams(location.search)
   const notes = []
   const choices = [...form.elements.reading]
   const known = choices.map(({ value }) => value)
-  const reading = wanted.get("reading")
+  const reading = linked("reading")
   if (reading !== null && !known.includes(reading)) {
     notes.push(`The link asks for the reading “${reading}”; expected is one of ${known.join(", ")}. `)
   }
@@ -71,7 +70,7 @@ function follow(form, fields) {
   const chosen = choices.find(({ value }) => value === reading) ?? usual
   chosen.checked = true
   for (const [name, field] of Object.entries(fields)) {
-    field.value = wanted.get(name) ?? field.defaultValue
+    field.value = linked(name) ?? field.defaultValue
     const [, refused] = result(() => field.value && size(name, field.value))
     if (refused) {
       notes.push(`In the link, ${refused.message} `)

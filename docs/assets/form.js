@@ -40,12 +40,18 @@ export function mark(fields, refused) {
   }
 }
 
+// In an address, "h" is taken: Material's search marks its words on the page.
+const parameter = (name) => (name === "h" ? "heads" : name)
+
+/** What the page's address says of this name, or null. */
+export const linked = (name) => new URLSearchParams(location.search).get(parameter(name))
+
 /** Put these parameters into the page's address, an empty one left out; all others stay. */
 export function linkTo(parameters) {
   const address = new URL(location)
   for (const [name, value] of Object.entries(parameters)) {
-    if (value) address.searchParams.set(name, value)
-    else address.searchParams.delete(name)
+    if (value) address.searchParams.set(parameter(name), value)
+    else address.searchParams.delete(parameter(name))
   }
   history.replaceState(history.state, "", address)
 }

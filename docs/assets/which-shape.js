@@ -2,7 +2,7 @@
 // they are only gone through.
 
 import { element } from "./element.js"
-import { fieldsOf, linkTo, mark, refuse, result, textsOf } from "./form.js"
+import { fieldsOf, linked, linkTo, mark, refuse, result, textsOf } from "./form.js"
 import { onPage } from "./page.js"
 import { evaluate, layer, read } from "./sizes.js"
 
@@ -35,9 +35,8 @@ function begin(root) {
     linkTo({ shape: shape.replaceAll("\n", ";"), ...sizes })
     show()
   })
-  const wanted = new URLSearchParams(location.search)
   for (const [name, field] of Object.entries(fields)) {
-    field.value = (wanted.get(name) ?? field.defaultValue).replaceAll(";", "\n")
+    field.value = (linked(name) ?? field.defaultValue).replaceAll(";", "\n")
   }
   show()
 }

@@ -9,7 +9,7 @@ import pytest
 from qkv.costs import SCHEMES, Sizes, cost, products
 
 COUNTS = ["parameters", "multiply_adds", "cached_per_token", "activations", "products"]
-PAPER = "/explore/?reading=paper&n=100&d_model=512&h=8&d_k=64"
+PAPER = "/explore/?reading=paper&n=100&d_model=512&heads=8&d_k=64"
 TIMES = "\N{MULTIPLICATION SIGN}"
 STATUS = "[data-wq-explorer] [role=status]"
 
@@ -162,6 +162,7 @@ def test_a_head_width_that_is_left_out_has_to_be_whole(explorer):
 def test_the_link_carries_the_state(explorer):
     explorer.get_by_label("Grouped").check()
     explorer.locator("[data-size=h_kv]").fill("4")
+    explorer.locator("[data-size=h]").fill("16")
     explorer.locator("[data-size=n]").fill("77")
     shown = explorer.evaluate(SHOWN)
     assert "reading=grouped" in explorer.url
@@ -170,6 +171,8 @@ def test_the_link_carries_the_state(explorer):
     assert explorer.evaluate(SHOWN) == shown
     assert explorer.get_by_label("Grouped").is_checked()
     assert explorer.locator("[data-size=n]").input_value() == "77"
+    assert explorer.locator("[data-size=h]").input_value() == "16"
+    assert explorer.locator("mark").count() == 0  # as Material marks the words of a search
 
 
 def test_a_link_keeps_what_is_not_the_explorers(page):

@@ -87,7 +87,7 @@ def _question(question: Question) -> str:
         f'<div class="wq-question" id="{question.id}" markdown>\n'
         f"<form markdown>\n<fieldset markdown>\n<legend markdown>{question.ask}</legend>\n"
         f"<ul markdown>\n{choices}\n</ul>\n</fieldset>\n"
-        '<button class="md-button">Check</button>\n<p role="status"></p>\n</form>\n\n'
+        '<div><button class="md-button">Check</button><p role="status"></p></div>\n</form>\n\n'
         f'??? success "Answer"\n\n{textwrap.indent(answer, "    ")}\n</div>\n'
     )
 

@@ -77,8 +77,8 @@ def shape_form() -> str:
     data["sizes"] = {symbol: _sum(terms) for symbol, terms in data["sizes"].items()}
     rules = html.escape(json.dumps(data, ensure_ascii=False, separators=(",", ":")), quote=False)
     return (
-        f'<div class="wq-tool" data-wq-which-shape><form class="wq-controls">{shapes}'
-        f'<div class="wq-fields">{fields}</div></form><p role="status"></p>'
+        f'<div class="wq-tool" data-wq-which-shape><form class="wq-controls">'
+        f'<div class="wq-fields">{shapes}{fields}</div></form><p role="status"></p>'
         f"<div data-output></div><template>{rules}</template></div>"
     )
 
