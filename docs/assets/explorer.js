@@ -30,10 +30,7 @@ function begin(root) {
     const grouped = reading === "grouped"
     fields.h_kv.closest(".wq-field").hidden = !grouped
     const entered = textsOf(fields)
-    const [sizes, refused] = result(() => {
-      if (grouped) size("h_kv", entered.h_kv)
-      return { n: size("n", entered.n), ...layer({ ...entered, h_kv: grouped ? entered.h_kv : "" }) }
-    })
+    const [sizes, refused] = result(() => sizesOf(entered, grouped))
     mark(fields, refused)
     slide(form, sizes ?? Object.fromEntries(Object.entries(entered).map(([name, text]) => [name, read(text)])))
     fields.d_k.placeholder = sizes?.d_k ?? ""
@@ -54,7 +51,10 @@ function begin(root) {
     linkTo({ reading, ...entered, h_kv: reading === "grouped" ? entered.h_kv : "" })
     show()
   })
-  show(follow(form, fields))
+  // What the page comes with is what it shows without a link's wishes: then only sliders are set.
+  const note = follow(form, fields)
+  if (location.search) show(note)
+  else slide(form, sizesOf(textsOf(fields), false))
 }
 
 /** Take the state from the link, and the usual one for what cannot be; say so. */
@@ -78,6 +78,12 @@ function follow(form, fields) {
     }
   }
   return notes.length ? `${notes.join("")}The usual value stands in its place. ` : ""
+}
+
+/** The sizes that texts say. */
+function sizesOf(texts, grouped) {
+  if (grouped) size("h_kv", texts.h_kv)
+  return { n: size("n", texts.n), ...layer({ ...texts, h_kv: grouped ? texts.h_kv : "" }) }
 }
 
 /** Put every slider at the first stop that is no less than its size; some sizes may be missing. */

@@ -235,6 +235,14 @@ def test_rectangles_are_to_scale(page):
     assert max(units) / min(units) < 1.01
 
 
+def test_the_page_comes_with_what_its_script_shows(page):
+    page.goto("/explore/")
+    built = page.evaluate(SHOWN)
+    page.goto(PAPER)
+    assert page.evaluate(SHOWN) == built
+    assert len(built["steps"]) == 6
+
+
 def test_a_block_stands_for_each_head(page):
     page.goto(PAPER)
     cut = page.locator(".wq-blocks:has(.wq-block + .wq-block)").evaluate_all(

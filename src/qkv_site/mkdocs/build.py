@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
+from mkdocs.structure.files import File
 
 from qkv import notation
 from qkv_site.generated import font, notebooks
@@ -63,3 +64,16 @@ class Build:
         target = self._assets / "fonts" / "math.woff2"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(font.cut(self._characters, self._cache))
+
+
+def join_styles(files, config) -> None:
+    """Publish the styles that all pages need as one file: a phone waits for each request.
+
+    Those of mkdocstrings are left to the pages of the reference, which name them themselves.
+    """
+    parts = [files.src_uris[name] for name in config.extra_css if name in files.src_uris]
+    for part in parts:
+        files.remove(part)
+    styles = "\n".join(part.content_string for part in parts)
+    files.append(File.generated(config, "assets/site.css", content=styles))
+    config.extra_css = ["assets/site.css"]

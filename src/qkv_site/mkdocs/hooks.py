@@ -35,6 +35,9 @@ def on_page_content(html, **_):
 
 def on_env(env, *, config, files):
     """When all pages are rendered: add the notebooks, and tell the templates what there is."""
+    from qkv_site.mkdocs.build import join_styles
+
+    join_styles(files, config)
     _build.add_notebooks(files, config)
     _build.tell(env)
 

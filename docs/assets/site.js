@@ -1,0 +1,6 @@
+// Which Q? — what every page has. One file, so that a page is not held up by four.
+
+import "./notation.js"
+import "./symbols.js"
+import "./scrollers.js"
+import "./search.js"
