@@ -110,6 +110,17 @@ def test_the_mark_of_a_statement_opens_its_check(options, kind, mark):
     assert claim.mark.startswith(mark)
 
 
+def test_what_was_read_in_code_has_its_commit_and_date_or_a_version():
+    read = [claim for _, found in claims.on_site() for claim in found if claim.kind == "read"]
+    code = [claim for claim in read if ".py" in claim.read + claim.source]
+    assert len(code) > 15
+    for claim in code:
+        where = f"{claim.read} {claim.source}"
+        dated = re.findall(r"commit [0-9a-f]{7} of \d+ [A-Z][a-z]+ 20\d\d", where)
+        assert where.count("commit ") == len(dated), where
+        assert dated or re.search(r"\d+\.\d+", where), where
+
+
 def test_links_to_the_ledger_say_how_the_statement_is_known():
     link = '<a href="../claims/#test-whisper-has-no-key-bias">{}</a>'
     assert 'data-kind="run">Checked</a>' in claims.marked(link.format("Checked"))
