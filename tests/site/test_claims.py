@@ -53,12 +53,12 @@ def test_every_test_on_a_real_library_is_in_the_ledger_with_its_code_and_version
             anchor = name.replace("_", "-")
             [(said, shown)] = re.findall(
                 r"<summary>run: ((?:(?!</summary>).)*)</summary>"
-                rf'<pre id="{anchor}"><code>(.*?)</code>',
+                rf'<pre><code id="{anchor}">(.*?)</code>',
                 ledger,
                 re.DOTALL,
             )
             assert html.unescape(shown).endswith(f"def {name}{body}".rstrip())
-            assert str(run["date"]) in said
+            assert f"{run['date']:%-d %B %Y}" in said
             assert any(f" {version}" in said for version in run["versions"].values())
 
 
