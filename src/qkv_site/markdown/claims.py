@@ -317,7 +317,7 @@ def _fold(trap: Trap, run: dict) -> str:
     said = [f"run: {_in_code(trap.statement)}.", _in_code(trap.why)]
     if trap.covers:
         said.append(f"Covers: {_in_code(trap.covers.rstrip('.'))}.")
-    said.append(f"Run with {on} on {run['date']:%-d %B %Y}.")
+    said.append(f"Run with {on} on {run['date'].day} {run['date']:%B %Y}.")
     code = escape(trap.code, quote=False).replace("{", "&#123;")
     return (
         f'<details data-kind="run"><summary>{" ".join(filter(None, said))}</summary>'

@@ -1,0 +1,41 @@
+"""The ledger in a browser: filtered by kind, and opened at the test that a link names."""
+
+import pytest
+
+from qkv_site.markdown import claims
+
+
+@pytest.fixture(params=[True, False], ids=["with scripts", "without scripts"])
+def visitor(request, chromium, origin):
+    """A reader's page."""
+    context = chromium.new_context(java_script_enabled=request.param, base_url=origin)
+    yield context.new_page()
+    context.close()
+
+
+def shown(page, kind):
+    return page.locator(f'[data-kind="{kind}"]:is(li, details):visible').count()
+
+
+def test_the_ledger_shows_one_kind_of_evidence_or_all(visitor):
+    visitor.goto("/claims/")
+    numbers = {kind: shown(visitor, kind) for kind in claims.KINDS}
+    assert min(numbers.values()) > 10
+    for chosen in claims.KINDS:
+        visitor.get_by_role("radio", name=chosen).check()
+        for kind, number in numbers.items():
+            assert shown(visitor, kind) == (number if kind == chosen else 0)
+    visitor.get_by_role("radio", name="all").check()
+    assert {kind: shown(visitor, kind) for kind in claims.KINDS} == numbers
+
+
+def test_a_link_to_a_test_opens_its_code_below_its_statement(visitor):
+    name = "test-keras-takes-query-value-key-in-this-order"
+    visitor.goto(f"/claims/#{name}")
+    code = visitor.locator(f"#{name}")
+    code.wait_for(state="visible")
+    statement = code.locator("xpath=ancestor::details/summary")
+    visitor.wait_for_timeout(300)  # the browser scrolls
+    header = visitor.locator(".md-header").bounding_box()
+    top = statement.bounding_box()["y"]
+    assert header["y"] + header["height"] <= top < visitor.viewport_size["height"]
