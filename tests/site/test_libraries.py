@@ -83,7 +83,8 @@ def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name):
 def test_a_layout_was_run_on_a_version_or_read_in_a_commit_with_its_date(name):
     known = libraries.known_from(layouts()[name])
     assert re.fullmatch(
-        r"run: [\w-]+ \d[\d.]+( with \w+ \d[\d.]+)?|read: commit [0-9a-f]{7} of \d+ \w+ 20\d\d",
+        r"run: [\w-]+ \d[\d.]+( with \w+ \d[\d.]+)?|run once: [\w-]+ \d.* on \d+ \w+ 20\d\d"
+        r"|read: commit [0-9a-f]{7} of \d+ \w+ 20\d\d",
         known,
     )
 

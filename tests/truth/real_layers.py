@@ -60,7 +60,8 @@ class Case:
     @property
     def library(self) -> str:
         """The distribution that the layer comes from."""
-        return LIBRARIES[self.layout][0]
+        once = RAN_ONCE.get(self.layout, "").partition(" ")[0]
+        return once or LIBRARIES[self.layout][0]
 
     def layer(self) -> Layer:
         """The real layer, with the same weights every time."""
@@ -370,6 +371,27 @@ def vit_pytorch(case: Case, rng: np.random.Generator) -> Layer:
     return torch_layer(module, forward, rng)
 
 
+def transformerlens(case: Case, rng: np.random.Generator) -> Layer:
+    components = pytest.importorskip("transformer_lens.components")
+    config = {
+        "n_layers": 1,
+        "n_ctx": max(N_Q, N_K),
+        "d_model": case.widths[0],
+        "d_head": 5,
+        "n_heads": case.h,
+        "n_key_value_heads": case.h_kv,
+        "attn_only": True,
+        "d_vocab": 3,
+        "attention_dir": "bidirectional",
+    }
+    module = getattr(components, "GroupedQueryAttention" if case.h_kv else "Attention")
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(*spelt_out(X_Q, X_K, X_V))
+
+    return torch_layer(module(config, "global", 0), forward, rng)
+
+
 SELF, CROSS, THREE = ("self",), ("cross",), ("three",)
 OWN_WIDTHS = {"widths": (6, 11, 13), "forms": THREE}
 
@@ -477,3 +499,21 @@ CASES = {
         Case("vit-pytorch", "vit-pytorch", vit_pytorch, {"dim_head": 5}, forms=SELF, masks=False),
     )
 }
+
+# No later version has these layers, so they were recorded once; nothing here installs them.
+ONCE = {
+    case.name: case
+    for case in (
+        Case("transformerlens", "transformerlens", transformerlens, forms=THREE, masks=False),
+        Case(
+            "transformerlens-grouped",
+            "transformerlens",
+            transformerlens,
+            h=6,
+            h_kv=2,
+            forms=THREE,
+            masks=False,
+        ),
+    )
+}
+RAN_ONCE = {"transformerlens": "transformer-lens 3.5.1 with torch 2.13.0, on 21 November 2026"}

@@ -5,18 +5,20 @@
 writes `recordings/<case>.npz` for each case of `real_layers.CASES`: what the layer stores, and for
 each problem its sources, its mask and the output. What differs by rounding alone stays. Run it
 when a case is added or changed, or a library is raised; a test compares every recording with a
-layer built afresh. Then it writes `last_run.toml`: the date, the
+layer built afresh. The cases of `real_layers.ONCE` are recorded by name, `record.py NAME`, where
+their library is installed. Then it writes `last_run.toml`: the date, the
 version of each library, and which of them each layout was run with. The library pages and the list
 of claims show them.
 """
 
 import datetime
 import importlib.metadata
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
-from real_layers import CASES, LIBRARIES, Case
+from real_layers import CASES, LIBRARIES, ONCE, RAN_ONCE, Case
 
 RECORDINGS = Path(__file__).with_name("recordings")
 LAST_RUN = Path(__file__).with_name("last_run.toml")
@@ -85,12 +87,14 @@ def last_run(day: datetime.date) -> str:
         *(f'{library} = "{version}"' for library, version in versions().items()),
         "\n[layouts]",
         *(f"{layout} = {list(LIBRARIES[layout])}".replace("'", '"') for layout in layouts),
+        "\n[once]",
+        *(f'{layout} = "{ran}"' for layout, ran in RAN_ONCE.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    for case in CASES.values():
+    for case in [ONCE[name] for name in sys.argv[1:]] or CASES.values():
         version = np.array(importlib.metadata.version(case.library))
         arrays = {f"made with/{case.library}": version} | record(case)
         if not is_recorded(case, arrays):

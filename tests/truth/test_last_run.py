@@ -5,7 +5,7 @@ import re
 import tomllib
 
 import pytest
-from real_layers import CASES, LIBRARIES
+from real_layers import CASES, LIBRARIES, RAN_ONCE
 from record import LAST_RUN
 
 from qkv.layouts import layouts
@@ -25,6 +25,7 @@ def test_the_last_run_was_of_every_layout_that_has_a_real_layer():
     ran = {case.layout for case in CASES.values()}
     assert {name: tuple(used) for name, used in RUN["layouts"].items()} == LIBRARIES
     assert ran == LIBRARIES.keys()
+    assert RUN["once"] == RAN_ONCE
     assert RUN["versions"].keys() == {
         used for libraries in LIBRARIES.values() for used in libraries
     }

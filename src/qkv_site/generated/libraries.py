@@ -80,6 +80,8 @@ def known_from(layout: Layout) -> str:
     if layout.name in run["layouts"]:
         used = (f"{each} {run['versions'][each]}" for each in run["layouts"][layout.name])
         return f"run: {' with '.join(used)}"
+    if layout.name in run["once"]:
+        return f"run once: {run['once'][layout.name]}"
     return f"read: {layout.read_in.rpartition(', ')[2]}"
 
 
@@ -124,6 +126,11 @@ def _known(layout: Layout) -> str:
     kind, _, what = known_from(layout).partition(": ")
     if kind == "read":
         return f"*Read, not run: {what}.*"
+    if kind == "run once":
+        return (
+            f"*Run once: {what}.* Later versions have no such layer. A test computes the output "
+            "that was recorded from the weights that were."
+        )
     day = claims.last_run()["date"]
     return (
         f"*Run: {what}, on {day.day} {day:%B %Y}.* A test loads the weights of the library's own "
