@@ -14,14 +14,8 @@ from qkv.notation.tree import Expression, parse
 from qkv.rules import known_sizes, rules
 from qkv_site.markdown.mathml import mark, to_mathml
 
-# The sizes, by the names that `qkv` gives them, in the order in which a product is written.
-LETTERS = {
-    "n": "n",
-    "h": "h",
-    "h_kv": r"h_{\text{kv}}",
-    "d_model": r"d_{\text{model}}",
-    "d_k": "d_k",
-}
+# The sizes, in the order in which a product is written.
+SIZES = ("n", "h", "h_kv", "d_model", "d_k")
 
 _PER_HEAD = ("Q[i] = X @ W_Q[i]", "K[i] = X @ W_K[i]", "V[i] = X @ W_V[i]")
 _SIDE_BY_SIDE = tuple(f"concat({c}[i] for i in heads) == X @ W_{c}" for c in "QKV")
@@ -67,9 +61,8 @@ def collect(sum_of: Iterable[Factors], *, grouped: bool = True) -> Terms:
         [[2, 'n', 'd_model'], [1, 'h', 'd_k']]
     """
     same = _SAME if grouped else _SAME | {"h_kv": "h"}
-    order = [*LETTERS]
     products = Counter(
-        tuple(sorted((same.get(name, name) for name in factors), key=order.index))
+        tuple(sorted((same.get(name, name) for name in factors), key=SIZES.index))
         for factors in sum_of
     )
     return [[coefficient, *names] for names, coefficient in products.items()]
@@ -78,7 +71,7 @@ def collect(sum_of: Iterable[Factors], *, grouped: bool = True) -> Terms:
 def explorer() -> dict:
     """What the explorer shows: the sizes, and the products and counts of each reading."""
     return {
-        "sizes": {name: to_mathml(letter) for name, letter in LETTERS.items()},
+        "sizes": {name: to_mathml(notation.typeset(name)) for name in SIZES},
         "counts": COUNTS,
         "readings": {
             reading: {
@@ -158,7 +151,6 @@ def _math(line: str) -> str:
 
 def _latex(term: list) -> str:
     coefficient, *names = term
-    factors = [
-        LETTERS[name] + (f"^{power}" if power > 1 else "") for name, power in Counter(names).items()
-    ]
-    return " ".join([str(coefficient)] * (coefficient > 1 or not names) + factors)
+    factors = [f"{name}**{power}" if power > 1 else name for name, power in Counter(names).items()]
+    number = [str(coefficient)] * (coefficient > 1 or not names)
+    return notation.typeset(" * ".join(number + factors))

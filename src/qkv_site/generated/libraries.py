@@ -4,24 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from qkv import notation
 from qkv.layouts import Layout, Stored, layouts
 from qkv_site.markdown import claims
 
-_LATEX = {
-    "d_model": r"d_{\text{model}}",
-    "d_out": r"d_{\text{out}}",
-    "d_source": r"d_{\text{source}}",
-    "d_source_k": r"d_{\text{source},k}",
-    "d_source_v": r"d_{\text{source},v}",
-    "h_kv": r"h_{\text{kv}}",
-}
-_NOT_IN_THE_PAPER = {
-    "d_out": "the width of the output",
-    "d_source": "the width of the source of keys and values",
-    "d_source_k": "the width of the source of the keys",
-    "d_source_v": "the width of the source of the values",
-    "h_kv": "the number of heads of keys and values",
-}
+_NOT_IN_THE_PAPER = ("d_out", "d_source", "d_source_k", "d_source_v", "h_kv")
 _DIRECTIONS = {
     "(out, in)": "The layer computes `x @ W.T`: a stored matrix is the transpose of the paper's.",
     "(in, out)": "The layer computes `x @ W`, as the paper does.",
@@ -107,8 +94,13 @@ def recipe(stored: Stored, part: str) -> str:
 
 def shape(stored: Stored) -> str:
     """The stored shape as LaTeX, in the paper's symbols."""
-    axes = [r" \cdot ".join(_LATEX.get(size, size) for size in axis) for axis in stored.axes]
+    axes = [r" \cdot ".join(map(_letter, axis)) for axis in stored.axes]
     return f"({axes[0]},)" if len(axes) == 1 else "(" + r",\; ".join(axes) + ")"
+
+
+def _letter(size: str) -> str:
+    """This site's letter for a size; the 3 of queries, keys and values is a number."""
+    return size if size.isdigit() else notation.source("site").letter(notation.role(size))
 
 
 def holding(part: str, layout: Layout) -> Stored:
@@ -171,8 +163,8 @@ def _stored(layout: Layout) -> Iterator[str]:
         + (", `j` a head of keys and values" if layout.grouped else "")
         + "; a reshape splits what shares an axis, and the last one runs fastest."
     )
-    for size in sorted(_sizes(layout) & _NOT_IN_THE_PAPER.keys()):
-        yield f"${_LATEX[size]}$ is {_NOT_IN_THE_PAPER[size]}."
+    for size in sorted(_sizes(layout).intersection(_NOT_IN_THE_PAPER)):
+        yield f"${_letter(size)}$ is the {notation.role(size).meaning}."
 
 
 def _held(stored: Stored, part: str) -> str:
@@ -187,9 +179,9 @@ def _conventions(layout: Layout) -> Iterator[str]:
     yield f"- **Biases:** {_biases(layout)}."
     yield f"- **Scale:** {_scaling(layout)}."
     if layout.square:
-        yield f"- **Widths:** ${_LATEX['d_model']} = h\\,d_k$; the layer takes no other."
+        yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$; the layer takes no other."
     if layout.grouped:
-        yield f"- **Grouped heads:** ${_LATEX['h_kv']}$ may be less than $h$."
+        yield f"- **Grouped heads:** ${_letter('h_kv')}$ may be less than $h$."
     if layout.rotary:
         yield "- **Rotated:** queries and keys are rotated (RoPE) between the map and the product."
     yield f"- **Read in:** {layout.read_in}."
