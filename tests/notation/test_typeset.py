@@ -9,7 +9,8 @@ import pytest
 
 from notation.formulas import FORMULAS
 from qkv import attention, softmax
-from qkv.notation import SIDES, Letter, legend, role, roles, shape, side, source, typeset
+from qkv.notation import Letter, legend, role, roles, shape, side, source, typeset
+from qkv.notation._block import SIDES
 from qkv.notation._check import World, norm, rotate
 from qkv.notation.tree import Setting, Symbol, parse
 

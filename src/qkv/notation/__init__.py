@@ -22,14 +22,13 @@ A formula has
 - sizes, with numbers, `+`, `-`, `*`, `/`, powers and roots: `2 * d_model * d_k - d_k**2`.
 """
 
-from qkv.notation._block import SIDES, Block, legend, shape, side, typeset
+from qkv.notation._block import Block, legend, shape, side, typeset
 from qkv.notation._check import Fault, check, size_of
 from qkv.notation._latex import Entry
 from qkv.notation._roles import Role, role, roles
 from qkv.notation._sources import Letter, Source, Unnamed, parse_source, source, sources
 
 __all__ = [
-    "SIDES",
     "Block",
     "Entry",
     "Fault",
