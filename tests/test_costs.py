@@ -214,7 +214,7 @@ def test_sizes_that_make_no_layer(sizes, message):
 
 @pytest.mark.usefixtures("unchecked")
 def test_unknown_scheme_and_sizes_of_crossovers():
-    with pytest.raises(ValueError, match="one of paper, packed, two-step, merged, but is 'pack'"):
+    with pytest.raises(ValueError, match="'two-step', 'merged', but is 'pack'"):
         cost("pack", Sizes(6, 2, 3))
     with pytest.raises(ValueError, match="n_k must be a positive whole number, but is 0"):
         crossover_width(512, 100, 0)

@@ -9,7 +9,8 @@ import inspect
 import math
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
@@ -61,13 +62,42 @@ class Shape:
         axes = ["..."] * bool(self.batch) + [_spell_product(axis, sizes) for axis in self.axes]
         return f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
 
+    def solve(self, name: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes known so far and those that an array of this shape adds to them."""
+        misfit = (
+            f"{name} must have shape {self} = {self.spell(sizes)}, but has shape {tuple(shape)}."
+        )
+        if not self.has_axes(len(shape)):
+            raise ValueError(misfit)
+        solved = dict(sizes)
+        for axis, size in zip(self.axes, shape, strict=True):
+            known, unknown = _split(axis, solved)
+            if unknown and size and size % known == 0:
+                solved[unknown[0]] = size // known
+            elif unknown or size != known:
+                raise ValueError(misfit + _if_not_divided(axis, size, sizes))
+        return solved
+
+
+def _split(axis: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, list[str]]:
+    """The product of the sizes that are known, and the symbols of the others."""
+    known = math.prod(size_of(symbol, sizes) or 1 for symbol in axis)
+    return known, [symbol for symbol in axis if size_of(symbol, sizes) is None]
+
 
 def _spell_product(axis: tuple[str, ...], sizes: Mapping[str, int] | None) -> str:
     if sizes is None:
         return "·".join(axis)
-    known = [size for symbol in axis if (size := size_of(symbol, sizes)) is not None]
-    unknown = [symbol for symbol in axis if size_of(symbol, sizes) is None]
-    return "·".join([str(math.prod(known))] * bool(known) + unknown)
+    known, unknown = _split(axis, sizes)
+    return "·".join([str(known)] * (len(unknown) < len(axis)) + unknown)
+
+
+def _if_not_divided(axis: tuple[str, ...], size: int, sizes: Mapping[str, int]) -> str:
+    others = math.prod(int(symbol) for symbol in axis if symbol.isdigit())
+    for symbol in {*axis} & {*_SPELLED}:
+        if size // others % sizes.get(symbol, 1):
+            return f" {symbol} = {sizes[symbol]} does not divide {size // others}."
+    return ""
 
 
 def size_of(symbol: str, sizes: Mapping[str, int]) -> int | None:
@@ -161,17 +191,10 @@ class _Bound:
 def _bind_one(name: str, value: object, allowed: Allowed, hint: _Hint) -> _Bound:
     array = as_floats(name, value, allowed)
     fitting = [shape for shape in allowed.shapes if shape.has_axes(array.ndim)]
-    if not fitting:
-        advice = hint("", {name: array.shape})
-        raise ValueError(
-            f"{name} must have shape {allowed}, but has shape {array.shape}. {advice}".rstrip()
-        )
-    if 0 in array.shape:
-        raise ValueError(
-            f"{name} must have shape {allowed} with every size at least 1, but has shape "
-            f"{array.shape}: an empty sequence or width."
-        )
-    return _Bound(name, array, fitting[0])
+    if fitting and 0 not in array.shape:
+        return _Bound(name, array, fitting[0])
+    why = ": an empty sequence or width." if fitting else f". {hint('', {name: array.shape})}"
+    raise ValueError(f"{name} must have shape {allowed}, but has shape {array.shape}{why}".rstrip())
 
 
 def _disagreement(
@@ -186,10 +209,8 @@ def _disagreement(
     else:
         said = (
             f"{a.name} and {b.name} must agree in {_SPELLED.get(symbol, symbol)}, but "
-            + " and ".join(
-                f"{each.name} has {each.size(symbol)} (shape {each.array.shape})" for each in (a, b)
-            )
-            + "."
+            f"{a.name} has {a.size(symbol)} (shape {a.array.shape}) and "
+            f"{b.name} has {b.size(symbol)} (shape {b.array.shape})."
         )
     guess = _guess_transposed(symbol, a, b)
     return f"{said} {hint(guess, {each.name: each.array.shape for each in (a, b)})}".rstrip()
@@ -199,11 +220,8 @@ def _guess_transposed(symbol: str, a: _Bound, b: _Bound) -> str:
     """Of two matrices, say which would fit if it were transposed; both may."""
     if min(len(a.sizes), len(b.sizes)) < 2:
         return ""
-    turned = [
-        one
-        for one, other in ((a, b), (b, a))
-        if one.size_if_transposed(symbol) == other.size(symbol)
-    ]
+    pairs = ((a, b), (b, a))
+    turned = [one for one, two in pairs if one.size_if_transposed(symbol) == two.size(symbol)]
     which = turned[0].name if len(turned) == 1 else "One of them"
     expected = " and ".join(f"{each.name} is {each.shape}" for each in turned)
     return f"{which} looks transposed: rows are tokens here, so {expected}." if turned else ""
@@ -235,12 +253,12 @@ def as_floats(name: str, value: object, expected: object, advice: str = _NO_FLOA
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
-            f"{name} must be an array of shape {expected}: {error}. {advice}".rstrip()
+            f"{name} must be an array of shape {expected}: {error}. {advice}"
         ) from error
     if array.dtype.kind != "f":
         raise TypeError(
             f"{name} must hold floating-point numbers (float16, float32 or float64), but its "
-            f"dtype is {array.dtype}. {advice}".rstrip()
+            f"dtype is {array.dtype}. {advice}"
         )
     return array
 
@@ -264,8 +282,7 @@ def as_mask(mask: object, shape: tuple[int, ...]) -> np.ndarray:
 
 def check_finite(name: str, array: np.ndarray) -> None:
     """Refuse NaN and infinity, naming the first place."""
-    finite = np.isfinite(array)
-    if not finite.all():
+    if not (finite := np.isfinite(array)).all():
         place = tuple(np.argwhere(~finite)[0].tolist())
         raise ValueError(
             f"{name} must be finite, but {name}{list(place)} is {array[place]} "
@@ -281,6 +298,26 @@ def check_scores(largest: np.ndarray) -> None:
             f"{largest.dtype}. Where Q and K are finite their product has overflowed: scale it "
             "down or use a wider dtype."
         )
+
+
+def check_one_of(name: str, value: object, known: Collection[str]) -> None:
+    """Refuse a name that is not among those known."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {quote(known)}, but is {value!r}.")
+
+
+def quote(names: Collection[str], most: int | None = None) -> str:
+    """Names as a list in a message; where it is cut off, how many more there are."""
+    more = f" and {len(names) - most} more" if most and len(names) > most else ""
+    return ", ".join(map(repr, [*names][:most])) + more
+
+
+def succeeds(attempt: Callable[..., object], *arguments: object) -> bool:
+    """Whether a call refuses nothing."""
+    with suppress(TypeError, ValueError):
+        attempt(*arguments)
+        return True
+    return False
 
 
 def check_sizes(**sizes: object) -> None:

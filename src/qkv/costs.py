@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from qkv._shapes import check_groups, check_sizes, head_width
+from qkv._shapes import check_groups, check_one_of, check_sizes, head_width
 
 SCHEMES = ("paper", "packed", "two-step", "merged")
 
@@ -235,8 +235,7 @@ def steps(scheme: str) -> tuple[Step, ...]:
         >>> steps("packed")[0].columns
         ('h', 'd_k')
     """
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme must be one of {', '.join(SCHEMES)}, but is {scheme!r}.")
+    check_one_of("scheme", scheme, SCHEMES)
     return _STEPS[scheme]
 
 

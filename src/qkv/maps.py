@@ -157,11 +157,7 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
         columns and so $W_Q^\top W_K$.
     """
-    if mh.rotary:
-        raise ValueError(
-            "A rotation (RoPE) stands between W_Q and W_K in this layer and depends on how far "
-            "apart two tokens are, so no single matrix W_QK gives its scores."
-        )
+    _refuse_rotation(mh, "so W_QK is another matrix for each distance of two tokens.")
     W_Q = _with_constant(mh.W_Q, mh.b_Q) if constant else _linear(mh, "W_Q", "b_Q")
     W_K = _with_constant(mh.W_K, mh.b_K) if constant else _linear(mh, "W_K", "b_K")
     return W_Q @ _per_query_head(mh, W_K).swapaxes(-1, -2)
@@ -282,11 +278,7 @@ def gauge(
     """
     A, B = bind(gauge, A=A, B=B, fitting=mh)
     if A is not None:
-        if mh.rotary:
-            raise ValueError(
-                "A rotation (RoPE) stands between W_Q and W_K in this layer, so that A does not "
-                "cancel unless it commutes with every rotation; only B can change here."
-            )
+        _refuse_rotation(mh, "and A cancels only if it commutes with every one. Pass B alone.")
         A, A_inverse = _invert("A", A, mh.h_kv)
         W_Q, b_Q = merge(mh.W_Q, _per_query_head(mh, A), b_first=mh.b_Q)
         W_K, b_K = merge(mh.W_K, A_inverse.swapaxes(-1, -2), b_first=mh.b_K)
@@ -325,11 +317,7 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         >>> degrees_of_freedom(MultiHead.random(3, 1, d_k=2))
         16
     """
-    if mh.rotary:
-        raise ValueError(
-            "A rotation (RoPE) stands between W_Q and W_K in this layer, and which changes of the "
-            "two it leaves without effect depends on its angles, which a MultiHead does not hold."
-        )
+    _refuse_rotation(mh, "and its angles, which no MultiHead holds, decide which gauges are left.")
     d_query = mh.d_model + (mh.b_Q is not None)
     (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
     W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)
@@ -364,6 +352,13 @@ def _with_constant(W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
     """The map of [X 1], a source with a constant coordinate, that equals X @ W + b."""
     b = np.zeros_like(W[:, 0]) if b is None else b
     return np.concatenate([W, b[:, None, :]], axis=1)
+
+
+def _refuse_rotation(mh: MultiHead, consequence: str) -> None:
+    if mh.rotary:
+        raise ValueError(
+            f"A rotation (RoPE) stands between W_Q and W_K in this layer, {consequence}"
+        )
 
 
 def _linear(mh: MultiHead, W_name: str, b_name: str) -> np.ndarray:

@@ -69,6 +69,10 @@ def test_names_of_other_layers_are_left_alone_behind_a_prefix(mh):
         ("nanogpt", {"bias": np.ones((1, 1, 5, 5))}),
         ("bert", {"output.LayerNorm.weight": np.ones(6), "output.LayerNorm.bias": np.ones(6)}),
         ("bert-tf", {"output/LayerNorm/gamma": np.ones(6), "output/LayerNorm/beta": np.ones(6)}),
+        (
+            "bert-tf",
+            {f"self/query/{slot}": np.ones(6) for slot in ("kernel/adam_m", "bias/adam_v")},
+        ),
         ("transformerlens", {"mask": np.ones((5, 5), dtype=bool), "IGNORE": -np.inf}),
         ("flax", {"rngs": {"count": 0, "key": 1}}),
     ],

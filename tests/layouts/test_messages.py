@@ -46,6 +46,23 @@ def test_names_of_another_layout():
         load(dump(BIASED, "gpt2"), "bert", h=2)
 
 
+@pytest.mark.parametrize(
+    ("mh", "written", "asked", "modules"),
+    [
+        (dataclasses.replace(BIASED, b_K=None), "whisper", "whisper", {"_proj": "", "q": "query"}),
+        (MultiHead.random(6, 2, h_kv=1), "flax", "keras", {"out/": "attention_output/"}),
+    ],
+)
+def test_modules_of_other_names(mh, written, asked, modules):
+    """As in OpenAI's Whisper, and in Keras' GroupedQueryAttention."""
+    weights = dump(mh, written)
+    for known, other in modules.items():
+        weights = {name.replace(known, other): array for name, array in weights.items()}
+    names = {"whisper": "'q_proj.weight' for 'query.weight'", "flax": "'out/kernel' for 'attention"}
+    with refuses(f"The shapes fit {written!r}, which has other names: ", names[written]):
+        load(weights, asked, h=2, h_kv=mh.h_kv)
+
+
 def test_a_long_list_of_names_is_cut():
     weights = {f"layers.{i}": np.ones(2) for i in range(100)}
     with refuses("It has 'layers.0'", "and 84 more; expected"):
@@ -115,7 +132,10 @@ def test_heads_that_do_not_divide():
 
 
 def test_another_number_of_heads_where_they_have_an_axis():
-    with refuses("W_Q must have shape (h, d_model, d_k)", "has 2 heads, but h = 4."):
+    with refuses(
+        "W_Q must have shape (h, d_model, d_k) = (4, d_model, d_k), but has shape (2, 6, 3).",
+        "h = 4 does not divide 2.",
+    ):
         load(dump(BIASED, "transformerlens"), "transformerlens", h=4)
 
 
@@ -157,6 +177,8 @@ def test_what_multihead_cannot_express(layout, name, why):
 def test_no_mapping():
     with refuses("weights must be a mapping from names to arrays, but is a list", error=TypeError):
         load([np.ones((6, 6))], "pytorch", h=2)
+    with refuses("but is a list. If it holds pairs, pass dict(weights).", error=TypeError):
+        load(list(dump(BIASED, "gpt2").items()), "gpt2", h=2)
 
 
 def test_a_module_in_place_of_its_state_dict():
@@ -234,7 +256,8 @@ def test_dump_of_a_key_bias_and_why_it_can_go():
 
 def test_dump_of_grouped_heads():
     with refuses(
-        "'haiku' stores W_K as (h, d_source_k, d_k) with h = 4", "W_K has shape (2, 12, 5)"
+        "For layout 'haiku' W_K must have shape (h, d_source_k, d_k) = (4, d_source_k, 5)",
+        "but has shape (2, 12, 5). h = 4 does not divide 2.",
     ):
         dump(dataclasses.replace(GROUPED, rotary=False), "haiku")
 
@@ -243,9 +266,22 @@ def test_dump_of_other_widths():
     with refuses("'pytorch' has d_model = h·d_k", "'keras', 'flax', 'haiku', 'tensor2tensor'."):
         dump(MultiHead.random(6, 2, d_k=5), "pytorch")
     with refuses(
-        "'pytorch' stores W_V as (h, d_source_v, d_k) with d_k = 3", "(2, 6, 5)", "'keras'"
+        "For layout 'pytorch' W_V must have shape (h, d_source_v, d_k) = (2, d_source_v, 3)",
+        "but has shape (2, 6, 5).",
+        "'keras'",
     ):
         dump(MultiHead.random(6, 2, d_v=5), "pytorch")
+
+
+def test_dump_in_a_form_of_another_name():
+    with refuses("form must be one of 'self-attention', 'cross-attention', but is 'cross'."):
+        dump(BIASED, "gpt2", form="cross")
+
+
+def test_dump_in_a_form_that_cannot_hold_the_layer():
+    wide = dataclasses.replace(PLAIN, W_K=np.ones((2, 5, 3)))
+    with refuses("W_K must have shape (h, d_model, d_k) = (2, 6, 3), but has shape (2, 5, 3)."):
+        dump(wide, "pytorch", form="kdim = vdim = embed_dim")
 
 
 def test_dump_of_two_dtypes_in_one_array():

@@ -99,3 +99,12 @@ def test_pytorch_is_packed_where_widths_agree_and_separate_where_not():
         "v_proj_weight": (6, 7),
         "out_proj.weight": (6, 6),
     }
+
+
+def test_each_form_that_can_hold_a_layer_can_be_written():
+    mh = MultiHead.random(6, 2, bias=True)
+    for layout in (layouts()["pytorch"], layouts()["gpt2"]):
+        for form in layout.forms:
+            weights = dump(mh, layout.name, form=form.when)
+            assert list(weights) == [stored.name for stored in form.stored]
+            assert load(weights, layout.name, h=2) == mh

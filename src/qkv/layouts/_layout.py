@@ -3,6 +3,7 @@ r"""What a library stores, as data: names, shapes in the paper's symbols, and co
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal
 
 import numpy as np
@@ -68,22 +69,17 @@ class Stored:
     @property
     def part_axes(self) -> tuple[str, ...]:
         """The axes of each part."""
+        return tuple(symbol for (symbol,) in self.part_shape.axes)
+
+    @property
+    def part_shape(self) -> Shape:
+        """The shape of each part."""
         paper = self.pattern.partition(" -> ")[2]
-        return tuple(paper.split()[len(self.parts) > 1 :])
+        return Shape.parse(paper.partition(" ")[2] if len(self.parts) > 1 else paper)
 
     def solve(self, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes known so far and those that this array's shape adds to them."""
-        if len(shape) != len(self.axes):
-            raise ValueError(self._misfit(shape, sizes))
-        solved = dict(sizes)
-        for axis, size in zip(self.axes, shape, strict=True):
-            known = math.prod(size_of(symbol, solved) or 1 for symbol in axis)
-            unknown = [symbol for symbol in axis if size_of(symbol, solved) is None]
-            if unknown and size and size % known == 0:
-                solved[unknown[0]] = size // known
-            elif unknown or size != known:
-                raise ValueError(self._misfit(shape, sizes) + _not_divided(axis, size, solved))
-        return solved
+        return self._shape.solve(self.name, shape, sizes)
 
     def unpack(self, array: np.ndarray, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
         """The parts of `MultiHead` in a stored array."""
@@ -105,10 +101,6 @@ class Stored:
         stored = [symbol for axis in self.axes for symbol in axis]
         return stored, self.pattern.partition(" -> ")[2].split()
 
-    def _misfit(self, shape: tuple[int, ...], sizes: Mapping[str, int]) -> str:
-        known = self._shape.spell(sizes)
-        return f"{self.name} must have shape {self.shape} = {known}, but has shape {shape}."
-
 
 @dataclass(frozen=True)
 class Form:
@@ -121,6 +113,11 @@ class Form:
 
     when: str
     stored: tuple[Stored, ...]
+
+    @property
+    def without_biases(self) -> tuple[Stored, ...]:
+        """The arrays that hold matrices."""
+        return tuple(stored for stored in self.stored if not stored.is_bias)
 
 
 @dataclass(frozen=True)
@@ -145,8 +142,8 @@ class Layout:
         rotary: Whether queries and keys are rotated (RoPE) before the dot product.
         in_order: Whether weights may come as a list without names, in the order of `forms`.
         outside: What is stored under the same prefix but takes no part between the sources and
-            the output (a causal mask, a norm before or after); `load` passes over it. Name to
-            what it is.
+            the output (a causal mask, a norm before or after); `load` passes over it. Name, or
+            pattern of names ("*/adam_m"), to what it is.
         refused: What takes part between the sources and the output and has no place in
             `MultiHead`; `load` refuses it. Name to why.
         cannot: What else the library's layer can do that the stored arrays do not show.
@@ -207,7 +204,7 @@ class Layout:
         for form in self.forms:
             yield form.stored
             if self.optional_biases:
-                yield tuple(stored for stored in form.stored if not stored.is_bias)
+                yield form.without_biases
 
     def is_outside(self, name: str) -> bool:
         """Whether a stored array takes no part between the sources and the output."""
@@ -227,14 +224,4 @@ class Layout:
 
 
 def _within(name: str, known: str) -> bool:
-    return name == known or name.startswith((f"{known}.", f"{known}/"))
-
-
-def _not_divided(axis: tuple[str, ...], size: int, sizes: Mapping[str, int]) -> str:
-    for symbol in ("h", "h_kv"):
-        if axis == (symbol,):
-            return f" The array has {size} heads, but {symbol} = {sizes[symbol]}."
-        others = math.prod(int(other) for other in axis if other.isdigit())
-        if symbol in axis and size % others == 0 and (size // others) % sizes[symbol]:
-            return f" {symbol} = {sizes[symbol]} does not divide {size // others}."
-    return ""
+    return fnmatchcase(name, known) or name.startswith((f"{known}.", f"{known}/"))

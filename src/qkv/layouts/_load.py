@@ -1,18 +1,19 @@
 r"""From a library's stored weights to the paper's matrices."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from qkv._shapes import as_floats, check_groups, check_sizes
+from qkv._shapes import as_floats, check_groups, check_sizes, quote, succeeds
 from qkv.heads import MultiHead
 from qkv.layouts._layout import Layout, Stored
-from qkv.layouts._registry import find_layout, layouts, quoted
+from qkv.layouts._registry import find_layout, layouts
 
 _NOT_FLOATS = (
-    "NumPy has no bfloat16: call .float() on such a tensor, or .astype(np.float32) on such an "
-    "array; on a tensor of an accelerator call .cpu(); undo a quantisation first."
+    "NumPy has no bfloat16 or float8: call .float() on such a tensor, or .astype(np.float32) on "
+    "such an array; on a tensor of an accelerator call .cpu(); undo a quantisation first."
 )
 _Shapes = Mapping[str, tuple[int, ...]]
 _Sizes = Mapping[str, int]
@@ -96,17 +97,15 @@ def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
     if isinstance(weights, Mapping):
         return dict(_flatten(weights))
     if not (layout.in_order and isinstance(weights, list)):
-        raise TypeError(
-            f"weights must be a mapping from names to arrays, but is a {type(weights).__name__}."
-            + (" Pass its state_dict()." if hasattr(weights, "state_dict") else "")
-        )
-    for arrangement in layout.arrangements():
-        if len(arrangement) == len(weights):
-            return dict(zip((stored.name for stored in arrangement), weights, strict=True))
-    expected = " or ".join(
-        f"{len(arrangement)} ({', '.join(stored.name for stored in arrangement)})"
-        for arrangement in layout.arrangements()
-    )
+        has_names = hasattr(weights, "state_dict")
+        way = "Pass its state_dict()." if has_names else "If it holds pairs, pass dict(weights)."
+        what = type(weights).__name__
+        raise TypeError(f"weights must be a mapping from names to arrays, but is a {what}. {way}")
+    names = [[stored.name for stored in arrangement] for arrangement in layout.arrangements()]
+    for each in names:
+        if len(each) == len(weights):
+            return dict(zip(each, weights, strict=True))
+    expected = " or ".join(f"{len(each)} ({', '.join(each)})" for each in names)
     raise ValueError(f"A list of weights must have {expected} arrays, but has {len(weights)}.")
 
 
@@ -128,8 +127,8 @@ def _below_prefix(prefix: str, weights: Mapping[str, Any], layout: Layout) -> di
     if not under:
         hint = "".join(f" {hint}" for hint in _prefix_hints(layout, weights))
         raise ValueError(
-            f"weights has no name that begins with prefix = {prefix!r}; "
-            f"it has {_list_names(weights)}.{hint}"
+            f"weights has no name that begins with prefix = {prefix!r}; it has "
+            f"{quote(weights, 16)}.{hint}"
         )
     return under
 
@@ -163,63 +162,57 @@ def _find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, .
     if came in arrangements:
         return arrangements[came]
     expected = min(arrangements, key=lambda names: len(names ^ came))
-    differences = [
-        f"{what} {_list_names(sorted(names))}"
-        for what, names in (("missing:", expected - came), ("surplus:", came - expected))
-        if names
-    ]
-    missing = [stored for stored in arrangements[expected] if stored.name not in came]
-    zeros = missing and expected > came and all(stored.is_bias for stored in missing)
+    missing, surplus = sorted(expected - came), sorted(came - expected)
+    is_bias = {stored.name: stored.is_bias for stored in arrangements[expected]}
     raise ValueError(
-        f"weights must have the names of layout {layout.name!r}; {'; '.join(differences)}. "
-        f"It has {_list_names(names)}; expected: "
-        f"{_list_names([stored.name for stored in arrangements[expected]])}."
+        f"weights must have the names of layout {layout.name!r}"
+        + f"; missing: {quote(missing, 16)}" * bool(missing)
+        + f"; surplus: {quote(surplus, 16)}" * bool(surplus)
+        + f". It has {quote(names, 16)}; expected: {quote(is_bias)}."
         + " A bias of zeros changes nothing: add what is missing as zeros."
-        * bool(zeros)
+        * (not surplus and all(is_bias[name] for name in missing))
     )
-
-
-def _fits(layout: Layout, shapes: _Shapes, sizes: _Sizes) -> bool:
-    try:
-        _fit(layout, shapes, sizes)
-    except ValueError:
-        return False
-    return True
 
 
 def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str) -> Iterator[str]:
     """What would make weights fit that do not."""
     if prefix:
         yield f"These are the names behind prefix = {prefix!r}."
-    fitting = [other.name for other in layouts().values() if _fits(other, shapes, sizes)]
-    if fitting:
-        yield f"These names and shapes fit {quoted(fitting)}."
+    every = layouts().values()
+    if fitting := [other.name for other in every if succeeds(_fit, other, shapes, sizes)]:
+        yield f"These names and shapes fit {quote(fitting)}."
     yield from _prefix_hints(layout, shapes, prefix)
     h = sizes["h"]
-    groups = [n for n in range(1, h) if h % n == 0 and _fits(layout, shapes, {"h": h, "h_kv": n})]
-    if groups:
-        yield f"The shapes fit h_kv = {' or '.join(map(str, groups))}."
+    counts = [{"h": h, "h_kv": n} for n in range(1, h) if h % n == 0]
+    if groups := [str(n["h_kv"]) for n in counts if succeeds(_fit, layout, shapes, n)]:
+        yield f"The shapes fit h_kv = {' or '.join(groups)}."
     transposed = {name: shape[::-1] if len(shape) == 2 else shape for name, shape in shapes.items()}
-    if not fitting and _fits(layout, transposed, sizes):
+    if not fitting and succeeds(_fit, layout, transposed, sizes):
         yield f"Every matrix looks transposed: layout {layout.name!r} stores {layout.convention}."
+    if not fitting:
+        yield from _other_names(shapes, sizes)
 
 
 def _prefix_hints(layout: Layout, names: Collection[str], prefix: str = "") -> Iterator[str]:
-    prefixes = {
-        prefix + name.removesuffix(arrangement[0].name): None
-        for arrangement in layout.arrangements()
-        for name in names
-        if name.endswith(arrangement[0].name)
-        and all(
-            name.removesuffix(arrangement[0].name) + stored.name in names for stored in arrangement
-        )
-    }
-    prefixes.pop(prefix, None)
-    if prefixes:
-        yield f"Layout {layout.name!r} is there with prefix = {_list_names(prefixes, 4)}."
+    found = {}
+    for first, *others in layout.arrangements():
+        for name in names:
+            start = name.removesuffix(first.name)
+            if start not in ("", name) and all(start + stored.name in names for stored in others):
+                found[prefix + start] = None
+    if found:
+        yield f"Layout {layout.name!r} is there with prefix = {quote(found, 4)}."
 
 
-def _list_names(names: Collection[str], most: int = 16) -> str:
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return quoted(names[:most]) + more
+def _other_names(shapes: _Shapes, sizes: _Sizes) -> Iterator[str]:
+    for layout in layouts().values():
+        known = {_kind(stored.name): stored.name for form in layout.forms for stored in form.stored}
+        names = {name: known.get(_kind(name), name) for name in shapes}
+        if succeeds(_fit, layout, {known: shapes[name] for name, known in names.items()}, sizes):
+            pairs = [f"{known!r} for {name!r}" for name, known in names.items() if name != known]
+            yield f"The shapes fit {layout.name!r}, which has other names: {', '.join(pairs)}."
+
+
+def _kind(name: str) -> tuple[str, str]:
+    """The same of q_proj.weight and query.weight, and of out/bias and attention_output/bias."""
+    return "o" if "out" in name else name[:1], re.split("[./]", name)[-1]

@@ -2,10 +2,10 @@ r"""Every layout, by name."""
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
 from functools import cache
 
 import qkv.layouts
+from qkv._shapes import check_one_of
 from qkv.layouts._layout import Layout
 
 
@@ -46,11 +46,5 @@ def layouts() -> dict[str, Layout]:
 
 def find_layout(layout: str) -> Layout:
     """The layout of that name."""
-    if layout not in _found():
-        raise ValueError(f"layout must be one of {quoted(_found())}, but is {layout!r}.")
+    check_one_of("layout", layout, _found())
     return _found()[layout]
-
-
-def quoted(names: Iterable[str]) -> str:
-    """Names as a list in a message."""
-    return ", ".join(repr(name) for name in names)

@@ -29,7 +29,9 @@ LAYOUT = Layout(
     square=True,
     outside={
         "output/LayerNorm": "the norm after the residual: it receives MultiHead's output plus "
-        "the source"
+        "the source",
+        "*/adam_m": "a mean of gradients, kept by the optimiser in checkpoints of a training",
+        "*/adam_v": "a mean of their squares, likewise",
     },
     cannot=("dropout", "query_act, key_act and value_act, functions after the projections"),
 )
