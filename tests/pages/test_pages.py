@@ -4,6 +4,7 @@ import ast
 import contextlib
 import copy
 import io
+import re
 
 import pytest
 
@@ -77,9 +78,9 @@ def replay(page, found):
     """Run a page's blocks, and change each number that they assert.
 
     Returns:
-        The changes that no assertion would notice, and the lines of blocks that print nothing.
+        The changes that no assertion would notice, and what each block printed.
     """
-    probes, noticed, silent = _Probes(), set(), []
+    probes, noticed, said = _Probes(), set(), []
 
     def probe(key, holds):
         if key not in noticed and not holds():
@@ -91,16 +92,60 @@ def replay(page, found):
         compiled = compile(ast.fix_missing_locations(probes.visit(tree)), DOCS / page, "exec")
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compiled, namespace)
-        if not printed.getvalue().strip():
-            silent.append(block.line)
-    return [number for key, number in probes.numbers.items() if key not in noticed], silent
+        said.append(printed.getvalue().strip())
+    return [number for key, number in probes.numbers.items() if key not in noticed], said
+
+
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e\d+)?")
+SHAPE = re.compile(r"\d+(?: × \d+)+")
+# In a statement, a number that is part of a name or of a formula counts nothing: GPT-2, 2pnm, 3E.
+_NAME = re.compile(r"\b[A-Za-z]+-\d+\b|\b\d+[A-Za-z]\w*")
+_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_TIMES = re.compile(rf"\b({'|'.join(_WORDS)})(?= times)")
+_POWER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+
+
+def numbers(text):
+    """The numbers in a text, however they are written: 1,024 is 1_024, and 10⁹ is 1e9."""
+    text = re.sub(r"(?<=\d)[,_](?=\d{3})", "", text)
+    text = re.sub(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda power: f"1e{power[1].translate(_POWER)}", text)
+    return {float(number) for number in NUMBER.findall(text)}
+
+
+def unfounded(statement, shown):
+    """The numbers and shapes of a statement that stand neither in its block nor in its output."""
+    plain = _TIMES.sub(lambda word: str(_WORDS[word[1]]), _NAME.sub("", statement))
+    shapes = {shape.replace(" × ", ", ") for shape in SHAPE.findall(plain)}
+    return [
+        *sorted(numbers(plain) - numbers(shown)),
+        *sorted(shape for shape in shapes if not re.search(rf"\b{shape}\b", shown)),
+    ]
 
 
 @pytest.mark.parametrize("page", EXECUTED)
 def test_blocks_run_and_each_asserted_number_matters(page):
-    unnoticed, silent = replay(page, EXECUTED[page])
+    unnoticed, said = replay(page, EXECUTED[page])
     assert unnoticed == []
+    blocks_and_output = list(zip(EXECUTED[page], said, strict=True))
+    silent = [block.line for block, printed in blocks_and_output if not printed]
     assert silent == [] or not page.startswith("explanation/")
+    for block, printed in blocks_and_output:
+        if "claim" in block.options:
+            title = block.options["title"]
+            assert unfounded(title, f"{block.code}\n{printed}") == [], title
+
+
+@pytest.mark.parametrize(
+    ("statement", "missing"),
+    [
+        ("The weight is 512 × 64, of 1,024.", []),
+        ("At 10⁹ and 3E, GPT-2 takes 2.5 times as many.", []),
+        ("It has four times as many, 65 of them.", [4, 65]),
+        ("The weight is 64 × 512.", ["64, 512"]),
+    ],
+)
+def test_a_number_without_ground_is_found(statement, missing):
+    assert unfounded(statement, "W.shape == (8, 512, 64)\nn = 1_024\nx = -1e9\n2.50") == missing
 
 
 def blocks_of(*codes):
@@ -123,9 +168,9 @@ def test_an_assertion_that_does_not_hold_fails():
         replay("a page", blocks_of("assert 1 + 1 == 3\n"))
 
 
-def test_a_block_that_prints_nothing_is_found():
-    _, silent = replay("a page", blocks_of("print(1)\n", "one = 1\n"))
-    assert silent == [1]
+def test_what_a_block_prints_is_kept():
+    _, said = replay("a page", blocks_of("print(1)\n", "one = 1\n"))
+    assert said == ["1", ""]
 
 
 def test_every_block_that_says_it_runs_is_found():

@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass
 
 from qkv_site.markdown import claims, current
+from qkv_site.markdown.run import NUMBER, say
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Question:
         ask: The question, as Markdown.
         page: Where the answer can be read: a page's file below `docs`, and an anchor.
         wrong: The wrong answers on offer.
-        why: What settles it, as Markdown.
+        why: What settles it, as Markdown; `{{= W.size }}` is a number by the names of `code`.
         code: What prints the right answer.
         answer: The right answer; given only where no code finds it.
 
@@ -37,8 +38,11 @@ class Question:
     def __post_init__(self):
         if bool(self.code) == bool(self.answer):
             raise ValueError(f"question {self.id!r}: expected either code or answer")
+        names = {"__name__": "self-test"}
         if self.code:
-            object.__setattr__(self, "answer", _printed(self.code))
+            object.__setattr__(self, "answer", _printed(self.code, names))
+        why = NUMBER.sub(lambda number: say(eval(number[1], names)), self.why)
+        object.__setattr__(self, "why", why)
         if len(set(self.choices)) < len(self.choices) or len(self.wrong) < 2:
             raise ValueError(
                 f"question {self.id!r}: {self.answer!r} is right, and wrong is {self.wrong}: "
@@ -51,9 +55,9 @@ class Question:
         return sorted([self.answer, *self.wrong])
 
 
-def _printed(code: str) -> str:
+def _printed(code: str, names: dict[str, object]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(code, {"__name__": "self-test"})
+        exec(code, names)
     return printed.getvalue().strip()
 
 

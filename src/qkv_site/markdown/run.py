@@ -46,18 +46,20 @@ _numbers: dict[str, dict[str, str]] = {}
 
 
 def say(value: object) -> str:
-    """A number as a sentence has it; a text as it is.
+    """A number or a shape as a sentence has it; a text as it is.
 
     Raises:
-        TypeError: If it is neither a whole number nor a text: how many digits a sentence gives is
-            for the sentence to say.
+        TypeError: If it is neither a whole number, nor a shape, nor a text: how many digits a
+            sentence gives is for the sentence to say.
 
     Examples:
-        >>> say(786432), say(f"{2 / 3:.0%}")
-        ('786,432', '67%')
+        >>> say(786432), say((1536, 512)), say(f"{2 / 3:.0%}")
+        ('786,432', '1536 × 512', '67%')
     """
     if isinstance(value, str):
         return value
+    if isinstance(value, tuple):
+        return " × ".join(f"{n:,}" if n >= 10_000 else str(n) for n in value)
     if isinstance(value, Integral) and not isinstance(value, bool):
         return f"{value:,}"
     raise TypeError(
@@ -77,9 +79,8 @@ class _Run(Preprocessor):
         numbers = list(dict.fromkeys(NUMBER.findall(blocks.FENCE.sub("", text))))
         if numbers:
             says = ", ".join(f"say({number})" for number in numbers)
-            code = (
-                f"from qkv_site.markdown.run import say\nprint({says}, sep={_BETWEEN!r}, end='')\n"
-            )
+            joined = f"{_BETWEEN!r}.join([{says}])"  # markdown-exec's print knows no sep
+            code = f"from qkv_site.markdown.run import say\nprint({joined}, end='')\n"
             executed.append(Block("python", {}, "", code, 0))
         if not executed:
             return lines
