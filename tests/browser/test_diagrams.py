@@ -31,7 +31,8 @@ def test_a_rectangle_has_the_colour_of_its_role(chromium, origin):
         page = context.new_page()
         page.goto("/explanation/which-q/")
         box = '.wq-diagram:visible [data-role="X_Q"]'
-        edge = page.locator(f"{box} rect").first.evaluate("e => getComputedStyle(e).stroke")
+        block = page.locator(f"{box} .wq-block").first
+        edge = block.evaluate("e => getComputedStyle(e).outlineColor")
         letter = page.locator(".wq-formula:visible .role-source").first
         assert edge == letter.evaluate("e => getComputedStyle(e).color")
         seen[scheme] = edge

@@ -39,10 +39,10 @@ CUT = """[...document.querySelectorAll(".highlight code")]
   .filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"""
 # Of each diagram that is shown: its unit in pixels, by each side of each rectangle.
 UNITS = """[...document.querySelectorAll(".wq-diagram")].filter(e => e.checkVisibility()).map(
-  diagram => [...diagram.querySelectorAll("svg")].flatMap(svg => {
-    const {width, height} = svg.querySelector("rect").getBBox()
-    const box = svg.getBoundingClientRect()
-    return [box.width / width, box.height / height]
+  diagram => [...diagram.querySelectorAll(".wq-blocks")].flatMap(blocks => {
+    const box = blocks.getBoundingClientRect()
+    const length = name => Number(blocks.style.getPropertyValue(name))
+    return [box.width / length("--columns"), box.height / length("--rows")]
   }))"""
 # Of each diagram that is shown: what sticks out of it.
 OUTSIDE = """[...document.querySelectorAll(".wq-diagram")].filter(e => e.checkVisibility()).flatMap(

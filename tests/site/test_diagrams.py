@@ -33,24 +33,14 @@ def matrices(html):
     html = unescape(html).replace(" data-search-exclude", "")  # HTML and not yet XML
     for matrix in ElementTree.fromstring(f"<div>{html}</div>").iterfind(".//*[@class]"):
         if matrix.get("class").startswith("wq-matrix"):
-            *_, rectangles, letter = matrix
-            sizes = [rectangle_size(svg) for svg in rectangles.iter("svg")]
-            assert len(set(sizes)) == 1, sizes
-            ((high, wide),) = set(sizes)
-            if "wq-stacked" in rectangles.get("class"):
-                high *= len(sizes)
-            else:
-                wide *= len(sizes)
+            *_, blocks, letter = matrix
+            sizes = dict(pair.split(":") for pair in blocks.get("style").split(";"))
+            high, wide, down, across = map(int, sizes.values())
+            assert [*sizes] == ["--rows", "--columns", "--down", "--across"]
+            assert len(blocks) == down * across
+            assert ("wq-stacked" in blocks.get("class")) == (down > 1)
+            assert high % down == wide % across == 0
             yield "".join("".join(letter.itertext()).split()), high, wide
-
-
-def rectangle_size(svg):
-    """Height and width of what is drawn, which are those of the picture that it fills."""
-    (rectangle,) = svg.iter("rect")
-    wide, high = int(rectangle.get("width")), int(rectangle.get("height"))
-    assert svg.get("viewBox") == f"0 0 {wide} {high}"
-    assert (svg.get("width"), svg.get("height")) == (f"{wide}em", f"{high}em")
-    return high, wide
 
 
 def draw(line, source, sizes=""):

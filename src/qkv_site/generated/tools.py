@@ -2,8 +2,7 @@
 
 A page holds all that its script can show, and shows its first state without the script. A number
 that follows from the sizes is a `<data data-sum="2 n h d_k + 1 n n">`: the script puts the sum's
-value in, and draws each matrix as tall and as wide as its two numbers say. Matrices have the markup
-of `diagrams`.
+value in, and draws each matrix as tall and as wide as its two numbers say.
 """
 
 import html
@@ -12,6 +11,7 @@ import math
 
 from qkv_site.generated import exports
 from qkv_site.generated.exports import Terms
+from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import to_mathml
 
 # The first state: the base model of "Attention Is All You Need".
@@ -167,17 +167,19 @@ def _matrix(
     *, symbol: str, group: str, shape: str, rows: Terms, columns: Terms, count: Terms
 ) -> str:
     """One rectangle, with its sizes at its edges and its letter below it."""
-    down, across = _heads(rows), _heads(columns)
-    style = f"--rows:{_value(rows)};--columns:{_value(columns)};--down:{down};--across:{across}"
-    several = " wq-many" if _value(count) > 1 else ""
-    return (
-        f'<span class="wq-matrix role-{group}{several}" data-many="{_sum(count)}">'
-        + _number(columns, "class", "wq-columns")
-        + _number(rows, "class", "wq-rows")
-        + f'<span class="wq-blocks{" wq-stacked" * (down > 1)}" aria-hidden="true" style="{style}">'
-        f"{'<span class=wq-block></span>' * down * across}</span>"
-        f'<span class="wq-letter">{symbol}<span class="wq-shape">{shape}</span></span></span>'
+    return matrices.matrix(
+        _side(rows, "wq-rows"),
+        _side(columns, "wq-columns"),
+        f'{symbol}<span class="wq-shape">{shape}</span>',
+        classes=f"role-{group}{' wq-many' * (_value(count) > 1)}",
+        data=f' data-many="{_sum(count)}"',
+        of_blocks=' aria-hidden="true"',
     )
+
+
+def _side(terms: Terms, css_class: str) -> matrices.Side:
+    label = _number(terms, "class", css_class)
+    return matrices.Side(_value(terms), label, ("",) * _heads(terms))
 
 
 def _heads(side: Terms) -> int:

@@ -32,7 +32,7 @@ from qkv.notation.tree import (
     latex,
     sum_sign,
 )
-from qkv_site.markdown import formulas
+from qkv_site.markdown import formulas, matrices
 from qkv_site.markdown.mathml import mark, to_mathml
 
 SIZES = {"n": 5, "n_q": 5, "n_k": 7, "d_model": 16, "h": 4, "h_kv": 2, "d_k": 4, "d_v": 4}
@@ -331,25 +331,16 @@ def _tight(drawing: Drawing) -> Drawing:
 
 def _matrix(rows: Axis, columns: Axis, letters: str, words: str, role: Role | None) -> Drawing:
     """One rectangle, with its sizes at its edges and its letter below it."""
-    block = _rectangle(
-        replace(rows, length=rows.length // len(rows.blocks)),
-        replace(columns, length=columns.length // len(columns.blocks)),
-    )
-    stacked = len(rows.blocks) > 1
-    names = rows.blocks if stacked else columns.blocks
-    blocks = "".join(
-        f'<span class="wq-block">{block}<b>{name}</b></span>' if name else block for name in names
-    )
+    stacked, blocks = len(rows.blocks) > 1, max(len(rows.blocks), len(columns.blocks))
     return Drawing(
-        html=(
-            f'<span class="wq-matrix role-{role.group if role else "output"}"'
-            f' style="padding-left:{_room(rows):.1f}em">'
-            f'<span class="wq-columns">{_size(columns)}</span>'
-            f'<span class="wq-blocks{" wq-stacked" if stacked else ""}"{_data(role)}>'
-            f'<span class="wq-rows">{_size(rows)}</span>{blocks}</span>'
-            f'<span class="wq-letter">{to_mathml(letters)}</span></span>'
+        html=matrices.matrix(
+            _side(rows, "wq-rows"),
+            _side(columns, "wq-columns"),
+            to_mathml(letters),
+            classes=f"role-{role.group if role else 'output'}",
+            of_blocks=f' data-role="{role.key}"' if role else "",
         ),
-        words=f"{words}, {rows.length} by {columns.length}{_in_blocks(len(names), stacked)}",
+        words=f"{words}, {rows.length} by {columns.length}{_in_blocks(blocks, stacked)}",
         rows=rows,
         columns=columns,
         units=columns.length,
@@ -358,36 +349,22 @@ def _matrix(rows: Axis, columns: Axis, letters: str, words: str, role: Role | No
     )
 
 
+def _side(axis: Axis, css_class: str) -> matrices.Side:
+    label = to_mathml(axis.latex) if axis.latex else ""
+    return matrices.Side(
+        axis.length, f'<span class="{css_class}">{label}</span>', axis.blocks, axis.tokens
+    )
+
+
 def _in_blocks(count: int, stacked: bool) -> str:
     where = "one below the other" if stacked else "side by side"
     return f" in {count} blocks {where}" if count > 1 else ""
-
-
-def _data(role: Role | None) -> str:
-    return f' data-role="{role.key}"' if role else ""
-
-
-def _size(axis: Axis) -> str:
-    return to_mathml(axis.latex) if axis.latex else ""
 
 
 def _room(axis: Axis) -> float:
     """How wide a size is, roughly, in ems."""
     letters = re.sub(r"\\color\[HTML\]\{\w+\}|\\text|[\\{}_, ]", "", axis.latex)
     return 0.6 + 0.3 * len(letters) if letters else 0
-
-
-def _rectangle(rows: Axis, columns: Axis) -> str:
-    """A rectangle whose unit is the size of its font."""
-    high, wide = rows.length, columns.length
-    lines = "".join(f"M0 {y}h{wide}" for y in range(1, high) if rows.tokens)
-    lines += "".join(f"M{x} 0v{high}" for x in range(1, wide) if columns.tokens)
-    return (
-        f'<svg width="{wide}em" height="{high}em" viewBox="0 0 {wide} {high}">'
-        f'<rect width="{wide}" height="{high}"/>'
-        + (f'<path d="{lines}"/>' if lines else "")
-        + "</svg>"
-    )
 
 
 def fence(source, language, css_class, options, md, **_) -> str:
