@@ -30,7 +30,7 @@ NEEDED = {
 
 def matrices(html):
     """Of each matrix in a drawing: its letter, its rows, its columns."""
-    html = unescape(html).replace(" data-search-exclude", "")  # HTML and not yet XML
+    html = unescape(html).replace(' data-search-exclude=""', "")
     for matrix in ElementTree.fromstring(f"<div>{html}</div>").iterfind(".//*[@class]"):
         if matrix.get("class").startswith("wq-matrix"):
             *_, blocks, letter = matrix
@@ -104,8 +104,8 @@ def test_factors_fit_and_sides_are_as_large_as_each_other():
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_letter_stands_for_one_length(source):
-    lengths = {}
     for line in FORMULAS:
+        lengths = {}  # Weng's d_k is the width of one head in some lines and of all in others
         for axis in draw(line, source).axes:
             assert lengths.setdefault(axis.latex, axis.length) == axis.length, axis
 
