@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from qkv._shapes import Shape, size_of
+from qkv._shapes import Shape, check_groups, check_sizes, size_of
 
 QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product, "
@@ -198,6 +198,55 @@ class Layout:
         return any(
             "h_kv" in axis for form in self.forms for stored in form.stored for axis in stored.axes
         )
+
+    def shapes(
+        self,
+        *,
+        d_model: int,
+        h: int,
+        d_k: int,
+        h_kv: int | None = None,
+        d_v: int | None = None,
+        bias: bool = False,
+    ) -> dict[str, tuple[int, ...]]:
+        """Tell the shapes that the library stores, without making the arrays.
+
+        Args:
+            d_model: Width of the sources and of the output.
+            h: Number of heads.
+            d_k: Width of one head's queries and keys.
+            h_kv: Number of heads of keys and values; `h` where None.
+            d_v: Width of one head's values; `d_k` where None.
+            bias: Whether to list the biases too, where the library may leave them out.
+
+        Returns:
+            Shapes by name, in the library's order, of the first of its forms.
+
+        Raises:
+            ValueError: If a size is not a positive whole number, or the library has no such layer.
+
+        Examples:
+            Qwen3-4B has more heads than fit its width.
+
+            >>> from qkv.layouts import layouts
+            >>> layouts()["llama"].shapes(d_model=2560, h=32, h_kv=8, d_k=128)["k_proj.weight"]
+            (1024, 2560)
+        """
+        given = {"d_model": d_model, "h": h, "d_k": d_k}
+        given |= {"h_kv": h if h_kv is None else h_kv, "d_v": d_k if d_v is None else d_v}
+        check_sizes(**given)
+        check_groups(h, given["h_kv"])
+        self.check_square(given)
+        widths = ("d_out", "d_source", "d_source_k", "d_source_v")
+        sizes = given | dict.fromkeys(widths, d_model)
+        form = self.forms[0]
+        listed = form.without_biases if self.optional_biases and not bias else form.stored
+        return {
+            stored.name: tuple(
+                math.prod(size_of(symbol, sizes) for symbol in axis) for axis in stored.axes
+            )
+            for stored in listed
+        }
 
     def arrangements(self) -> Iterator[tuple[Stored, ...]]:
         """Every set of arrays that the library may store, in its order."""

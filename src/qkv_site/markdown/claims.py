@@ -191,15 +191,21 @@ def title(text: str) -> str:
 
 def traps() -> list[Trap]:
     """What the tests show on the libraries themselves."""
-    return [trap for file in TESTS for trap in _traps(file)]
+    files = [current.docs.parent / file for file in TESTS]
+    texts = tuple(current.read(file) for file in files)
+    return [trap for each in zip(TESTS, texts, strict=True) for trap in _traps(*each)]
 
 
 def _exist() -> bool:
     return all((current.docs.parent / file).exists() for file in TESTS)
 
 
-def _traps(file: Path) -> Iterator[Trap]:
-    text = current.read(current.docs.parent / file)
+@cache
+def _traps(file: Path, text: str) -> tuple[Trap, ...]:
+    return tuple(_read_traps(file, text))
+
+
+def _read_traps(file: Path, text: str) -> Iterator[Trap]:
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     by_name = {node.name: node for node in functions}
     for node in functions:
