@@ -35,8 +35,8 @@ def softmax(
 
     Raises:
         TypeError: If `scores` are not floating-point numbers or `mask` is not boolean.
-        ValueError: If `scores` has no axis or is empty or holds NaN or infinity where it may take
-            part, or `mask` does not broadcast to it.
+        ValueError: If `scores` has no axis or is empty, or holds NaN or plus infinity where it may
+            take part; if `mask` does not broadcast to it, or allows nothing but minus infinity.
 
     Examples:
         Scores 0 and ln 3 weigh 1 : 3.

@@ -140,7 +140,8 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
             has no other form.
 
     Returns:
-        One matrix per query head, (h, d_model, d_model); with `constant` each side is one wider.
+        One matrix per query head, (h, d_model, d_model) where both sources are that wide; with
+        `constant` each side is one wider.
 
     Raises:
         ValueError: If the layer has a bias of queries or keys and `constant` is False, or if its
@@ -179,7 +180,8 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
             over heads, and stays outside.
 
     Returns:
-        One matrix per query head, (h, d_model, d_model); with `constant` (h, d_model + 1, d_model).
+        One matrix per query head, (h, d_model, d_model) where source and output are that wide;
+        with `constant` (h, d_model + 1, d_model).
 
     Raises:
         ValueError: If the layer has a bias of values and `constant` is False.
@@ -206,8 +208,8 @@ def factor(
     $$W = U \Sigma V^\top \approx FS \qquad F = U \Sigma^{1/2} \qquad S = \Sigma^{1/2} V^\top$$
 
     The two are balanced: $F^\top F = SS^\top$ is the diagonal of the `rank` largest singular
-    values. Of all maps of that rank $FS$ is the nearest to $W$; it equals $W$, up to rounding,
-    if `rank` is at least the rank of $W$.
+    values. No map of at most that rank is nearer to $W$ in the Frobenius norm than $FS$; it equals
+    $W$, up to rounding, if `rank` is at least the rank of $W$.
 
     Args:
         W: The map, $W \in \mathbb{R}^{d_{in} \times d_{out}}$; it may have leading head axes.

@@ -464,7 +464,8 @@ def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):
 def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(torch, mha, x):
     """PyTorch answers a fully masked query with NaN or with the output bias.
 
-    NaN where weights are asked for and on the fast path of inference, b_O otherwise.
+    NaN where weights are asked for and on the fast path of inference, b_O otherwise. The fast
+    path takes neither batch_first=False nor an odd number of heads nor another source of keys.
     """
     X = torch.from_numpy(x)
     blocked = torch.zeros((N_Q, N_Q), dtype=torch.bool)
@@ -477,6 +478,17 @@ def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(tor
     assert fast[0, 1].isnan().all()
     assert close(without.detach()[0, 1], mha.out_proj.bias.detach())
     assert close(without.detach(), loaded(mha)(x, mask=~blocked.numpy()))
+
+    tokens_first = torch.nn.MultiheadAttention(E, H).double().eval()
+    odd = torch.nn.MultiheadAttention(E, 3, batch_first=True).double().eval()
+    for layer, keys in ((tokens_first, X), (odd, X), (mha, X.clone())):
+        layer.load_state_dict(mha.state_dict())
+        sources = (X, keys, keys)
+        if layer is tokens_first:
+            sources = [source.transpose(0, 1) for source in sources]
+        with torch.no_grad():
+            slow, _ = layer(*sources, attn_mask=blocked, need_weights=False)
+        assert close(slow.reshape(N_Q, E)[1], mha.out_proj.bias.detach())
 
 
 def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, keras, rng, x):
@@ -495,7 +507,11 @@ def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, kera
     with in_float64():
         one_head = x[:, :, None]
         attended = attention(one_head, one_head, one_head, mask=mask[:, None])[:, :, 0]
+        by_nnx = pytest.importorskip("flax.nnx").dot_product_attention(
+            one_head, one_head, one_head, mask=mask[:, None]
+        )[:, :, 0]
     assert close(attended[0, 1], x[0].mean(axis=0))
+    assert np.allclose(by_nnx[0, 1], x[0].mean(axis=0), rtol=0, atol=1e-6)  # in float32
 
     layer = keras_layer(keras, rng)
     mh = qkv.load(layer.get_weights(), "keras", h=H)
@@ -892,6 +908,28 @@ def test_gpt_neox_takes_the_softmax_in_float32_in_eager_mode(rng, x):
     assert close(attend(layer, x, no_rotation())[0], exact)
     layer.config._attn_implementation = "eager"
     assert 1e-10 < np.abs(attend(layer, x, no_rotation())[0] - exact).max() < 1e-5
+
+
+def test_gpt_neox_rotates_a_quarter_of_each_head_and_there_a_key_bias_counts(torch, rng):
+    """GPT-NeoX rotates a quarter of each head by default, and there a key bias counts.
+
+    On the coordinates that it does not rotate, the softmax removes a key bias.
+    """
+    library = transformers("gpt_neox")
+    config = library.GPTNeoXConfig(
+        hidden_size=16, num_attention_heads=2, attn_implementation="sdpa"
+    )
+    layer = randomised(library.GPTNeoXAttention(config), rng)
+    assert layer.rotary_ndims == 8 // 4
+    x = rng.normal(size=(1, N_Q, 16))
+    rotary = library.GPTNeoXRotaryEmbedding(config)
+    rotation = rotary(torch.from_numpy(x), torch.arange(N_Q)[None])
+    before, _ = attend(layer, x, rotation)
+    for coordinates, counts in ((slice(8 + 2, 16), False), (slice(8, 8 + 2), True)):
+        with torch.no_grad():
+            layer.query_key_value.bias[coordinates] += 10  # of head 0: q, then k, then v
+        after, _ = attend(layer, x, rotation)
+        assert np.allclose(after, before, rtol=0, atol=1e-12) != counts
 
 
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):

@@ -201,7 +201,7 @@ def _limits(layout: Layout) -> Iterator[str]:
         yield "`qkv.load` does not know these forms, and refuses what they store:"
         yield "\n".join(f"- {each}" for each in layout.unknown)
     if not (layout.refused or layout.outside or layout.cannot or layout.unknown):
-        yield "Nothing: what this layer stores is the paper's matrices and biases, and no more."
+        yield "Nothing: this layer stores the paper's matrices, and biases if it has them."
 
 
 def _definitions(meanings: Mapping[str, str]) -> str:
