@@ -99,7 +99,9 @@ def replay(page, found):
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?")
 SHAPE = re.compile(r"\d+(?: × \d+)+")
 # A number that is part of a name or of a formula counts nothing, nor does the seed of a block.
-_NAME = re.compile(r"\b[A-Za-z]\w*-\d[\w.]*|\b\d+[A-Za-z]\w*|\bequation \(\d\)", re.IGNORECASE)
+_NAME = re.compile(
+    r"\b[A-Za-z]\w*-\d[\w.]*|\b\d+(?!e-?\d)[A-Za-z]\w*|\bequation \(\d\)", re.IGNORECASE
+)
 _SEED = re.compile(r"default_rng\(\d+\)")
 _WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _TIMES = re.compile(rf"\b({'|'.join(_WORDS)})(?= times)")
