@@ -30,10 +30,10 @@ TEXT_FOR_FORMULAS = """() => {
   for (const math of [...document.querySelectorAll("math")]) math.replaceWith(math.textContent)
 }"""
 NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-# Of each formula in several notations: those of what is shown, and of what waits in an attribute.
-SETS = """[...document.querySelectorAll("[data-others]")].map(shown => {
-  const others = new DOMParser().parseFromString(shown.dataset.others, "text/html").body.children
-  return [shown, ...others].map(variant => variant.dataset.in.split(" "))
+# Of each formula in several notations: those of each variant that waits in the page's template.
+SETS = """[...document.querySelectorAll("[data-set]")].map(shown => {
+  const sets = document.querySelector("template[data-sets]").content.children
+  return [...sets[shown.dataset.set].children].map(variant => variant.dataset.in.split(" "))
 })"""
 CUT = """[...document.querySelectorAll(".highlight code")]
   .filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"""

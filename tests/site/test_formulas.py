@@ -1,18 +1,21 @@
 """Formulas in pages: each is stored once, and its symbols carry their roles."""
 
-import html
 import re
 
 from qkv import notation
-from qkv_site.markdown import formulas
+from qkv_site.markdown import current, formulas
 
 
 def test_equal_renderings_are_stored_once():
-    rendered = html.unescape(formulas.block("head[i] = attention(Q[i], K[i], V[i])"))
-    sources = " ".join(re.findall(r'<div data-in="([^"]+)"', rendered)).split()
+    current.begin("a page", "")
+    for _ in range(2):
+        shown = formulas.block("head[i] = attention(Q[i], K[i], V[i])")
+    assert shown.startswith('<div data-set="0" data-in="site')
+    (stored,) = current.variants
+    sources = " ".join(re.findall(r'<div data-in="([^"]+)"', stored)).split()
     assert sorted(sources) == sorted(source.id for source in notation.sources())
-    variants = re.findall(r'">(<div class="math-display">.*?</ul>)</div>', rendered, re.DOTALL)
-    assert len(set(variants)) == len(variants) == rendered.count("data-in=") > 1
+    variants = re.findall(r'">(<div class="math-display">.*?</ul>)</div>', stored, re.DOTALL)
+    assert len(set(variants)) == len(variants) == stored.count("data-in=") > 1
 
 
 def test_a_symbol_carries_its_role_in_every_source():

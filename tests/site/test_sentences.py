@@ -46,16 +46,12 @@ class Said(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.shapes, self.waiting, self._open, self._notations = [], [], [], []
+        self.shapes, self._open, self._notations = [], [], []
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         if "data-in" in attributes:
             self._notations.append((tag, len(self._open), attributes["data-in"].split()))
-        if "data-others" in attributes:
-            others = Said()
-            others.feed(attributes["data-others"])
-            self.waiting += others.shapes
         self._open.append(tag)
         if "data-shape" in attributes:
             self.shapes.append([attributes["data-shape"], self._in(), "", len(self._open)])
@@ -81,7 +77,7 @@ def test_each_shape_in_a_sentence_is_that_of_the_legend(site):
     for page in site.rglob("index.html"):
         said = Said()
         said.feed(page.read_text())
-        for line, notations, shown, _ in said.shapes + said.waiting:
+        for line, notations, shown, _ in said.shapes:
             if line not in {role.key for role in notation.roles()} or re.search(r"\d", shown):
                 continue
             for source in notations or []:

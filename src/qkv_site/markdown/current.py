@@ -10,12 +10,18 @@ docs = Path(__file__).parents[3] / "docs"
 page = "a page"
 others: dict[Path, str] = {}
 text = ""
+variants: dict[str, int] = {}  # of each formula, as every source writes it: its number
 
 
 def begin(name: str, its_text: str) -> None:
     """Note which page is being rendered, and the text of its file."""
-    global page, others, text
-    page, others, text = name, {}, its_text
+    global page, others, text, variants
+    page, others, text, variants = name, {}, its_text, {}
+
+
+def add_variants(html: str) -> int:
+    """Keep a formula in every source's letters; its number among those of the page."""
+    return variants.setdefault(html, len(variants))
 
 
 def read(path: Path) -> str:

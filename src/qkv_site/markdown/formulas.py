@@ -3,8 +3,8 @@
 A fenced block of the language `formula` holds lines that stand together. In a sentence, `{{...}}`
 holds a symbol, a short formula or a size; `{{shape(W_Q[i])}}` is a shape, and `{{"rows"}}` a word
 that says on which side something stands. Each is written for every source: in the site's own
-letters where it stands, and in the others in an attribute, out of which the page takes what a
-reader chooses. What two sources write alike is stored once. `in="paper-eq1"` on a fence, or
+letters where it stands, and in all of them in a template of the page, out of which a script takes
+what a reader chooses. What is written alike is stored once. `in="paper-eq1"` on a fence, or
 `{{paper-eq1: ...}}`, ties a formula to one source.
 """
 
@@ -85,20 +85,20 @@ def plain(content: str, source: str) -> str:
 
 
 def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
-    """The site's own rendering, which has the others in an attribute until one is chosen."""
+    """The site's own rendering, and the number of the set in which the others wait."""
     if only:
         return render(only)
     renderings: dict[str, list[str]] = {}
     for source in notation.sources():  # the site's own comes first
         renderings.setdefault(render(source.id), []).append(source.id)
-    if len(renderings) == 1:
-        return next(iter(renderings))
-    (own, own_sources), *rest = renderings.items()
-    waiting = "".join(
-        f'<{tag} data-in="{" ".join(sources)}">{rendering}</{tag}>' for rendering, sources in rest
+    own, *rest = (
+        f'<{tag} data-in="{" ".join(sources)}">{rendering}</{tag}>'
+        for rendering, sources in renderings.items()
     )
-    chosen, others = " ".join(own_sources), html.escape(waiting)
-    return f'<{tag} data-in="{chosen}" data-others="{others}">{own}</{tag}>'
+    if not rest:
+        return next(iter(renderings))
+    number = current.add_variants("".join([own, *rest]))
+    return own.replace(" data-in", f' data-set="{number}" data-in', 1)
 
 
 def _side(content: str, source: str) -> str:

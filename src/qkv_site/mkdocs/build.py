@@ -55,6 +55,11 @@ class Build:
                 current.warn(f"claim {claim.id!r} is made in {self._claims[claim.id]}", line=line)
             self._claims[claim.id] = claim.page
 
+    def finish_content(self, html: str, page) -> str:
+        """Say how linked statements are known; give the template the formulas of the page."""
+        page.meta["variants"] = [*current.variants]
+        return claims.marked(html)
+
     def note_letters(self, html: str) -> None:
         """Note what the formulas of a page are drawn with."""
         self._characters |= font.characters(html)

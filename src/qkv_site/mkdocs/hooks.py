@@ -26,11 +26,9 @@ def on_page_markdown(_, *, page, **__):
     _build.check(page)
 
 
-def on_page_content(html, **_):
-    """Say beside each link to the ledger how the statement is known."""
-    from qkv_site.markdown import claims
-
-    return claims.marked(html)
+def on_page_content(html, *, page, **_):
+    """Say beside each link to the ledger how the statement is known; keep the other notations."""
+    return _build.finish_content(html, page)
 
 
 def on_env(env, *, config, files):
