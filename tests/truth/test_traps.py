@@ -845,6 +845,23 @@ def test_gpt2_given_no_mask_is_causal_in_one_implementation_and_not_in_the_other
         assert close(called(layer, x)[0], mh(x, mask=mask))
 
 
+def test_llama_and_gpt_neox_given_no_mask_are_causal_with_sdpa_and_not_in_eager_mode(torch, rng, x):
+    """Llama and GPT-NeoX given no mask are causal with sdpa, and not in eager mode.
+
+    In eager mode the model has to pass the causal mask.
+    """
+    library = transformers("gpt_neox")
+    sizes = {"hidden_size": E, "num_attention_heads": H}
+    for implementation, mask in (("sdpa", np.tri(N_Q, dtype=bool)), ("eager", None)):
+        llama, _ = rotary_layer("Llama", rng, attn_implementation=implementation)
+        config = library.GPTNeoXConfig(**sizes, attn_implementation=implementation)
+        gpt_neox = randomised(library.GPTNeoXAttention(config), rng)
+        for layout, layer in (("llama", llama), ("gpt-neox", gpt_neox)):
+            mh = replace(qkv.load(layer.state_dict(), layout, h=H), rotary=False)
+            output, _ = called(layer, x, position_embeddings=no_rotation(), attention_mask=None)
+            assert np.allclose(output, mh(x, mask=mask), rtol=0, atol=1e-5)  # eager: in float32
+
+
 def test_t5_does_not_scale_its_scores(torch, rng, x):
     """T5 does not scale its scores.
 

@@ -27,5 +27,5 @@ LAYOUT = Layout(
         "bias": "the causal mask, in spite of its name, stored where PyTorch has no fused "
         "attention: pass it to MultiHead as mask"
     },
-    cannot=("dropout",),
+    cannot=("dropout", "the causal mask, which the layer applies: pass it to MultiHead as mask"),
 )
