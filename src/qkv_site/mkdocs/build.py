@@ -17,6 +17,7 @@ class Build:
         self._assets = Path(config.site_dir) / "assets"
         self._cache = Path(config.config_file_path).parent / ".cache"
         self._cache.mkdir(exist_ok=True)
+        self._whole = config.extra.get("whole", True)  # while serving, a saved page comes first
         self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
         current.docs = Path(config.docs_dir)
@@ -65,7 +66,9 @@ class Build:
         self._characters |= font.characters(html)
 
     def write_font(self) -> None:
-        """Put the mathematical font beside the pages."""
+        """Put the mathematical font beside the pages, with the letters that all of them have."""
+        if not self._whole:
+            return
         target = self._assets / "fonts" / "math.woff2"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(font.cut(self._characters, self._cache))

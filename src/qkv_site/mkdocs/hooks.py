@@ -6,8 +6,12 @@ blocks printed, where a file under `src` has changed. `mkdocs serve` then shows 
 would.
 """
 
+import logging
 import sys
 from pathlib import Path
+
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
 _SRC = Path(__file__).parents[2]
 _build = None
@@ -50,19 +54,51 @@ def on_post_build(**_):
     _build.write_font()
 
 
-def on_serve(server, *, builder, **_):
-    """Import the packages anew before each rebuild."""
-    seen = _stamps()
+def on_serve(server, *, config, builder, **_):
+    """Import the packages anew before each rebuild, and show a saved page before all the others.
+
+    Where a page has changed, MkDocs builds first what is newer than the site; then a file that it
+    watches is touched, and the whole site follows.
+    """
+    rest = Path(config.config_file_path).parent / ".cache" / "rest"
+    rest.touch()
+    server.watch(str(rest))
+    seen, unfinished = _stamps(), False
 
     def rebuild():
-        nonlocal seen
+        nonlocal seen, unfinished
         before, seen = seen, _stamps()
         _forget("qkv")
         if seen != before:
             _forget("qkv_site")
-        builder()
+        if seen != before or unfinished:
+            unfinished = False
+            builder()
+        else:
+            unfinished = True
+            try:
+                _build_what_changed(config)
+            finally:
+                rest.touch()
 
     server.builder = rebuild
+
+
+def _build_what_changed(served):
+    config = load_config(served.config_file_path, site_dir=served.site_dir)
+    config.site_url = served.site_url
+    config.extra["whole"] = False
+    mkdocs_log = logging.getLogger("mkdocs.commands.build")
+    mkdocs_log.addFilter(_is_no_advice)
+    try:
+        build(config, serve_url=served.site_url, dirty=True)
+    finally:
+        mkdocs_log.removeFilter(_is_no_advice)
+
+
+def _is_no_advice(record):
+    """What MkDocs says of such a build does not concern a reader: the whole site follows."""
+    return "'dirty' build" not in record.getMessage()
 
 
 def _stamps():
