@@ -862,6 +862,25 @@ def test_llama_and_gpt_neox_given_no_mask_are_causal_with_sdpa_and_not_in_eager_
             assert np.allclose(output, mh(x, mask=mask), rtol=0, atol=1e-5)  # eager: in float32
 
 
+def test_decoders_of_t5_and_whisper_given_no_mask_are_causal_with_sdpa(rng, x):
+    """Layers of T5 and Whisper made for a decoder, given no mask, are causal with sdpa.
+
+    They are made with is_causal=True, and their weights do not show it.
+    """
+    made = {"is_causal": True, "layer_idx": 0}
+    library = transformers("t5")
+    sizes = {"d_model": E, "num_heads": H, "d_kv": D_K}
+    config = library.T5Config(**sizes, is_decoder=True, attn_implementation="sdpa")
+    t5 = library.T5Attention(config, **made)
+    library = transformers("whisper")
+    config = library.WhisperConfig(attn_implementation="sdpa")
+    whisper = library.WhisperAttention(E, H, is_decoder=True, config=config, **made)
+    for layout, layer in (("t5", t5), ("whisper", whisper)):
+        mh = qkv.load(randomised(layer, rng).state_dict(), layout, h=H)
+        assert close(called(layer, x)[0], mh(x, mask=np.tri(N_Q, dtype=bool)))
+        assert not close(called(layer, x)[0], mh(x))
+
+
 def test_t5_does_not_scale_its_scores(torch, rng, x):
     """T5 does not scale its scores.
 
