@@ -66,6 +66,9 @@ def search(chromium, origin):
     def found(query):
         type_in("", "Type to start searching")
         type_in(query, "matching document")
+        meta = page.locator(".md-search-result__meta")
+        if not meta.inner_text().startswith("No "):  # the list comes after the number
+            page.locator(".md-search-result__item").first.wait_for(state="attached")
         links = page.locator(".md-search-result__item > a").evaluate_all(
             "links => links.map(link => new URL(link.href).pathname)"
         )

@@ -122,7 +122,8 @@ class _Run(Preprocessor):
         if "html" in options or output == printed:
             output = self.md.htmlStash.store(output)
         elif "result" in options:
-            output = markdown_exec.code_block(options["result"], output)
+            # A number that a block prints is found on its page, and not through the search.
+            output = f'````````{{.{options["result"]} data-search-exclude=""}}\n{output}\n````````'
         if "source" in options:
             titled = "title" in options and "claim" not in options
             output = markdown_exec.add_source(
