@@ -90,9 +90,15 @@ def one_of_each_kind(addresses):
     return [address for _, pages in folders for address in sorted(pages, key=len)[:2]]
 
 
-@pytest.fixture(scope="module")
-def facts(chromium, origin, addresses):
-    """Every page, loaded once."""
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(half, marks=pytest.mark.xdist_group(f"pages {half}")) for half in (0, 1)],
+    ids=["one half", "the other half"],
+)
+def facts(request, chromium, origin, addresses):
+    """Every page, loaded once; half of them for each of two workers."""
+    axed = {*one_of_each_kind(addresses)}
+    addresses = addresses[request.param :: 2]
     page = chromium.new_page(base_url=origin)
     page.add_init_script(NOTE_SHIFTS)
     page.route("**/assets/*.json", lambda route: sleep(0.3) or route.continue_())  # as on a phone
@@ -103,7 +109,6 @@ def facts(chromium, origin, addresses):
     page.on("response", lambda r: r.status >= 400 and now.wrong.append(f"{r.status}: {r.url}"))
     page.on("console", lambda m: m.type in ("error", "warning") and now.wrong.append(m.text))
     page.on("pageerror", lambda error: now.wrong.append(str(error)))
-    axed = {*one_of_each_kind(addresses)}
     for address, now in seen.items():  # what listens to the page writes to `now`
         look(page, address, now, address in axed)
     page.close()
@@ -168,7 +173,7 @@ def misses(facts, found):
 
 
 def test_every_page_was_seen(facts):
-    assert len(facts) > 50
+    assert len(facts) > 25
     for address, now in facts.items():
         assert any(url.endswith(address) for url in now.requested), address
         assert now.elements > 100, address
@@ -195,14 +200,14 @@ def test_printed_code_is_wrapped_and_not_cut(facts):
 
 
 def test_every_source_shows_every_formula_once(facts, sources):
-    assert sum(len(now.sets) for now in facts.values()) > 300
+    assert sum(len(now.sets) for now in facts.values()) > 150
     assert misses(facts, lambda now: [
         ids for ids in now.sets if sorted(chain(*ids)) != sorted(sources) or "site" not in ids[0]
     ]) == {}  # fmt: skip
 
 
 def test_nothing_that_axe_finds_is_serious(facts):
-    assert sum(len(now.violations) == 2 for now in facts.values()) > 15
+    assert sum(len(now.violations) == 2 for now in facts.values()) > 5
     assert misses(facts, lambda now: {
         where: found for where, found in now.violations.items() if found
     }) == {}  # fmt: skip
@@ -210,7 +215,7 @@ def test_nothing_that_axe_finds_is_serious(facts):
 
 def test_a_diagram_has_one_unit_and_no_part_of_it_sticks_out(facts):
     drawings = [drawn for now in facts.values() for drawn in now.drawn.values()]
-    assert len(drawings) >= 7 * len(NOTATIONS) * 2
+    assert len(drawings) >= 2 * len(NOTATIONS) * 2
     for all_units, outside in drawings:
         assert all_units
         assert outside == []
