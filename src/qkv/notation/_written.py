@@ -124,7 +124,6 @@ class Written:
 
     sides: tuple[Expression, ...]
     defines: bool
-    transposed: bool
 
 
 def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
@@ -133,7 +132,7 @@ def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
     transposed = chosen.transposes(formula.defined.role) if formula.defined else columns
     writer = Writer(chosen, setting, transposed)
     sides = tuple(writer.write(side) for side in formula.sides)
-    return Written(sides, formula.defined is not None, transposed)
+    return Written(sides, formula.defined is not None)
 
 
 def axes(expression: Expression, setting: Setting) -> tuple[Expression, ...]:
