@@ -241,3 +241,16 @@ def test_equal_numbers_are_drawn():
 def test_a_heat_map_wants_a_name_for_each_row_and_column():
     with pytest.raises(ValueError, match=r"shape \(2, 3\).* 3 names of rows and 2 of columns"):
         heat_map(np.zeros((2, 3)), rows=list("abc"), columns=list("de"), label="")
+
+
+def test_a_side_has_a_line_of_its_own_and_a_note():
+    chain = "X @ P_Q @ W_Q[i]  # two in a row\n== X @ (P_Q @ W_Q[i])\n== X @ M[i]  # one"
+    (drawing,) = diagrams.draw(chain, "site")
+    assert drawing.html.count("wq-side") == 3 == chain.count("@ W_Q") + 1
+    assert re.findall(r'wq-note">([^<]*)', drawing.html) == ["two in a row", "one"]
+    assert re.search(r"\(two in a row\), equals .*, equals .*\(one\)$", drawing.words)
+
+
+def test_a_chain_that_does_not_hold_is_named_by_its_first_line():
+    (fault,) = diagrams.faults("Q[i] = X_Q @ W_Q[i]\n\nX_Q @ W_Q[i]\n== X_Q @ W_K[i]", {})
+    assert fault[0] == 2

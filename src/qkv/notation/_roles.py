@@ -16,6 +16,8 @@ class Role:
             an expression: `"h * d_k"`.
         group: What it has its colour from; one of `GROUPS`.
         definition: The expression it stands for in the paper, or None where it is given.
+        named: Whether it keeps this site's letter where a source has none, and is not spelled out:
+            a formula is there to show that letter.
 
     Examples:
         >>> role("Q[i]").definition
@@ -27,6 +29,7 @@ class Role:
     shape: tuple[str, ...]
     group: str
     definition: str | None = None
+    named: bool = False
 
     def __post_init__(self):
         if self.group not in GROUPS:
@@ -111,6 +114,7 @@ def _weights() -> list[Role]:
             ("d_model", "d_k"),
             "weight",
             "P_Q @ W_Q[i]",
+            named=True,
         ),
         Role("b_Q[i]", "one head's bias for queries", ("d_k",), "weight"),
         Role("b_K[i]", "one head's bias for keys", ("d_k",), "weight"),

@@ -300,7 +300,7 @@ class Writer:
 
     def _can_spell_out(self, role: Role) -> bool:
         """Whether the source has the letters and the function of a role's definition."""
-        if role.definition is None:
+        if role.definition is None or role.named:
             return False
         formula = parse(role.definition)
         match formula.sides[0]:

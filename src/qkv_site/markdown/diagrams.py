@@ -4,6 +4,9 @@ A fenced block of the language `diagram` holds formulas as one of the language `
 takes the same option `in`. `sizes="d_model=16 h=4"` says what to draw; what it leaves out has the
 size in `SIZES`. Where the formulas say that heads share keys and values, there are `h_kv` of those.
 
+A line that begins with `==` goes on with the line before it and is drawn below it. What a line says
+after `#` is written beside its drawing.
+
 A line crosses a rectangle between two tokens. Between two heads it is cut, and each block has the
 number of its head, or the numbers of those that share it.
 """
@@ -124,7 +127,19 @@ def draw(code: str, source: str, sizes: str = "") -> tuple[Drawing, ...]:
     chosen = notation.source(source)
     drawer = _Drawer.of(chosen, read_sizes(sizes))
     block = notation.Block(tuple(formulas.lines(code)))
-    return tuple(map(drawer.line, block.write(chosen)))
+    return tuple(map(drawer.line, block.write(chosen), _notes(code)))
+
+
+def _notes(code: str) -> list[list[str]]:
+    """What is written beside each side of each formula, empty where nothing is."""
+    notes: list[list[str]] = []
+    for line in code.splitlines():
+        formula, _, note = (part.strip() for part in line.partition("#"))
+        if formula.startswith("==") and notes:
+            notes[-1].append(note)
+        elif formula:
+            notes.append([note])
+    return notes
 
 
 def _figure(code: str, sizes: str, source: str) -> str:
@@ -171,16 +186,24 @@ class _Drawer:
             sizes = sizes | {"n_q": sizes["n"], "n_k": sizes["n"]}
         return cls(source, sizes)
 
-    def line(self, written: Written) -> Drawing:
-        """Draw a line: its sides, with signs of equality between them."""
-        first, *others = map(self.draw, written.sides)
-        if not others:
-            return first
-        words = ", equals ".join(other.words for other in others)
-        words = (
-            f"{words}, gives {first.words}" if written.defines else f"{first.words}, equals {words}"
+    def line(self, written: Written, notes: list[str]) -> Drawing:
+        """Draw a line: its sides, one below the other if each of them has a line of its own."""
+        sides = list(map(self.draw, written.sides))
+        said = [side.words for side in sides]
+        if len(notes) < len(sides):  # all in one row
+            first, *others = sides
+            sides = [_row([first, *(part for other in others for part in ("=", other))])]
+        else:
+            pairs = zip(said, notes, strict=True)
+            said = [f"{words} ({note})" if note else words for words, note in pairs]
+        words = ", equals ".join(said[1:] if written.defines else said)
+        if written.defines:
+            words = f"{words}, gives {said[0]}"
+        return (
+            _below_each_other(sides, notes, words)
+            if any(notes) or len(sides) > 1
+            else replace(sides[0], words=words)
         )
-        return _row([first, *(part for other in others for part in ("=", other))], words=words)
 
     def draw(self, node: Expression) -> Drawing:
         """Draw an expression."""
@@ -305,6 +328,23 @@ def _row(parts: list[Drawing | str], **changes) -> Drawing:
         "loose": False,
     }
     return replace(drawings[0], **(together | changes))
+
+
+def _below_each_other(sides: list[Drawing], notes: list[str], words: str) -> Drawing:
+    """The sides of an equation, each with what is written beside it; the signs in one column."""
+    equals = _sign("=") if len(sides) > 1 else ""
+    rows = [
+        _span("wq-side", equals + side.html + (_span("wq-note", html.escape(note)) if note else ""))
+        for side, note in zip(sides, notes, strict=True)
+    ]
+    return replace(
+        sides[0],
+        html="".join(rows),
+        words=words,
+        units=max(side.units for side in sides),
+        ems=max(side.ems for side in sides) + 2,
+        axes=tuple(axis for side in sides for axis in side.axes),
+    )
 
 
 def _sign(latex: str) -> str:

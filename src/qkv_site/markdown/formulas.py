@@ -29,15 +29,27 @@ BORROWED_BELOW = "A letter with dots below it is this site's: the source has non
 
 
 def lines(code: str) -> list[str]:
-    """The formulas of a block."""
-    return [line.strip() for line in code.splitlines() if line.strip()]
+    """The formulas of a block; one that begins with `==` goes on with the one before."""
+    return [formula for _, formula in _numbered(code)]
+
+
+def _numbered(code: str) -> list[tuple[int, str]]:
+    """Each formula of a block and its line, counted from 0."""
+    found: list[tuple[int, str]] = []
+    for number, line in enumerate(code.splitlines()):
+        formula = line.partition("#")[0].strip()
+        if formula.startswith("==") and found:
+            first, before = found.pop()
+            found.append((first, f"{before} {formula}"))
+        elif formula:
+            found.append((number, formula))
+    return found
 
 
 @cache
 def faults(code: str, sources: str = "") -> tuple[tuple[int, str], ...]:
     """Run the formulas of a block; say what is wrong with which line, counted from 0."""
-    numbered = [(number, line.strip()) for number, line in enumerate(code.splitlines())]
-    numbered = [(number, line) for number, line in numbered if line]
+    numbered = _numbered(code)
     found = [
         (numbered[fault.line][0], f"formula `{numbered[fault.line][1]}`: {fault.message}")
         for fault in notation.Block(tuple(line for _, line in numbered)).faults()
