@@ -13,6 +13,7 @@ from qkv import notation
 from qkv.notation.tree import Product
 from qkv_site.markdown import blocks, current, diagrams, mathml
 from qkv_site.markdown.heat_maps import heat_map
+from qkv_site.markdown.masks import mask_grid
 from support import ROOT
 
 SOURCES = [source.id for source in notation.sources()]
@@ -254,3 +255,21 @@ def test_a_side_has_a_line_of_its_own_and_a_note():
 def test_a_chain_that_does_not_hold_is_named_by_its_first_line():
     (fault,) = diagrams.faults("Q[i] = X_Q @ W_Q[i]\n\nX_Q @ W_Q[i]\n== X_Q @ W_K[i]", {})
     assert fault[0] == 2
+
+
+def test_a_mask_is_a_table_with_a_sign_that_is_read_aloud():
+    causal = np.tri(2, 3, dtype=bool)
+    drawn = mask_grid(causal, queries=["a", "<b>"], keys=list("cde"), label="S & T")
+    table = ElementTree.fromstring(drawn)
+    signs = [[cell.find("span") for cell in row.iter("td")] for row in table.findall("tbody/tr")]
+    assert [[sign.text for sign in row] for row in signs] == [list("✓✕✕"), list("✓✓✕")]
+    read = {sign.text: sign.get("aria-label") for row in signs for sign in row}
+    assert read == {"✓": "may attend", "✕": "may not"}
+    assert [cell.text for cell in table.findall("tbody/tr/th")] == ["a", "<b>"]
+    assert [cell.text for cell in table.findall("thead/tr/th/span")] == ["c", "d", "e"]
+    assert table.findtext("caption") == "S & T"
+
+
+def test_a_mask_wants_a_word_for_each_query_and_key():
+    with pytest.raises(ValueError, match=r"shape \(2, 3\).* 3 words of queries and 2 of keys"):
+        mask_grid(np.ones((2, 3), bool), queries=list("abc"), keys=list("de"), label="")

@@ -1,1 +1,1 @@
-"""What Markdown runs: fences, formulas, diagrams, claims and heat maps."""
+"""What Markdown runs: fences, formulas, diagrams, claims, heat maps and masks."""

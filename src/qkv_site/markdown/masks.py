@@ -1,0 +1,61 @@
+"""Masks as grids: who may attend to whom, with a sign in each cell beside the shade.
+
+A block with `html="on"` prints as many grids as it wants; they stand side by side where there is
+room for them, and one below the other on a phone:
+
+    from qkv_site.markdown.masks import mask_grid
+
+    words = ["Jane", "visite", "l'Afrique", "en", "septembre"]
+    causal = np.tri(5, dtype=bool)
+    print(mask_grid(causal, queries=words, keys=words, label="Look-ahead mask"))
+
+The array is drawn in the sense of this site, in which True means that the query may attend to the
+key. Draw `~mask` where True, or 1, hides.
+"""
+
+import html
+
+import numpy as np
+from jaxtyping import Bool
+
+_MAY, _MAY_NOT = (
+    f'<td class="wq-{name}"><span role="img" aria-label="{words}">{sign}</span></td>'
+    for name, words, sign in (("may", "may attend", "✓"), ("may-not", "may not", "✕"))
+)
+
+
+def mask_grid(
+    allowed: Bool[np.ndarray, "n_q n_k"],
+    *,
+    queries: list[str],
+    keys: list[str],
+    label: str,
+) -> str:
+    """Draw a mask as an HTML table; print it in a block with `html="on"`.
+
+    Args:
+        allowed: True where a query may attend to a key.
+        queries: The words that ask, one a row.
+        keys: The words that are looked at, one a column.
+        label: Which mask this is. It stands above the grid.
+
+    Raises:
+        ValueError: If there are not as many words as queries or keys.
+    """
+    if allowed.shape != (len(queries), len(keys)):
+        raise ValueError(
+            f"allowed has shape {allowed.shape}, but there are {len(queries)} words of queries "
+            f"and {len(keys)} of keys."
+        )
+    head = "".join(f'<th scope="col"><span>{html.escape(word)}</span></th>' for word in keys)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(word)}</th>'
+        f"{''.join(_MAY if may else _MAY_NOT for may in row)}</tr>"
+        for word, row in zip(queries, allowed, strict=True)
+    )
+    return (
+        f'<table class="wq-mask"><caption>{html.escape(label)}</caption>'
+        '<thead><tr><td>query <span aria-hidden="true">↓</span><br/>'
+        f'key <span aria-hidden="true">→</span></td>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
