@@ -67,7 +67,7 @@ def compute(scheme, mh, X_Q, X, P, count):
         Q = heads_of(count(X_Q, side_by_side(mh.W_Q), "W_Q"), mh.h)
         K = heads_of(count(X_K, side_by_side(mh.W_K), "W_K"), mh.h_kv)
         V = heads_of(count(X_V, side_by_side(mh.W_V), "W_V"), mh.h_kv)
-    elif scheme == "merged":
+    elif scheme == "w_qk":
         Q = [count(X_Q, W, "W_QK") for W in w_qk(mh)]
         K = None
         V = [count(X_V, W, "W_V") for W in mh.W_V]
@@ -129,10 +129,10 @@ def test_schemes_with_factors_have_the_freedom_of_the_layer(sizes):
 
 
 @given(all_sizes())
-def test_a_merged_map_has_the_freedom_of_heads_as_wide_as_the_model(sizes):
+def test_one_matrix_for_queries_and_keys_has_the_freedom_of_heads_as_wide_as_the_model(sizes):
     sizes = dataclasses.replace(sizes, h_kv=sizes.h)
     mh = MultiHead.random(sizes.d_model, sizes.h, d_k=sizes.d_model, d_v=sizes.d_v)
-    assert cost("merged", sizes).degrees_of_freedom == degrees_of_freedom(mh)
+    assert cost("w_qk", sizes).degrees_of_freedom == degrees_of_freedom(mh)
 
 
 @given(all_sizes())
@@ -168,30 +168,30 @@ def score_multiply_adds(scheme, sizes):
 def test_scores_of_one_head_of_the_paper():
     sizes = Sizes(d_model=512, h=1, n_q=100, d_k=64)
     assert score_multiply_adds("paper", sizes) == 100 * 64 * (2 * 512 + 100) == 7_193_600
-    assert score_multiply_adds("merged", sizes) == 100 * 512 * (512 + 100) == 31_334_400
+    assert score_multiply_adds("w_qk", sizes) == 100 * 512 * (512 + 100) == 31_334_400
 
 
 @given(*[st.integers(1, 600)] * 3, st.integers(1, 700), st.integers(1, 8))
 def test_crossover_width_decides_which_scores_are_cheaper(d_model, n_q, n_k, d_k, h):
     sizes = Sizes(d_model, h, n_q, n_k, d_k=d_k)
-    factors, merged = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "merged"))
+    factors, one = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "w_qk"))
     bound = crossover_width(d_model, n_q, n_k)
-    assert (factors < merged) == (d_k < bound)
-    assert (factors == merged) == (d_k == bound)
+    assert (factors < one) == (d_k < bound)
+    assert (factors == one) == (d_k == bound)
 
 
 @given(st.integers(1, 600), st.integers(1, 700), st.integers(1, 5000))
 def test_crossover_tokens_decides_which_scores_are_cheaper(d_model, d_k, n):
     sizes = Sizes(d_model, 1, n, d_k=d_k)
-    factors, merged = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "merged"))
-    assert (factors < merged) == (n > crossover_tokens(d_model, d_k))
+    factors, one = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "w_qk"))
+    assert (factors < one) == (n > crossover_tokens(d_model, d_k))
 
 
 def test_crossover_where_a_head_is_wider_than_half_the_model():
     for n, cheaper in [(212, False), (213, True)]:
         sizes = Sizes(512, 1, n, d_k=300)
-        factors, merged = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "merged"))
-        assert (factors < merged) == cheaper == (n > crossover_tokens(512, 300))
+        factors, one = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "w_qk"))
+        assert (factors < one) == cheaper == (n > crossover_tokens(512, 300))
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -214,7 +214,7 @@ def test_sizes_that_make_no_layer(sizes, message):
 
 @pytest.mark.usefixtures("unchecked")
 def test_unknown_scheme_and_sizes_of_crossovers():
-    with pytest.raises(ValueError, match="'two-step', 'merged', but is 'pack'"):
+    with pytest.raises(ValueError, match="'two-step', 'w_qk', but is 'pack'"):
         cost("pack", Sizes(6, 2, 3))
     with pytest.raises(ValueError, match="n_k must be a positive whole number, but is 0"):
         crossover_width(512, 100, 0)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from qkv._shapes import check_groups, check_one_of, check_sizes, head_width
 
-SCHEMES = ("paper", "packed", "two-step", "merged")
+SCHEMES = ("paper", "packed", "two-step", "w_qk")
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def cost(scheme: str, sizes: Sizes) -> Cost:
     Args:
         scheme: One of `SCHEMES`. "paper" has one matrix per head; "packed" the same numbers
             side by side in one; "two-step" one d_model by d_model map of each source before
-            those of the heads; "merged" $W_i^{QK}$ in place of $W_i^Q$ and $W_i^K$.
+            those of the heads; "w_qk" one $W_i^{QK}$ in place of $W_i^Q$ and $W_i^K$.
         sizes: The layer and the lengths of its sources.
 
     Returns:
@@ -256,7 +256,7 @@ def counts(scheme: str) -> dict[str, tuple[Factors, ...]]:
         (('h_kv', 'd_k'), ('h_kv', 'd_v'))
     """
     every = steps(scheme)
-    keys = ("d_model",) if scheme == "merged" else ("h_kv", "d_k")  # all heads share the source
+    keys = ("d_model",) if scheme == "w_qk" else ("h_kv", "d_k")  # all heads share the source
     return {
         "parameters": tuple(step.parameters for step in every if step.parameters),
         "products": tuple(step.count for step in every),
@@ -361,7 +361,7 @@ def _degrees_of_freedom(scheme: str, sizes: Sizes) -> int:
     h, h_kv, d_model = sizes.h, sizes.h_kv, sizes.d_model
     W_QK = (
         grouped_dimension(h, h, d_model, d_model, d_model)  # each matrix is free
-        if scheme == "merged"
+        if scheme == "w_qk"
         else grouped_dimension(h, h_kv, d_model, d_model, sizes.d_k)
     )
     return W_QK + grouped_dimension(h, h_kv, d_model, d_model, sizes.d_v)
@@ -380,7 +380,7 @@ _BEFORE_HEADS = tuple(
     for c, n in (("Q", "n_q"), ("K", "n_k"), ("V", "n_k"))
 )
 _SCORES = Step("S", None, ("h",), ("n_q",), ("d_k",), ("n_k",))
-_MERGED_SCORES = (
+_W_QK_SCORES = (
     Step("X_Q W_QK", "W_QK", ("h",), ("n_q",), ("d_model",), ("d_model",)),
     _SCORES._replace(inner=("d_model",)),
 )
@@ -392,5 +392,5 @@ _STEPS = {
     "paper": (*_PER_HEAD, _SCORES, *_COMBINE),
     "packed": (*_SIDE_BY_SIDE, _SCORES, *_COMBINE),
     "two-step": (*_BEFORE_HEADS, *_PER_HEAD, _SCORES, *_COMBINE),
-    "merged": (*_MERGED_SCORES, _PER_HEAD[-1], *_COMBINE),
+    "w_qk": (*_W_QK_SCORES, _PER_HEAD[-1], *_COMBINE),
 }

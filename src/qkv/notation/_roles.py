@@ -216,14 +216,14 @@ def _attention() -> list[Role]:
         ),
         Role(
             "W_QK[i]",
-            "one head's two weights in a score, merged",
+            "one head's query and key weights as one matrix",
             ("d_model", "d_model"),
             "weight",
             "W_Q[i] @ W_K[i].T",
         ),
         Role(
             "W_VO[i]",
-            "one head's weights for values and output, merged",
+            "one head's value and output weights as one matrix",
             ("d_model", "d_model"),
             "weight",
             "W_V[i] @ W_O[i]",

@@ -29,14 +29,14 @@ FORMULAS = {
     "paper": (*_PER_HEAD, _SCORES, *_COMBINE),
     "packed": (*_SIDE_BY_SIDE, _SCORES, *_COMBINE),
     "two-step": (*_BEFORE_HEADS, *_AFTER_BOTH, _SCORES, *_COMBINE),
-    "merged": ("X @ W_QK[i]", "S[i] = X @ W_QK[i] @ X.T", _PER_HEAD[-1], *_COMBINE),
+    "w_qk": ("X @ W_QK[i]", "S[i] = X @ W_QK[i] @ X.T", _PER_HEAD[-1], *_COMBINE),
     "grouped": (*_PER_HEAD, _SCORES, *_COMBINE),
 }
 READINGS = {
     "paper": "The paper: one map per head",
     "packed": "Packed: the heads' maps side by side",
     "two-step": "Two steps: a map, then the heads' maps",
-    "merged": "Merged: one map for two in each score",
+    "w_qk": "Query and key weights as one matrix",
     "grouped": "Grouped: heads share keys and values",
 }
 COUNTS = {
