@@ -1,6 +1,7 @@
 """Diagrams: to scale, in the order and the letters of each source, and the same in words."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from itertools import chain
 from xml.etree import ElementTree
@@ -273,3 +274,65 @@ def test_a_mask_is_a_table_with_a_sign_that_is_read_aloud():
 def test_a_mask_wants_a_word_for_each_query_and_key():
     with pytest.raises(ValueError, match=r"shape \(2, 3\).* 3 words of queries and 2 of keys"):
         mask_grid(np.ones((2, 3), bool), queries=list("abc"), keys=list("de"), label="")
+
+
+def test_a_head_has_its_number_and_its_shade():
+    drawn = draw("concat(K[i] for i in kv_heads) == X_K @ W_K", "site", "h=4 h_kv=2").html
+    found = re.findall(r'wq-block" style="--shade:([\d.]+)"><b>([\d ]+)<', drawn)
+    assert found == 2 * [("0.17", "1 2"), ("0.83", "3 4")]  # of the keys, and of their weight
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_heads_apart_are_as_many_rectangles_in_their_own_letters(source):
+    lines = "concat(Q[i] for i in heads)", "sum(head[i] @ W_O[i] for i in heads)"
+    (joined,), (added,) = (diagrams.draw(line, source, "h=4", heads="apart") for line in lines)
+    assert (joined.html.count("wq-slot"), len(list(matrices(joined.html)))) == (4, 4)
+    letters = [letter for letter, *_ in matrices(added.html)]
+    assert len(letters) == len(set(letters)) == 8
+
+
+def test_heads_apart_fit_what_they_are_multiplied_by():
+    for source in notation.sources():
+        drawer = replace(Fitting.of(source, diagrams.read_sizes("h=4")), apart=True)
+        (written,) = notation.Block(("Y == concat(head[i] for i in heads) @ W_O",)).write(source)
+        assert len(list(map(drawer.draw, written.sides))) == 2
+
+
+def test_a_key_head_has_the_room_of_the_heads_that_it_serves():
+    line = "concat(K[i] for i in kv_heads) == X_K @ W_K"
+    (drawn,) = diagrams.draw(line, "site", "h=4 h_kv=2", heads="apart")
+    assert drawn.html.count("--served:2") == 1
+    assert "for each of 2 heads, each of them for 2 heads of queries" in drawn.words
+
+
+@pytest.mark.parametrize(("source", "how"), [("site", "wq-each wq-down"), ("d2l", "wq-each")])
+def test_a_bias_is_added_for_each_token(source, how):
+    drawn = draw("Q[i] = X_Q @ W_Q[i] + b_Q[i]", source, "n=5 n_q=5")
+    assert f'<span class="{how}" style="--more:4">' in drawn.html
+    assert "1, for each token" in drawn.words or "1 by 4, for each token" in drawn.words
+
+
+def test_what_is_kept_has_a_thick_edge_and_is_said():
+    (drawn,) = diagrams.draw("K[i] = X_K @ W_K[i]", "site", kept="K[i]")
+    assert drawn.html.count("wq-kept") == 1 == drawn.words.count("keys of one head, kept")
+
+
+def test_the_same_formulas_are_drawn_with_several_sizes():
+    sizes = "two heads: h=2 h_kv=2; one & all: h=2 h_kv=1"
+    figure = diagrams.block("concat(K[i] for i in kv_heads)", "site", sizes)
+    assert re.findall(r'wq-case"><p>([^<]*)', figure) == ["two heads", "one &amp; all"]
+    assert figure.count("<figcaption") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": "good: h=4; bad: h=4 h_kv=3"}, "cannot share"),
+        ({"sizes": "titled: width=4"}, "expected name=number"),
+        ({"kept": "K"}, r"write K\[i\]"),
+    ],
+)
+def test_an_option_of_a_diagram_that_says_nothing_is_named(options, message):
+    ((line, fault),) = diagrams.faults("K[i] = X_K @ W_K[i]", options)
+    assert line == -1
+    assert re.search(message, fault)

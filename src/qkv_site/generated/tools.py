@@ -179,7 +179,7 @@ def _matrix(
 
 def _side(terms: Terms, css_class: str) -> matrices.Side:
     label = _number(terms, "class", css_class)
-    return matrices.Side(_value(terms), label, ("",) * _heads(terms))
+    return matrices.Side(_value(terms), label, (matrices.Block(),) * _heads(terms))
 
 
 def _heads(side: Terms) -> int:

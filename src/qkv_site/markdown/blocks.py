@@ -21,7 +21,7 @@ LANGUAGES = {
         "read",
     },
     "formula": {"in"},
-    "diagram": {"in", "sizes"},
+    "diagram": {"in", "sizes", "heads", "kept"},
     "console": {"title"},
     "text": {"title"},
     "toml": {"title"},
@@ -31,6 +31,7 @@ _VALUES = {
     "source": {"above"},
     "result": {"text"},
     "html": {"on"},
+    "heads": {"apart"},
 }
 
 FENCE = re.compile(

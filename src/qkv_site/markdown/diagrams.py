@@ -3,17 +3,20 @@
 A fenced block of the language `diagram` holds formulas as one of the language `formula` does, and
 takes the same option `in`. `sizes="d_model=16 h=4"` says what to draw; what it leaves out has the
 size in `SIZES`. Where the formulas say that heads share keys and values, there are `h_kv` of those.
+`sizes="grouped: h_kv=2; multi-query: h_kv=1"` draws the same formulas several times, under titles.
 
 A line that begins with `==` goes on with the line before it and is drawn below it. What a line says
 after `#` is written beside its drawing.
 
 A line crosses a rectangle between two tokens. Between two heads it is cut, and each block has the
-number of its head, or the numbers of those that share it.
+number of its head, or the numbers of those that share it, and its own shade. `heads="apart"` draws
+what all heads have as one rectangle for each, and a sum over heads as its terms.
+`kept="K[i] V[i]"` gives these roles a thick edge: what a model keeps for the next tokens.
 """
 
 import html
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 
 from qkv import notation
@@ -51,13 +54,13 @@ class Axis:
     Attributes:
         length: How long it is drawn, in units.
         latex: What its length is called; empty where it is 1.
-        blocks: What is written into each block that it is cut into.
+        blocks: What it is cut into.
         tokens: Whether tokens stand along it.
     """
 
     length: int
     latex: str = ""
-    blocks: tuple[str, ...] = ("",)
+    blocks: tuple[matrices.Block, ...] = (matrices.Block(),)
     tokens: bool = False
 
 
@@ -106,26 +109,39 @@ def read_sizes(text: str) -> dict[str, int]:
     return sizes
 
 
+def read_cases(text: str) -> dict[str, str]:
+    """Read the option `sizes` of one drawing, without a title, or of several: a title for each."""
+    cases = [case.rpartition(":") for case in text.split(";")]
+    return {title.strip(): sizes.strip() for title, _, sizes in cases}
+
+
 def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
     found = [*formulas.faults(code, options.get("in", ""))]
     try:
-        read_sizes(options.get("sizes", ""))
+        for sizes in read_cases(options.get("sizes", "")).values():
+            read_sizes(sizes)
+        for key in options.get("kept", "").split():
+            notation.role(key)
     except ValueError as error:
         found.append((-1, str(error)))
     return found
 
 
-def block(code: str, sources: str = "", sizes: str = "") -> str:
+def block(code: str, sources: str = "", sizes: str = "", heads: str = "", kept: str = "") -> str:
     """HTML of a block of formulas, drawn: in every source's notation, or in those named."""
-    return formulas.in_notations(partial(_figure, code, sizes), sources)
+    cases = read_cases(sizes)
+    return formulas.in_notations(partial(_figure, code, cases, heads=heads, kept=kept), sources)
 
 
 @cache
-def draw(code: str, source: str, sizes: str = "") -> tuple[Drawing, ...]:
+def draw(
+    code: str, source: str, sizes: str = "", *, heads: str = "", kept: str = ""
+) -> tuple[Drawing, ...]:
     """Draw the formulas of a block in a source's letters and orientation."""
     chosen = notation.source(source)
     drawer = _Drawer.of(chosen, read_sizes(sizes))
+    drawer = replace(drawer, apart=heads == "apart", kept=frozenset(kept.split()))
     block = notation.Block(tuple(formulas.lines(code)))
     return tuple(map(drawer.line, block.write(chosen), _notes(code)))
 
@@ -142,19 +158,33 @@ def _notes(code: str) -> list[list[str]]:
     return notes
 
 
-def _figure(code: str, sizes: str, source: str) -> str:
-    drawn = draw(code, source, sizes)
-    widest = [each for other in notation.sources() for each in draw(code, other.id, sizes)]
+def _figure(code: str, cases: dict[str, str], source: str, **options: str) -> str:
+    drawn = {title: draw(code, source, sizes, **options) for title, sizes in cases.items()}
+    widest = [
+        each
+        for other in notation.sources()
+        for sizes in cases.values()
+        for each in draw(code, other.id, sizes, **options)
+    ]
+    pictures = "".join(_case(title, lines) for title, lines in drawn.items())
+    together = tuple(line for lines in drawn.values() for line in lines)
+    return (
+        f'<figure class="wq-diagram" data-search-exclude style="--units:'
+        f'{max(each.units for each in widest)};--ems:{max(each.ems for each in widest):g}">'
+        f"{pictures}<figcaption>{_caption(together, pictures)}</figcaption></figure>"
+    )
+
+
+def _case(title: str, drawn: tuple[Drawing, ...]) -> str:
+    """The lines of a block, drawn with the same sizes; below their title, if they have one."""
     pictures = "".join(
         f'<div role="img" aria-label="{_sentence(each.words)}">'
         f'<div class="wq-drawn" aria-hidden="true">{each.html}</div></div>'
         for each in drawn
     )
-    return (
-        f'<figure class="wq-diagram" data-search-exclude style="--units:'
-        f'{max(each.units for each in widest)};--ems:{max(each.ems for each in widest):g}">'
-        f"{pictures}<figcaption>{_caption(drawn, pictures)}</figcaption></figure>"
-    )
+    if not title:
+        return pictures
+    return f'<div class="wq-case"><p>{html.escape(title)}</p><div>{pictures}</div></div>'
 
 
 def _caption(drawn: tuple[Drawing, ...], pictures: str) -> str:
@@ -163,6 +193,10 @@ def _caption(drawn: tuple[Drawing, ...], pictures: str) -> str:
     parts = [f"Drawn to scale for {scale}."]
     if any(axis.tokens for each in drawn for axis in each.axes):
         parts.append("Lines separate tokens.")
+    if "--shade" in pictures:
+        parts.append("Each head has its number and its shade.")
+    if "wq-kept" in pictures:
+        parts.append("A thick edge marks what is kept for the next tokens.")
     if "wq-borrowed" in pictures:
         parts.append(formulas.BORROWED_BELOW)
     return " ".join(parts)
@@ -174,10 +208,21 @@ def _sentence(words: str) -> str:
 
 @dataclass(frozen=True)
 class _Drawer:
-    """Draws what is written: a role is one rectangle, also where its definition is spelled out."""
+    """Draws what is written: a role is one rectangle, also where its definition is spelled out.
+
+    Attributes:
+        source: Whose letters and orientation it draws in.
+        sizes: How long each size is drawn.
+        apart: Whether each head has a rectangle of its own.
+        kept: The keys of roles that have a thick edge.
+        head: Which head's it draws, as a block to be put into its rectangle; or None.
+    """
 
     source: Source
     sizes: dict[str, int]
+    apart: bool = False
+    kept: frozenset[str] = frozenset()
+    head: matrices.Block | None = None
 
     @classmethod
     def of(cls, source: Source, sizes: dict[str, int]) -> "_Drawer":
@@ -217,7 +262,8 @@ class _Drawer:
             case Bracketed(of):
                 return _parentheses(self.draw(of))
             case Sum(left, right):
-                first, second = self.draw(left), self.draw(right)
+                first = self.draw(left)
+                second = _for_each_token(self.draw(right), first)
                 words = f"{first.words}, plus {second.words}"
                 return _row([first, "+", second], words=words, loose=True)
             case OverRoot(above, size):
@@ -236,10 +282,20 @@ class _Drawer:
                 return self._applied(
                     name, mark(None, sign, borrowed), list(map(self.draw, arguments))
                 )
+            case Added(each) if self.apart:
+                first, *others = (
+                    _tight(replace(self, head=block).draw(_of(each, number, self.source)))
+                    for number, block in enumerate(self._blocks("h"), start=1)
+                )
+                words = ", plus ".join(term.words for term in (first, *others))
+                parts = [first, *(part for term in others for part in ("+", term))]
+                return _row(parts, words=words, loose=True)
             case Added(each):
                 drawn = _tight(self.draw(each))
                 words = f"the sum over {self.sizes['h']} heads of {drawn.words}"
                 return _row([sum_sign(node, mark), drawn], words=words, loose=True)
+            case Joined(first=Glyph()) if self.apart:
+                return self._apart(node)
             case Joined():
                 return self._joined(node)
         raise TypeError(f"{node!r} cannot be drawn.")
@@ -248,13 +304,11 @@ class _Drawer:
         axes = [Axis(1)] * (2 - len(glyph.shape)) + [self._axis(size) for size in glyph.shape]
         if len(glyph.shape) == 1 and self.source.tokens == "columns":
             axes.reverse()
+        if self.head and glyph.role.per_head:
+            axes[1] = replace(axes[1], blocks=(self.head,))
         words, _, _ = glyph.role.meaning.partition(":")  # how heads stand is said with the shape
-        return _matrix(
-            *axes,
-            latex(glyph, mark),
-            words + (", transposed" if glyph.turned else ""),
-            glyph.role,
-        )
+        words += ", transposed" * glyph.turned + ", kept" * (glyph.role.key in self.kept)
+        return _matrix(*axes, latex(glyph, mark), words, glyph.role, glyph.role.key in self.kept)
 
     def _applied(self, name: str, sign: str, drawn: list[Drawing]) -> Drawing:
         first, last = drawn[0], drawn[-1]
@@ -281,6 +335,29 @@ class _Drawer:
         role = node.each.role if isinstance(node.each, Glyph) else None
         return _matrix(rows, columns, r",\, ".join(letters), f"{drawn.words}, of all heads", role)
 
+    def _apart(self, node: Joined) -> Drawing:
+        """One rectangle for each head: one of keys has the room of the heads that it serves."""
+        count = "h_kv" if node.shared else "h"
+        heads = [
+            replace(self, head=block).draw(_of(node.first, number, self.source))
+            for number, block in enumerate(self._blocks(count), start=1)
+        ]
+        one, served = heads[0], self.sizes["h"] // len(heads)
+        along, across = (one.rows, 1) if node.vertical else (one.columns, len(heads))
+        words = f"{one.words}, for each of {len(heads)} heads"
+        if served > 1:
+            words += f", each of them for {served} heads of queries"
+        slots = "".join(_span("wq-slot", head.html) for head in heads)
+        return replace(
+            one,
+            html=f'<span class="wq-apart{" wq-down" * node.vertical}" '
+            f'style="--served:{served};--one:{along.length}">{slots}</span>',
+            words=words,
+            **{"rows" if node.vertical else "columns": self._of_heads(along, count)},
+            units=across * one.units,
+            ems=across * (one.ems + 0.6),
+        )
+
     def _axis(self, size: Expression) -> Axis:
         match size:
             case OwnSize(_, of):
@@ -293,14 +370,53 @@ class _Drawer:
 
     def _of_heads(self, one: Axis, count: str) -> Axis:
         """The side along which all heads stand that have this one."""
-        heads, stand = self.sizes["h"], self.sizes[count]
-        served, names = heads // stand, [str(head) for head in range(1, heads + 1)]
         letter = notation.typeset(count, self.source, mark=mark)
-        return Axis(
-            one.length * stand,
-            rf"{letter} \, {one.latex}",
-            tuple(" ".join(names[first : first + served]) for first in range(0, heads, served)),
+        blocks = self._blocks(count)
+        return Axis(one.length * len(blocks), rf"{letter} \, {one.latex}", blocks)
+
+    def _blocks(self, count: str) -> tuple[matrices.Block, ...]:
+        """The blocks of all heads: the numbers of the heads that each serves, and its shade."""
+        heads, stand = self.sizes["h"], self.sizes[count]
+        return tuple(
+            matrices.Block(
+                " ".join(map(str, served)), (sum(served) / len(served) - 1) / max(heads - 1, 1)
+            )
+            for served in (
+                range(first, first + heads // stand)
+                for first in range(1, heads + 1, heads // stand)
+            )
         )
+
+
+def _of(node: Expression, head: int, source: Source) -> Expression:
+    """What one head has, in the letters of the head with this number."""
+    parts = {field.name: getattr(node, field.name) for field in fields(node)}
+    changed = {
+        name: _of(part, head, source)
+        for name, part in parts.items()
+        if isinstance(part, Expression)
+    }
+    if isinstance(node, Applied):
+        changed["arguments"] = tuple(_of(part, head, source) for part in node.arguments)
+    if isinstance(node, Glyph) and node.role.per_head:
+        owner = notation.source("site") if node.borrowed else source
+        changed["latex"] = owner.letter(node.role, str(head))
+    return replace(node, **changed)
+
+
+def _for_each_token(added: Drawing, to: Drawing) -> Drawing:
+    """What is added, and where it is one vector, that it is added for each token."""
+    across = added.columns.length < to.columns.length
+    if not across and added.rows.length == to.rows.length:
+        return added
+    more = (to.columns.length if across else to.rows.length) - 1
+    how = "wq-each" if across else "wq-each wq-down"
+    return replace(
+        added,
+        html=f'<span class="{how}" style="--more:{more}">{added.html}</span>',
+        words=f"{added.words}, for each token",
+        units=added.units + more * across,
+    )
 
 
 def _words(size: Expression) -> str:
@@ -369,7 +485,9 @@ def _tight(drawing: Drawing) -> Drawing:
     return _parentheses(drawing) if drawing.loose else drawing
 
 
-def _matrix(rows: Axis, columns: Axis, letters: str, words: str, role: Role | None) -> Drawing:
+def _matrix(
+    rows: Axis, columns: Axis, letters: str, words: str, role: Role | None, kept: bool = False
+) -> Drawing:
     """One rectangle, with its sizes at its edges and its letter below it."""
     stacked, blocks = len(rows.blocks) > 1, max(len(rows.blocks), len(columns.blocks))
     return Drawing(
@@ -377,7 +495,7 @@ def _matrix(rows: Axis, columns: Axis, letters: str, words: str, role: Role | No
             _side(rows, "wq-rows"),
             _side(columns, "wq-columns"),
             to_mathml(letters),
-            classes=f"role-{role.group if role else 'output'}",
+            classes=f"role-{role.group if role else 'output'}" + " wq-kept" * kept,
             of_blocks=f' data-role="{role.key}"' if role else "",
         ),
         words=f"{words}, {rows.length} by {columns.length}{_in_blocks(blocks, stacked)}",
@@ -411,11 +529,12 @@ def fence(source, language, css_class, options, md, **_) -> str:
     """Format a fenced block of formulas as diagrams, for `pymdownx.superfences`."""
     if faults(source, options):  # reported, with its line, when the page began
         return f"<pre><code>{html.escape(source)}</code></pre>"
-    drawn = block(source, options.get("in", ""), options.get("sizes", ""))
+    how = {name: options.get(name, "") for name in ("sizes", "heads", "kept")}
+    drawn = block(source, options.get("in", ""), **how)
     return f'<div class="wq-diagrams">{drawn}</div>'
 
 
 def validate(language, inputs, options, attrs, md) -> bool:
     """Take the options of a fence, for `pymdownx.superfences`."""
     options.update(inputs)
-    return set(inputs) <= {"in", "sizes"}
+    return set(inputs) <= {"in", "sizes", "heads", "kept"}

@@ -8,19 +8,39 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Block:
+    """A part of a rectangle that belongs to a head, or to some, or the whole of it.
+
+    Attributes:
+        name: What is written into it.
+        shade: How dark it is, from 0 to 1, so that a head can be followed; or None.
+    """
+
+    name: str = ""
+    shade: float | None = None
+
+    @property
+    def html(self) -> str:
+        """The block, as large as the stylesheet makes it."""
+        style = "" if self.shade is None else f' style="--shade:{self.shade:.2f}"'
+        name = f"<b>{self.name}</b>" if self.name else ""
+        return f'<span class="wq-block"{style}>{name}</span>'
+
+
+@dataclass(frozen=True)
 class Side:
     """One side of a rectangle.
 
     Attributes:
         length: How long it is, in units.
         label: HTML that names it.
-        blocks: What is written into each block that it is cut into.
+        blocks: What it is cut into.
         tokens: Whether tokens stand along it, which lines separate.
     """
 
     length: int
     label: str
-    blocks: tuple[str, ...] = ("",)
+    blocks: tuple[Block, ...] = (Block(),)
     tokens: bool = False
 
 
@@ -44,7 +64,7 @@ def matrix(
         of_blocks: Attributes of the rectangle.
     """
     down, across = len(rows.blocks), len(columns.blocks)
-    names = rows.blocks if down > 1 else columns.blocks
+    cut = rows.blocks if down > 1 else columns.blocks
     marks = "".join(
         f" {mark}"
         for mark, holds in (
@@ -55,7 +75,7 @@ def matrix(
         if holds
     )
     style = f"--rows:{rows.length};--columns:{columns.length};--down:{down};--across:{across}"
-    blocks = "".join(f'<span class="wq-block">{name}</span>' for name in names)
+    blocks = "".join(block.html for block in cut)
     return (
         f'<span class="wq-matrix {classes}"{data}>{columns.label}{rows.label}'
         f'<span class="wq-blocks{marks}"{of_blocks} style="{style}">{blocks}</span>'
