@@ -1,9 +1,10 @@
 // Which Q? — the choice of a notation. No page needs this to be read: without it, formulas stand in
 // the site's own. That formulas follow the choice, before anything is drawn, is in the theme's
-// main.html.
+// main.html. What a link asks for holds for the visit; what a reader chooses holds until the next choice.
 
 const root = document.documentElement
 const choice = document.querySelector("[data-wq-notation]")
+const known = (notation) => [...choice.options].some(({ value }) => value === notation)
 
 function show(notation) {
   if (notation === "site") delete root.dataset.notation
@@ -11,25 +12,61 @@ function show(notation) {
   choice.value = notation
 }
 
-choice.value = root.dataset.notation ?? "site"
-choice.addEventListener("change", () => {
-  show(choice.value)
+/** Storage may be off; a choice then lasts as long as the page. */
+function stored(act) {
   try {
-    localStorage.setItem("notation", choice.value)
+    return act()
   } catch {
-    // Storage may be off; the choice then lasts as long as the page.
+    return null
   }
+}
+
+function choose(notation) {
+  show(notation)
+  stored(() => sessionStorage.setItem("notation", notation))
+  stored(() => localStorage.setItem("notation", notation))
   const address = new URL(location)
   if (address.searchParams.has("notation")) {
-    address.searchParams.set("notation", choice.value)
+    address.searchParams.set("notation", notation)
     history.replaceState(history.state, "", address)
   }
+}
+
+async function copyLink(button) {
+  const address = new URL(location)
+  address.searchParams.set("notation", choice.value)
+  const said = button.innerHTML
+  try {
+    await navigator.clipboard.writeText(address)
+    button.textContent = "Copied"
+  } catch {
+    history.replaceState(history.state, "", address)
+    button.textContent = "Copy it from the address bar"
+  }
+  setTimeout(() => (button.innerHTML = said), 3000)
+}
+
+choice.value = root.dataset.notation ?? "site"
+choice.addEventListener("change", () => choose(choice.value))
+document.addEventListener("click", ({ target }) => {
+  if (target.closest?.("[data-wq-copy]")) copyLink(target.closest("button"))
+  if (!target.closest?.("[data-wq-back]")) return
+  choose("site")
+  choice.focus() // the button is gone
 })
 
 // A link such as ?notation=ng-multi-head may also be followed without loading the page anew.
 function followLink() {
   const wanted = new URLSearchParams(location.search).get("notation")
-  if ([...choice.options].some(({ value }) => value === wanted)) show(wanted)
+  if (!known(wanted)) return
+  show(wanted)
+  stored(() => sessionStorage.setItem("notation", wanted))
 }
 
 window.document$.subscribe(followLink)
+
+// A page that a browser kept while another one was shown was not there when the reader chose.
+window.addEventListener("pageshow", ({ persisted }) => {
+  const wanted = stored(() => sessionStorage.getItem("notation"))
+  if (persisted && known(wanted)) show(wanted)
+})

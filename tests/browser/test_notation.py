@@ -1,6 +1,7 @@
 """The choice of a notation: at once, everywhere, remembered, and never needed."""
 
 import gzip
+import re
 
 import pytest
 
@@ -50,13 +51,83 @@ def test_an_instant_link_chooses(page, open_instantly):
     assert page.evaluate("window.stayed")
 
 
-def test_a_link_chooses(page):
+def test_a_link_holds_for_the_visit_and_leaves_the_readers_choice(page, chromium):
     page.goto("/?notation=paper-3-2-2")
-    assert page.locator(CHOICE).input_value() == "paper-3-2-2"
     page.locator(CHOICE).select_option("d2l")
     assert page.url.endswith("?notation=d2l")
+    page.goto("/?notation=ng-multi-head#two-qs")
+    page.goto("/reference/")
+    assert page.locator(CHOICE).input_value() == "ng-multi-head"
+    page.evaluate("sessionStorage.clear()")  # the next visit
+    page.reload()
+    assert page.locator(CHOICE).input_value() == "d2l"
+
+
+def test_an_instant_link_holds_for_the_visit(page, open_instantly):
+    open_instantly("/")
+    page.evaluate("document.querySelector('.md-tabs a[href*=reference]').href += '?notation=d2l'")
+    page.locator(".md-tabs").get_by_role("link", name="Reference").click()
+    page.wait_for_url("**/reference/?notation=d2l")
+    page.wait_for_function("document.documentElement.dataset.notation === 'd2l'")
     page.goto("/")
     assert page.locator(CHOICE).input_value() == "d2l"
+
+
+TOLD = ".wq-told [role=status]"
+# How many formulas, drawings and places in sentences differ, told from what is drawn.
+CHANGED = """() => {
+  const shown = () => [...document.querySelectorAll("article [data-set]")]
+    .filter(e => !e.closest(".wq-told")).map(e => e.innerHTML)
+  const choice = document.querySelector("[data-wq-notation]"), chosen = shown()
+  choice.value = "site"
+  choice.dispatchEvent(new Event("change", {bubbles: true}))
+  return new Promise(done => requestAnimationFrame(() =>
+    done(shown().filter((html, place) => html !== chosen[place]).length)))
+}"""
+
+
+@pytest.mark.parametrize("address", ["/explanation/which-q/", "/explanation/values-and-output/"])
+def test_a_page_counts_what_the_choice_changed(page, address):
+    page.goto(f"{address}?notation=paper-3-2-2")
+    said = page.locator(TOLD).inner_text()
+    assert said.startswith("Shown in the letters of The paper, section 3.2.2 (words are rows).")
+    counts = re.search(r"Changed on this page: (.*?)\.", said)[1]
+    assert sum(map(int, re.findall(r"\d+", counts))) == page.evaluate(CHANGED) > 3
+    assert page.locator(TOLD).inner_text() == ""
+
+
+def test_a_page_says_why_nothing_changed(page):
+    page.goto("/notation/?notation=ng-multi-head")
+    assert "This page compares sources, so its formulas stay." in page.locator(TOLD).inner_text()
+
+
+def test_the_way_back_and_a_link_stand_beside_it(page):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/explanation/which-q/#why")
+    back = page.get_by_role("button", name="Back to this site's letters")
+    assert not back.is_visible()
+    page.locator(CHOICE).select_option("d2l")
+    page.get_by_role("button", name="Copy a link").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.endswith("/explanation/which-q/?notation=d2l#why")
+    back.click()
+    assert page.locator(CHOICE).input_value() == "site"
+    page.reload()
+    assert page.locator(CHOICE).input_value() == "site"
+    assert not back.is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_phone_the_menu_is_labelled_and_the_name_of_the_site_is_whole(page, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/")
+    label = page.locator(".wq-notation__label")
+    assert label.is_visible()
+    assert label.bounding_box()["height"] > 8
+    if width > 320:
+        name = page.locator(".md-header__topic .md-ellipsis").first
+        assert name.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
 @pytest.mark.parametrize("unknown", ["nonsense", "", '"]<script>'])
@@ -81,7 +152,7 @@ def test_the_notation_is_there_before_the_first_frame(page):
 
 def test_the_choice_works_from_the_keyboard_and_has_a_name(page):
     page.goto("/")
-    choice = page.get_by_label("Notation")
+    choice = page.get_by_label("Letters")
     choice.focus()
     page.keyboard.press("ArrowDown")
     assert choice.input_value() != "site"

@@ -6,7 +6,18 @@ from importlib.resources import files
 import pytest
 
 from notation.formulas import BLOCKS, FORMULAS
-from qkv.notation import check, legend, parse_source, role, roles, shape, source, sources, typeset
+from qkv.notation import (
+    check,
+    grouped_sources,
+    legend,
+    parse_source,
+    role,
+    roles,
+    shape,
+    source,
+    sources,
+    typeset,
+)
 
 FILES = sorted(
     path.name
@@ -24,6 +35,25 @@ def test_each_file_is_a_source_and_this_site_comes_first():
     assert sorted(f"{each.id}.toml" for each in sources()) == FILES
     assert sources()[0].id == "site"
     assert len({each.short for each in sources()}) == len(FILES)
+
+
+def test_each_source_stands_in_one_group_and_hints_tell_those_of_one_apart():
+    groups = grouped_sources()
+    assert sorted(each.id for group in groups.values() for each in group) == sorted(
+        each.id for each in sources()
+    )
+    assert next(iter(groups.values())) == (source("site"),)
+    for group in groups.values():
+        hints = [each.hint for each in group if each.hint]
+        assert len(hints) == len({*hints})
+        assert len(hints) in (0, len(group))
+
+
+def test_a_hint_says_what_the_letter_q_stands_for():
+    for each in sources():
+        if each.hint:
+            stands_for = {"q is already mapped": "Q[i]", "q goes in": "X_Q"}[each.hint.lower()]
+            assert each.letter(role(stands_for)) == each.hint[0]
 
 
 def test_the_site_names_everything():
@@ -67,6 +97,7 @@ def test_what_is_unnamed_has_a_reason(chosen):
 WHOLE = """
 title = "A text"
 short = "A text"
+group = "Textbooks"
 author = "An author"
 year = 2026
 where = "page 7"
@@ -95,6 +126,7 @@ def test_a_new_source_is_a_new_file():
         ('title = "A text"', "title =", ["Invalid value"]),
         ('title = "A text"', 'title = ""', ["title must not be empty"]),
         ('where = "page 7"', 'where = ""', ["where must not be empty", "cited"]),
+        ('"Textbooks"', '"Novels"', ["group is one of This site", "'Novels'"]),
         ("year = 2026", 'year = "2026"', ["year has to be a int", "'2026'"]),
         ('index = "j"', 'index = "j"\ncolour = "red"', ["colour"]),
         ("https://", "", ["link has to begin with https://"]),

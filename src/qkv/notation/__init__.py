@@ -26,7 +26,15 @@ from qkv.notation._block import Block, legend, shape, side, typeset
 from qkv.notation._check import Fault, check, size_of
 from qkv.notation._latex import Entry
 from qkv.notation._roles import Role, role, roles
-from qkv.notation._sources import Letter, Source, Unnamed, parse_source, source, sources
+from qkv.notation._sources import (
+    Letter,
+    Source,
+    Unnamed,
+    grouped_sources,
+    parse_source,
+    source,
+    sources,
+)
 
 __all__ = [
     "Block",
@@ -37,6 +45,7 @@ __all__ = [
     "Source",
     "Unnamed",
     "check",
+    "grouped_sources",
     "legend",
     "parse_source",
     "role",

@@ -11,6 +11,14 @@ from qkv.notation._expressions import FUNCTIONS
 from qkv.notation._roles import Role, role
 
 _FUNCTIONS = (*FUNCTIONS, "concat")
+GROUPS = (
+    "This site",
+    "Andrew Ng's course, two videos",
+    "Attention Is All You Need",
+    "Textbooks",
+    "Papers and reports",
+    "Lessons and posts",
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,7 @@ class Source:
         id: The name of its file, without the ending.
         title: The text's full title.
         short: Its name in a list of sources.
+        group: Under what it stands in such a list; one of `GROUPS`.
         author: Who wrote it.
         year: When.
         where: Section, minute, or file and line.
@@ -62,6 +71,9 @@ class Source:
         checked: Whether all of this was seen in the source itself or in a faithful copy.
         letters: A `Letter` for the key of each role that it names.
         functions: LaTeX for each function that it names.
+        hint: What tells it from another of its group: "q goes in".
+        one_token: Whether its letter for queries, say, is one token's vector. Here it stands for
+            the vectors of all tokens.
         index: What it writes for the index of a head; empty where it shows one head only.
         first_heads: The indices of the first two heads.
         upright: Roles that it does not transpose, although its tokens are columns.
@@ -73,6 +85,7 @@ class Source:
     id: str
     title: str
     short: str
+    group: str
     author: str
     year: int
     where: str
@@ -82,6 +95,8 @@ class Source:
     checked: bool
     letters: Mapping[str, Letter] = field(repr=False)
     functions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hint: str = ""
+    one_token: bool = False
     index: str = ""
     first_heads: tuple[str, ...] = ("1", "2")
     upright: tuple[str, ...] = ()
@@ -132,6 +147,16 @@ def sources() -> tuple[Source, ...]:
         ['site', 'paper-3-2-2', 'paper-eq1']
     """
     return tuple(_all().values())
+
+
+def grouped_sources() -> dict[str, tuple[Source, ...]]:
+    """All sources, under what they stand in a list: this site first, then what most readers know.
+
+    Examples:
+        >>> list(grouped_sources())[:2]
+        ['This site', "Andrew Ng's course, two videos"]
+    """
+    return {name: tuple(each for each in sources() if each.group == name) for name in GROUPS}
 
 
 def source(name: str) -> Source:
@@ -203,6 +228,7 @@ def _validate(made: Source) -> None:
     _require(
         made.id == "site" or made.link.startswith("https://"), "link has to begin with https://."
     )
+    _require(made.group in GROUPS, f"group is one of {', '.join(GROUPS)}, not {made.group!r}.")
     _require(made.tokens in ("rows", "columns"), f"tokens is rows or columns, not {made.tokens!r}.")
     _require(
         made.tokens == "columns" or not made.upright, "upright has a meaning with columns only."

@@ -11,12 +11,13 @@ page = "a page"
 others: dict[Path, str] = {}
 text = ""
 variants: dict[str, int] = {}  # of each formula, as every source writes it: its number
+tied: set[str] = set()  # the sources in whose letters some formula stays
 
 
 def begin(name: str, its_text: str) -> None:
     """Note which page is being rendered, and the text of its file."""
-    global page, others, text, variants
-    page, others, text, variants = name, {}, its_text, {}
+    global page, others, text, variants, tied
+    page, others, text, variants, tied = name, {}, its_text, {}, set()
 
 
 def add_variants(html: str) -> int:

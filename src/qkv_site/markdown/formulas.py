@@ -23,6 +23,7 @@ from qkv_site.markdown.mathml import mark, to_mathml
 
 _KEYS = {role.key for role in notation.roles()}
 INLINE = r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}"
+_TOKENS = {"n", "n_q", "n_k"}
 _PUNCTUATION = r"([.,:;)?!]*)"
 BORROWED = "this site's letter"
 BORROWED_BELOW = "A letter with dots below it is this site's: the source has none."
@@ -64,13 +65,14 @@ def faults(code: str, sources: str = "") -> tuple[tuple[int, str], ...]:
 
 def block(code: str, sources: str = "") -> str:
     """HTML of a block of formulas: in every source's notation, or in those that are named."""
-    return in_notations(partial(_display, code), sources)
+    return in_notations(partial(_display, code, tied=bool(sources)), sources)
 
 
 def in_notations(render: Callable[[str], str], sources: str = "") -> str:
     """HTML of what `render` makes for every source, or for each of those that are named."""
     if len(sources.split()) < 2:
-        return _variants(render, "div", sources)
+        return variants(render, "div", sources)
+    current.tied.update(sources.split())
     return "".join(
         f'<figure class="wq-in"><figcaption>{html.escape(notation.source(source).short)}'
         f"</figcaption>{render(source)}</figure>"
@@ -85,10 +87,10 @@ def inline(content: str, source: str = "") -> str:
         ValueError: If it is no formula, shape or word of side, or does not hold.
     """
     if content.startswith('"'):
-        return _variants(partial(_side, content), "span", source)
+        return variants(partial(_side, content), "span", source)
     if content not in _KEYS and not content.startswith("shape("):  # a symbol alone says nothing
         notation.check(content)
-    return _variants(partial(_math, content), "span", source)
+    return variants(partial(_math, content), "span", source)
 
 
 def plain(content: str, source: str) -> str:
@@ -96,9 +98,10 @@ def plain(content: str, source: str) -> str:
     return _side(content, source) if content.startswith('"') else f"${_latex(content, source)}$"
 
 
-def _variants(render: Callable[[str], str], tag: str, only: str) -> str:
+def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
     """The site's own rendering, and the number of the set in which the others wait."""
     if only:
+        current.tied.add(only)
         return render(only)
     renderings: dict[str, list[str]] = {}
     for source in notation.sources():  # the site's own comes first
@@ -144,14 +147,26 @@ def _with_note(mathml: str) -> str:
 
 
 @cache
-def _display(code: str, source: str) -> str:
+def _display(code: str, source: str, *, tied: bool) -> str:
     block = notation.Block(tuple(lines(code)))
     formulas = "".join(
         f'<div class="math-display">{to_mathml(latex, display=True)}</div>'
         for latex in block.typeset(source, mark=mark)
     )
-    where = "".join(map(_explain, block.legend(source, mark=mark)))
-    return f'{formulas}<ul class="wq-where" data-search-exclude>{where}</ul>'
+    legend = block.legend(source, mark=mark)
+    where = "".join(map(_explain, legend))
+    note = ""
+    if tied and any(_TOKENS & {*entry.role.shape} for entry in legend):
+        note = "".join(f'<p class="wq-note">{said}</p>' for said in one_token(source))
+    return f'{formulas}<ul class="wq-where" data-search-exclude>{where}</ul>{note}'
+
+
+def one_token(source: str) -> list[str]:
+    """A sentence about a source whose letters are one token's vectors; of others, none."""
+    chosen = notation.source(source)
+    letter = to_mathml(chosen.letter(notation.role("X_Q")))
+    said = f"There {letter} is one word's vector; the shapes here are for all words together."
+    return [said] if chosen.one_token else []
 
 
 def _explain(entry: notation.Entry) -> str:

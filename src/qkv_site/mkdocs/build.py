@@ -7,7 +7,7 @@ from mkdocs.structure.files import File
 
 from qkv import notation
 from qkv_site.generated import font, notebooks
-from qkv_site.markdown import blocks, claims, current, diagrams, formulas, sentences
+from qkv_site.markdown import blocks, choice, claims, current, diagrams, formulas, sentences
 
 
 class Build:
@@ -29,7 +29,7 @@ class Build:
 
     def tell(self, env) -> None:
         """Tell the templates which notations and which notebooks there are."""
-        env.globals["notations"] = notation.sources()
+        env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
         env.bytecode_cache = FileSystemBytecodeCache(str(self._cache))
 
@@ -57,7 +57,11 @@ class Build:
             self._claims[claim.id] = claim.page
 
     def finish_content(self, html: str, page) -> str:
-        """Say how linked statements are known; give the template the formulas of the page."""
+        """Say what a choice of letters changes, and how linked statements are known.
+
+        The template gets the formulas of the page in all letters.
+        """
+        html = choice.told(html)
         page.meta["variants"] = [*current.variants]
         return claims.marked(html)
 
