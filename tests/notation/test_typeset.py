@@ -297,3 +297,8 @@ def test_what_is_typeset_computes(named, tokens, upright):
             value = _value(written, names)
             assert value.shape == expected.shape, (line, written)
             np.testing.assert_allclose(value, expected, err_msg=f"{line}: {written}")
+
+
+def test_a_head_may_have_a_number():
+    assert typeset("Q[2] = X_Q @ W_Q[2]", "site") == "Q_2 = X_Q W_2^Q"
+    assert typeset("Q[1] = X_Q @ W_Q[1]", "ng-multi-head") == "W_1^Q q"

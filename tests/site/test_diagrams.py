@@ -12,7 +12,7 @@ import pytest
 from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.notation.tree import Product
-from qkv_site.markdown import blocks, current, diagrams, mathml
+from qkv_site.markdown import blocks, current, diagrams, formulas, mathml
 from qkv_site.markdown.heat_maps import heat_map
 from qkv_site.markdown.masks import mask_grid
 from support import ROOT
@@ -24,7 +24,7 @@ NEEDED = {
     "one head of section 3.2.2": "Q[i] = X_Q @ W_Q[i]",
     "all heads packed": "concat(Q[i] for i in heads) == X_Q @ W_Q",
     "all heads, cut and added": "Y = sum(head[i] @ W_O[i] for i in heads)",
-    "two maps in a row": "X @ P_Q @ W_Q[i] == X @ (P_Q @ W_Q[i])",
+    "two maps in a row": "X @ P_Q @ W_Q[i] == X @ (P_Q @ W_Q[i]) == X @ M[i]",
     "queries' and keys' weights merged": "W_QK[i] = W_Q[i] @ W_K[i].T",
 }
 
@@ -196,7 +196,7 @@ def diagrams_of_pages():
 
 @pytest.mark.parametrize("picture", NEEDED)
 def test_what_pages_need_is_drawn(picture):
-    drawn = chain.from_iterable(block.code.splitlines() for _, block in diagrams_of_pages())
+    drawn = chain.from_iterable(formulas.lines(block.code) for _, block in diagrams_of_pages())
     assert NEEDED[picture] in drawn
 
 
@@ -246,9 +246,9 @@ def test_a_heat_map_wants_a_name_for_each_row_and_column():
 
 
 def test_a_side_has_a_line_of_its_own_and_a_note():
-    chain = "X @ P_Q @ W_Q[i]  # two in a row\n== X @ (P_Q @ W_Q[i])\n== X @ M[i]  # one"
-    (drawing,) = diagrams.draw(chain, "site")
-    assert drawing.html.count("wq-side") == 3 == chain.count("@ W_Q") + 1
+    sides = "X @ P_Q @ W_Q[i]  # two in a row\n== X @ (P_Q @ W_Q[i])\n== X @ M[i]  # one"
+    (drawing,) = diagrams.draw(sides, "site")
+    assert drawing.html.count("wq-side") == 3
     assert re.findall(r'wq-note">([^<]*)', drawing.html) == ["two in a row", "one"]
     assert re.search(r"\(two in a row\), equals .*, equals .*\(one\)$", drawing.words)
 

@@ -8,8 +8,8 @@ executed; all that is done with it is a function of that tree. Formulas that sta
 
 A formula has
 
-- roles, of all heads or of head i: `X_Q`, `W_Q[i]`; where heads share keys and values,
-  `K[g(i)]` are the keys that head i uses;
+- roles, of all heads, of head i, or of the first one: `X_Q`, `W_Q[i]`, `W_Q[1]`; where heads share
+  keys and values, `K[g(i)]` are the keys that head i uses;
 - products, transposes, sums and division by a root: `Q[i] @ K[i].T / sqrt(d_k)`,
   `X_Q @ W_Q[i] + b_Q[i]`;
 - `softmax(S[i])`, `attention(Q[i], K[i], V[i])`, `multihead(X_Q, X_K, X_V)`, and what some models

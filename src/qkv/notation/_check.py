@@ -272,6 +272,10 @@ class World:
     def _symbol(self, symbol: Symbol, head: int) -> np.ndarray:
         if symbol.is_size:
             raise ValueError(f"`{symbol}` is a size, where an array is expected.")
+        if symbol.index.isdigit():
+            head = int(symbol.index) - 1
+            if head >= self.sizes["h"]:
+                raise ValueError(f"`{symbol}`: the layer has {self.sizes['h']} heads here.")
         if symbol.index == "g(i)":
             head //= self.sizes["h"] // self.sizes["h_kv"]
         elif symbol.role.per_kv_head and head >= self.sizes["h_kv"]:

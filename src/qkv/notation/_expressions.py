@@ -1,6 +1,7 @@
 """A formula is a line of Python of a small grammar. It is parsed into a tree and never executed."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
@@ -35,7 +36,10 @@ class Expression:
 
 @dataclass(frozen=True)
 class Symbol(Expression):
-    """A role: of all heads, of head `i`, or of the head of keys and values that head i uses."""
+    """A role: of all heads, of head `i`, or of the head of keys and values that head i uses.
+
+    Where the index is a number, the first head is head 1, as texts count.
+    """
 
     role: Role
     index: str = ""
@@ -294,10 +298,10 @@ def _expression(node: ast.expr) -> Expression:
 def _symbol(node: ast.Name | ast.Subscript) -> Symbol:
     text = ast.unparse(node)
     name, _, index = text.removesuffix("]").partition("[")
-    if index not in ("", "i", "g(i)"):
+    if index not in ("", "i", "g(i)") and not re.fullmatch("[1-9]", index):
         raise ValueError(
-            f"The index of a head is i, or g(i) for the keys and values that it uses, but the "
-            f"formula has `{text}`."
+            f"The index of a head is i, a number from 1 to 9, or g(i) for the keys and values that "
+            f"head i uses, but the formula has `{text}`."
         )
     found = role(f"{name}[i]" if index else name)
     if index == "g(i)" and not found.per_kv_head:

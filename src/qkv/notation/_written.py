@@ -213,6 +213,8 @@ class Writer:
         raise TypeError(f"{node!r} is no expression of roles.")
 
     def _symbol(self, symbol: Symbol) -> Glyph:
+        if symbol.index.isdigit():
+            return replace(self, head=symbol.index)._symbol(replace(symbol, index="i"))
         defined = self.setting.define(symbol.role)
         shape = self.shape(defined)[:: -1 if self.transposed else 1]
         turned = len(shape) == 2 and self.transposed != self.source.transposes(symbol.role)
