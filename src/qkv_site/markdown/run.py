@@ -31,6 +31,7 @@ class _Ran:
     codes: list[str]
     read: dict[Path, str]  # other files that they read, and their texts
     printed: list[str]
+    variants: list[str]  # of formulas in what they printed
 
     def holds(self, codes: list[str]) -> bool:
         return self.codes == codes and all(
@@ -95,12 +96,14 @@ class _Run(Preprocessor):
     def _print(self, executed: list[Block]) -> list[str]:
         codes, before = [block.code for block in executed], _ran.get(current.page)
         if before and before.holds(codes):
+            for formula in before.variants:
+                current.add_variants(formula)
             return [*before.printed]
         # markdown-exec keeps the names of a session as long as the process lives, on all pages.
         session = f"{current.page} {uuid4()}"
         printed = [self._execute(block, session) for block in executed]
         if all(text.endswith(_END) for text in printed):  # a fault is reported by every build
-            _ran[current.page] = _Ran(codes, dict(current.others), [*printed])
+            _ran[current.page] = _Ran(codes, dict(current.others), [*printed], [*current.variants])
         return printed
 
     def _execute(self, block: Block, session: str) -> str:
