@@ -32,3 +32,29 @@ def make_project(project: Path, pages: dict[str, str]) -> None:
         page = project / "docs" / name
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text)
+
+
+def self_test(*questions: str) -> dict[str, str]:
+    """The files of a self-test with these questions."""
+    page = (
+        '# Test\n\n```python exec="on"\nfrom qkv_site.generated import self_test\n\n'
+        "print(self_test.markdown())\n```\n"
+    )
+    groups = '[groups]\ncourse = "The course"\n\n'
+    return {"index.md": page, "self-test.toml": groups + "\n".join(questions)}
+
+
+def question(name: str = "two", ask: str = "How many?", page: str = "page.md#two") -> str:
+    """A question of a self-test, as its file has it."""
+    return f"""[[question]]
+id = "{name}"
+group = "course"
+ask = "{ask}"
+page = "{page}"
+code = "print(1 + 1)"
+why = "Count."
+wrong = [
+    {{code = "1", why = "This is one of {{{{= 1 + 1 }}}}."}},
+    {{code = "3", why = "One more."}},
+]
+"""

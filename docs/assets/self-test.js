@@ -1,16 +1,22 @@
 // Which Q? — the self-test. The page holds each question as a form and, in a fold-out, the right
-// answer; here a choice is marked. Nothing is sent or stored.
+// answer and what each wrong one is; here a choice is answered. Nothing is sent or stored.
 
 import { element } from "./element.js"
 import { onPage } from "./page.js"
 
-function begin(result) {
-  const questions = [...document.querySelectorAll(".wq-question")]
-  for (const question of questions) ask(question, () => score(questions, result))
-  score(questions, result)
+const SAYS = {
+  open: "not answered",
+  first: "right at the first try",
+  later: "right at a later try",
+  wrong: "not right yet",
 }
 
-const pageOf = (question) => question.querySelector(".wq-again").cloneNode(true)
+function begin(progress) {
+  const questions = [...document.querySelectorAll(".wq-question")]
+  const score = () => report(questions, progress, document.querySelector(".wq-result"))
+  for (const question of questions) ask(question, score)
+  score()
+}
 
 function ask(question, onChange) {
   const form = question.querySelector("form")
@@ -19,32 +25,48 @@ function ask(question, onChange) {
   form.addEventListener("change", () => {
     delete question.dataset.marked
     status.replaceChildren()
-    onChange()
   })
   form.addEventListener("submit", (event) => {
     event.preventDefault()
-    if (form.querySelector(".wq-right :checked")) {
-      question.dataset.marked = "right"
-      status.replaceChildren("Right.")
+    const chosen = form.querySelector(":checked")
+    const right = Boolean(chosen.closest(".wq-right"))
+    question.dataset.marked = right ? "right" : "wrong"
+    if (right) {
+      if (question.dataset.state !== "first") question.dataset.state = "state" in question.dataset ? "later" : "first"
       question.querySelector("details").open = true
+      status.replaceChildren("Right.")
     } else {
-      question.dataset.marked = "wrong"
-      question.dataset.missed = ""
-      status.replaceChildren("Not this one. Read again: ", pageOf(question))
+      if (!question.dataset.state) question.dataset.state = "wrong"
+      status.replaceChildren("No. ", ...reason(question, chosen.value))
     }
     onChange()
   })
 }
 
-function score(questions, result) {
-  const right = questions.filter(({ dataset }) => dataset.marked === "right")
-  const missed = questions.filter(({ dataset }) => "missed" in dataset).map(pageOf)
-  const pages = new Map(missed.map((link) => [link.pathname, link])).values()
-  result.replaceChildren(element("p", {}, `${right.length} of ${questions.length} right.`))
-  if (missed.length) {
-    result.append(element("p", {}, "Read again:"))
-    result.append(element("ul", {}, ...[...pages].map((link) => element("li", {}, link))))
+/** What the fold-out says of a wrong choice, without its letter. */
+function reason(question, place) {
+  const said = question.querySelector(`[data-choice="${place}"]`).cloneNode(true)
+  said.firstChild.textContent = said.firstChild.textContent.replace(/^[A-F]: /, "")
+  return said.childNodes
+}
+
+function report(questions, progress, result) {
+  const states = questions.map(({ dataset }) => dataset.state ?? "open")
+  const count = (...wanted) => states.filter((state) => wanted.includes(state)).length
+  const answered = count("first", "later", "wrong")
+  const sentence = `${answered} of ${questions.length} answered${answered ? `, ${count("first")} right at the first try` : ""}.`
+  const steps = questions.map(({ id }, i) =>
+    element("li", {}, element("a", { href: `#${id}`, className: `wq-${states[i]}`, ariaLabel: `Question ${i + 1}: ${SAYS[states[i]]}` }, `${i + 1}`)))
+  progress.replaceChildren(element("ol", {}, ...steps), element("p", {}, sentence))
+
+  const missed = questions.filter((_, i) => ["later", "wrong"].includes(states[i]))
+    .map((question) => question.querySelector(".wq-again").cloneNode(true))
+  const pages = [...new Map(missed.map((link) => [link.pathname, link])).values()]
+  result.replaceChildren(element("p", {}, sentence))
+  if (pages.length) {
+    result.append(element("p", {}, "What you missed is explained here:"))
+    result.append(element("ul", {}, ...pages.map((link) => element("li", {}, link))))
   }
 }
 
-onPage(".wq-result", begin)
+onPage(".wq-progress", begin)

@@ -188,7 +188,10 @@ def test_a_link_keeps_what_is_not_the_explorers(page):
         ("reading=nonsense", ["reading “nonsense”", "one of paper, packed, two-step"]),
         ("reading=constructor", ["reading “constructor”", "The paper: "]),
         ("n=many", ["n is “many”"]),
-        ("d_k=<b>1</b>&reading=w_qk", ["d_k is “<b>1</b>”", "Query and key weights as one matrix: "]),
+        (
+            "d_k=<b>1</b>&reading=w_qk",
+            ["d_k is “<b>1</b>”", "Query and key weights as one matrix: "],
+        ),
     ],
 )
 def test_what_a_link_cannot_ask_for_is_named(page, query, messages):

@@ -1,17 +1,20 @@
-"""The self-test in a browser: marked on the spot, by keyboard too, and without a trace."""
+"""The self-test in a browser: each choice is answered, by keyboard too, and without a trace."""
+
+import re
 
 import pytest
 
 from qkv_site.generated import self_test
 
 QUESTIONS = self_test.questions()
-FIRST = QUESTIONS[0]
+FIRST, SECOND = QUESTIONS[:2]
 
 
 @pytest.fixture
 def test(page):
     """The page of the self-test."""
     page.goto("/self-test/")
+    page.locator(".wq-progress li").first.wait_for()
     return page
 
 
@@ -22,44 +25,56 @@ def choose(page, question, choice):
     return asked
 
 
-def test_every_answer_is_marked(test):
+def sentence(page):
+    return page.get_by_role("region", name="Progress").locator("p").inner_text()
+
+
+def begins(why):
+    """What a reason begins with, up to its first symbol, number or mark-up."""
+    return re.split(r"[{`*]", why)[0]
+
+
+def test_every_choice_is_answered(test):
     for question in QUESTIONS:
         for wrong in question.wrong:
-            status = choose(test, question, wrong).get_by_role("status")
-            assert status.inner_text().startswith("Not this one. Read again: ")
-        asked = choose(test, question, question.answer)
+            asked = choose(test, question, wrong)
+            said = asked.get_by_role("status").inner_text()
+            assert said.startswith(f"No. {begins(wrong.why)}")
+            assert len(said) > len("No. ") + 10
+            assert asked.locator("details").get_attribute("open") is None
+        asked = choose(test, question, question.right)
         assert asked.get_by_role("status").inner_text() == "Right."
         assert asked.locator("details").get_attribute("open") is not None
-    result = test.get_by_role("region", name="Result")
-    assert result.locator("p").first.inner_text() == f"{len(QUESTIONS)} of {len(QUESTIONS)} right."
+    count = len(QUESTIONS)
+    assert sentence(test) == f"{count} of {count} answered, 0 right at the first try."
     pages = {question.page.partition("#")[0] for question in QUESTIONS}
-    assert result.get_by_role("link").count() == len(pages)
+    assert test.get_by_role("region", name="Result").get_by_role("link").count() == len(pages)
     assert test.wrong == []
 
 
-def test_a_wrong_answer_leads_to_the_page_to_read_again(test):
-    asked = choose(test, FIRST, FIRST.wrong[0])
-    assert asked.locator("details").get_attribute("open") is None
-    link = asked.get_by_role("status").get_by_role("link")
-    result = test.get_by_role("region", name="Result")
-    assert result.inner_text().startswith(f"0 of {len(QUESTIONS)} right.")
-    assert result.get_by_role("link").inner_text() == link.inner_text()
-    link.click()
-    page, _, heading = FIRST.page.partition("#")
+def test_progress_counts_what_was_tried(test):
+    count = len(QUESTIONS)
+    assert sentence(test) == f"0 of {count} answered."
+    assert test.locator(".wq-progress li a:not(.wq-open), [data-marked]").count() == 0
+    choose(test, FIRST, FIRST.right)
+    choose(test, SECOND, SECOND.wrong[0])
+    assert sentence(test) == f"2 of {count} answered, 1 right at the first try."
+    choose(test, SECOND, SECOND.right)
+    choose(test, FIRST, FIRST.wrong[0])  # out of curiosity
+    assert sentence(test) == f"2 of {count} answered, 1 right at the first try."
+    link = test.get_by_role("link", name="Question 2: right at a later try")
+    assert link.get_attribute("href") == f"#{SECOND.id}"
+    missed = test.get_by_role("region", name="Result").get_by_role("link")
+    page, _, heading = SECOND.page.partition("#")
+    assert missed.count() == 1
+    missed.click()
     test.wait_for_url(f"**/{page.removesuffix('.md')}/#{heading}")
     assert test.locator(f"#{heading}").is_visible()
 
 
 def test_another_choice_takes_the_mark_away(test):
-    asked = choose(test, FIRST, FIRST.answer)
+    asked = choose(test, FIRST, FIRST.right)
     asked.get_by_role("radio").nth(FIRST.choices.index(FIRST.wrong[0])).check()
-    assert asked.get_by_role("status").inner_text() == ""
-    assert test.get_by_role("region", name="Result").inner_text().startswith("0 of")
-
-
-def test_no_choice_is_not_marked(test):
-    asked = test.locator(f"#{FIRST.id}")
-    asked.get_by_role("button", name="Check").click()
     assert asked.get_by_role("status").inner_text() == ""
 
 
@@ -67,7 +82,7 @@ def test_it_works_from_the_keyboard(test):
     asked = test.locator(f"#{FIRST.id}")
     asked.get_by_role("radio").first.focus()
     test.keyboard.press("Space")
-    for _ in range(FIRST.choices.index(FIRST.answer)):
+    for _ in range(FIRST.choices.index(FIRST.right)):
         test.keyboard.press("ArrowDown")
     assert asked.get_by_role("status").inner_text() == ""
     test.keyboard.press("Tab")
@@ -76,32 +91,31 @@ def test_it_works_from_the_keyboard(test):
 
 
 def test_each_question_names_its_group_of_answers(test):
-    for number in range(len(QUESTIONS)):
+    for number, question in enumerate(QUESTIONS):
         group = test.get_by_role("group").and_(test.locator("fieldset")).nth(number)
         names = [radio.evaluate("radio => radio.labels[0].innerText.trim()")
                  for radio in group.get_by_role("radio").all()]  # fmt: skip
         assert group.locator("legend").inner_text()
-        assert len(set(names)) == len(names) == len(QUESTIONS[number].choices)
+        assert len(set(names)) == len(names) == len(question.choices)
 
 
 def test_nothing_is_sent_or_stored(test):
     test.wait_for_load_state("networkidle")
     asked, stored = len(test.requested), test.evaluate("Object.keys(localStorage)")
-    for question in QUESTIONS:
-        choose(test, question, question.answer)
+    choose(test, FIRST, FIRST.right)
+    choose(test, SECOND, SECOND.wrong[0])
     assert test.requested[asked:] == []
     assert test.evaluate("Object.keys(localStorage)") == stored
     assert test.context.cookies() == []
 
 
-def test_it_works_after_instant_navigation(page):
-    page.goto("/self-test/")
-    page.locator(".md-footer__link--prev").click()
-    page.wait_for_url(lambda url: "/self-test/" not in url)
-    page.go_back()
-    choose(page, FIRST, FIRST.answer)
-    assert page.locator(f"#{FIRST.id}").get_by_role("status").inner_text() == "Right."
-    assert page.locator(".wq-result").count() == 1
+def test_it_works_after_instant_navigation(test):
+    test.locator(".md-footer__link--prev").click()
+    test.wait_for_url(lambda url: "/self-test/" not in url)
+    test.go_back()
+    choose(test, FIRST, FIRST.right)
+    assert test.locator(f"#{FIRST.id}").get_by_role("status").inner_text() == "Right."
+    assert test.locator(".wq-progress ol").count() == 1
 
 
 def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
@@ -109,9 +123,21 @@ def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
     page = context.new_page()
     page.goto("/self-test/")
     assert page.locator(".wq-question :is(input, button):visible").count() == 0
+    assert page.locator(".wq-key").is_hidden()
     for question in QUESTIONS:
         asked = page.locator(f"#{question.id}")
-        assert asked.locator("li:visible").count() == len(question.choices)
+        assert asked.locator("fieldset li:visible").count() == len(question.choices)
         asked.locator("summary").click()
         assert asked.locator("details strong").first.is_visible()
+        assert asked.locator("details [data-choice]:visible").count() == len(question.wrong)
     context.close()
+
+
+def test_on_paper_questions_come_first_and_answers_after_them(test):
+    test.emulate_media(media="print")
+    assert test.locator(".wq-question details:visible, .wq-progress:visible").count() == 0
+    key = test.locator(".wq-key > ol > li")
+    assert key.count() == len(QUESTIONS)
+    last, first = test.locator(".wq-question").last.bounding_box(), key.first.bounding_box()
+    assert first["y"] > last["y"] + last["height"]
+    assert test.locator(".wq-key").evaluate("e => getComputedStyle(e).breakBefore") == "page"

@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+from support import question, self_test
+
 
 def python(code, options=""):
     return f'```python exec="on"{options}\n{code}\n```\n'
@@ -173,27 +175,16 @@ DIAGRAMS = {
 FAULTS = BLOCKS | LINKS | CLAIMS | FORMULAS | SENTENCES | DIAGRAMS
 NAMES = {fault: fault.replace(" ", "-").replace("'", "") + ".md" for fault in FAULTS}
 
-QUESTION = """[[question]]
-id = "{}"
-ask = "How many are {}?"
-page = "0-first.md{}"
-code = "print(1 + 1)"
-wrong = ["1", "3"]
-why = "Count."
-"""
-SELF_TEST = QUESTION.format("no-heading", "there", "#nowhere") + QUESTION.format(
-    "no-formula", "{{Q[i] @ Q[i]}}", ""
-)
-WITHOUT_FAULT = {
-    "index.md": "# Home\n\n"
-    + python("from qkv_site.generated import self_test\n\nprint(self_test.markdown())"),
+WITHOUT_FAULT = self_test(
+    question("no-heading", page="0-first.md#nowhere"),
+    question("no-formula", ask="How many are {{Q[i] @ Q[i]}}?", page="0-first.md"),
+) | {
     "claims.md": "# Ledger\n\n"
     + python("from qkv_site.markdown import claims\n\nprint(claims.stated())"),
     "0-first.md": "# A page\n\n" + python("kept = 41\n" + PROVED, CLAIM.format("made-before")),
     "without-fault.md": "# A page\n\nSo {{Q[i]}} is $x$, see [there](index.md).\n\n"
     "```formula\nQ[i] = X_Q @ W_Q[i]\n```\n\n```diagram\nQ[i] = X_Q @ W_Q[i]\n```\n\n"
     + python(PROVED, CLAIM.format("proved") + ' cite="Euclid"'),
-    "self-test.toml": SELF_TEST,
     "said-before.md": READ.format("made-before"),
 }
 

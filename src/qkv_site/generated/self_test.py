@@ -2,12 +2,27 @@
 
 import contextlib
 import io
+import itertools
 import textwrap
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qkv_site.markdown import claims, current
 from qkv_site.markdown.run import NUMBER, say
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An answer on offer.
+
+    Attributes:
+        answer: The answer, as Markdown.
+        why: Why it is right, or what it is instead.
+    """
+
+    answer: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -16,43 +31,77 @@ class Question:
 
     Attributes:
         id: Its anchor.
+        group: The group it belongs to.
         ask: The question, as Markdown.
-        page: Where the answer can be read: a page's file below `docs`, and an anchor.
-        wrong: The wrong answers on offer.
-        why: What settles it, as Markdown; `{{= W.size }}` is a number by the names of `code`.
-        code: What prints the right answer.
-        answer: The right answer; given only where no code finds it.
-
-    Raises:
-        ValueError: If it has not one right answer and at least two that are wrong.
+        page: Where to read on: a page's file below `docs`, and an anchor.
+        right: The right answer.
+        wrong: The wrong answers.
+        code: What finds the right answer, or shows what is said about it.
     """
 
     id: str
+    group: str
     ask: str
     page: str
-    wrong: list[str]
-    why: str
+    right: Choice
+    wrong: tuple[Choice, ...]
     code: str = ""
-    answer: str = ""
 
-    def __post_init__(self):
-        if bool(self.code) == bool(self.answer):
-            raise ValueError(f"question {self.id!r}: expected either code or answer")
+    @classmethod
+    def of(
+        cls, *, wrong: list[dict], why: str, code: str = "", answer: str = "", **said: str
+    ) -> "Question":
+        """Read an entry of the file: run its code, and compute what is an expression.
+
+        Raises:
+            ValueError: If it has not one right answer and at least two that are wrong.
+        """
         names = {"__name__": "self-test"}
-        if self.code:
-            object.__setattr__(self, "answer", _printed(self.code, names))
-        why = NUMBER.sub(lambda number: say(eval(number[1], names)), self.why)
-        object.__setattr__(self, "why", why)
-        if len(set(self.choices)) < len(self.choices) or len(self.wrong) < 2:
+        printed = _printed(code, names)
+        if bool(printed) == bool(answer):
             raise ValueError(
-                f"question {self.id!r}: {self.answer!r} is right, and wrong is {self.wrong}: "
+                f"question {said['id']!r}: expected either an answer or code that prints it"
+            )
+        right = _choice({"answer": f"`{printed}`" if printed else answer, "why": why}, names)
+        others = tuple(_choice(entry, names) for entry in wrong)
+        answers = [right.answer, *(each.answer for each in others)]
+        if len(set(answers)) < len(answers) or len(others) < 2:
+            raise ValueError(
+                f"question {said['id']!r}: {answers[0]} is right, and wrong is {answers[1:]}: "
                 "expected two or more that differ from it and from each other"
             )
+        return cls(right=right, wrong=others, code=code, **said)
 
     @property
-    def choices(self) -> list[str]:
+    def choices(self) -> list[Choice]:
         """All answers on offer, in an order that does not say which is right."""
-        return sorted([self.answer, *self.wrong])
+        return sorted([self.right, *self.wrong], key=lambda choice: choice.answer)
+
+
+def questions() -> list[Question]:
+    """All questions, in the order of the file."""
+    return [Question.of(**entry) for entry in _file()["question"]]
+
+
+def markdown() -> str:
+    """The questions as forms, each with its answer in a fold-out, for a page beside `docs`.
+
+    A script marks what is chosen; without it, the choices are a list. On paper the answers have a
+    page of their own.
+    """
+    titles = _file()["groups"]
+    numbered = [*enumerate(questions(), start=1)]
+    parts = ['<section class="wq-progress" aria-label="Progress"></section>']
+    for group, members in itertools.groupby(numbered, key=lambda entry: entry[1].group):
+        parts.append(f"## {titles[group]} {{ #{group} }}")
+        parts.extend(_asked(*entry) for entry in members)
+    parts.append('<section class="wq-result" aria-label="Result"></section>')
+    parts.append(_key(numbered))
+    return "\n\n".join(parts)
+
+
+def _file() -> dict:
+    return tomllib.loads(current.read(current.docs / "self-test.toml"))
 
 
 def _printed(code: str, names: dict[str, object]) -> str:
@@ -61,48 +110,68 @@ def _printed(code: str, names: dict[str, object]) -> str:
     return printed.getvalue().strip()
 
 
-def questions() -> list[Question]:
-    """All questions, in the order of the file."""
-    entries = tomllib.loads(current.read(current.docs / "self-test.toml"))["question"]
-    return [Question(**entry) for entry in entries]
+def _choice(entry: dict[str, str], names: dict[str, object]) -> Choice:
+    """A choice; its answer may be an expression, and its reason has numbers, by these names."""
+    answer = entry["answer"] if "answer" in entry else f"`{eval(entry['code'], names)}`"
+    return Choice(answer, NUMBER.sub(lambda number: say(eval(number[1], names)), entry["why"]))
 
 
-def markdown() -> str:
-    """The questions as forms, each with its answer in a fold-out, for a page beside `docs`.
-
-    A script marks what is chosen; without it, the choices are a list.
-    """
-    asked = "\n".join(map(_question, questions()))
-    return f'{asked}\n<section class="wq-result" aria-label="Result"></section>\n'
-
-
-def _question(question: Question) -> str:
-    choices = "\n".join(
-        _choice(choice, number, question) for number, choice in enumerate(question.choices)
-    )
+def _asked(number: int, question: Question) -> str:
+    """A question, and its answer folded below it."""
+    choices = "\n".join(_offer(question, place) for place in range(len(question.choices)))
     page, _, _ = question.page.partition("#")
     title = claims.title(current.read(current.docs / page))
     code = f"```python\n{question.code.strip()}\n```\n\n" if question.code else ""
+    reasons = "\n".join(
+        f'- {letter}: {choice.why}\n  {{: data-choice="{place}" }}'
+        for place, letter, choice in _lettered(question)
+        if choice is not question.right
+    )
     answer = (
-        f"**{_shown(question.answer, question)}.** {question.why}\n\n{code}"
-        f"Read again: [{title}]({question.page}){{ .wq-again }}\n"
+        f"{_solution(question)}\n\n{reasons}\n\n{code}"
+        f"Read on: [{title}]({question.page}){{ .wq-again }}\n"
     )
     return (
-        f'<div class="wq-question" id="{question.id}" markdown>\n'
-        f"<form markdown>\n<fieldset markdown>\n<legend markdown>{question.ask}</legend>\n"
-        f"<ul markdown>\n{choices}\n</ul>\n</fieldset>\n"
+        f'<div class="wq-question" id="{question.id}" markdown>\n<form markdown>\n'
+        f'<fieldset markdown>\n<legend markdown><span class="wq-number">{number}</span> '
+        f"{question.ask}</legend>\n"
+        f'<ol type="A" markdown>\n{choices}\n</ol>\n</fieldset>\n'
         '<div><button class="md-button">Check</button><p role="status"></p></div>\n</form>\n\n'
-        f'??? success "Answer"\n\n{textwrap.indent(answer, "    ")}\n</div>\n'
+        f'??? wq-solution "Answer"\n\n{textwrap.indent(answer, "    ")}\n</div>'
     )
 
 
-def _choice(choice: str, number: int, question: Question) -> str:
-    right = ' class="wq-right"' if choice == question.answer else ""
+def _offer(question: Question, place: int) -> str:
+    choice = question.choices[place]
+    right = ' class="wq-right"' if choice is question.right else ""
     return (
-        f'<li{right} markdown><label><input type="radio" name="{question.id}" value="{number}" '
-        f"required><span>{_shown(choice, question)}</span></label></li>"
+        f'<li{right} markdown><label><input type="radio" name="{question.id}" value="{place}" '
+        f"required><span>{choice.answer}</span></label></li>"
     )
 
 
-def _shown(choice: str, question: Question) -> str:
-    return f"`{choice}`" if question.code else choice
+def _lettered(question: Question) -> Iterable[tuple[int, str, Choice]]:
+    return ((place, "ABCDEF"[place], each) for place, each in enumerate(question.choices))
+
+
+def _solution(question: Question) -> str:
+    letter = next(letter for _, letter, each in _lettered(question) if each is question.right)
+    return f"**{letter}: {question.right.answer}.** {question.right.why}"
+
+
+def _key(numbered: list[tuple[int, Question]]) -> str:
+    """The answers together, for paper: a teacher hands out the questions alone."""
+    answers = "\n".join(
+        f'<li value="{number}" markdown>{_solution(question)} '
+        + " ".join(
+            f"{letter}: {choice.why}"
+            for _, letter, choice in _lettered(question)
+            if choice is not question.right
+        )
+        + "</li>"
+        for number, question in numbered
+    )
+    return (
+        '<section class="wq-key" data-search-exclude markdown>\n<p>Answers</p>\n'
+        f"<ol markdown>\n{answers}\n</ol>\n</section>\n"
+    )
