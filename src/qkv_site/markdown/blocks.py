@@ -22,6 +22,7 @@ LANGUAGES = {
     },
     "formula": {"in"},
     "diagram": {"in", "sizes", "heads", "kept"},
+    "map": {"state"},
     "console": {"title"},
     "text": {"title"},
     "toml": {"title"},

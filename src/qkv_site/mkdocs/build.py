@@ -8,6 +8,7 @@ from mkdocs.structure.files import File
 from qkv import notation
 from qkv_site.generated import font, notebooks
 from qkv_site.markdown import blocks, choice, claims, current, diagrams, formulas, sentences
+from qkv_site.markdown import map as layer_map
 
 
 class Build:
@@ -48,6 +49,11 @@ class Build:
             if block.language == "diagram":
                 for line, fault in diagrams.faults(block.code, block.options):
                     current.warn(fault, line=block.line + 1 + line)
+            if block.language == "map":
+                for line, fault in layer_map.faults(block.code, block.options):
+                    current.warn(fault, line=block.line + 1 + line)
+        for fault in layer_map.mini_faults(page.meta.get("map", "")):
+            current.warn(fault, line=current.line_of("\nmap:") or 1)
         for statement, fault in claims.faults(page.file.src_uri, text):
             current.warn(fault, line=current.line_of(statement))
         for claim in claims.of_page(page.file.src_uri, text):
@@ -62,6 +68,8 @@ class Build:
         The template gets the formulas of the page in all letters.
         """
         html = choice.told(html)
+        if "map" in page.meta:
+            html = html.replace("</h1>", f"</h1>{layer_map.mini(page.meta['map'])}", 1)
         page.meta["variants"] = [*current.variants]
         return claims.marked(html)
 
