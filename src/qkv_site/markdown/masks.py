@@ -3,9 +3,9 @@
 A block with `html="on"` prints as many grids as it wants; they stand side by side where there is
 room for them, and one below the other on a phone:
 
+    from qkv.example import words
     from qkv_site.markdown.masks import mask_grid
 
-    words = ["Jane", "visite", "l'Afrique", "en", "septembre"]
     causal = np.tri(5, dtype=bool)
     print(mask_grid(causal, queries=words, keys=words, label="Look-ahead mask"))
 
@@ -14,6 +14,7 @@ key. Draw `~mask` where True, or 1, hides.
 """
 
 import html
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool
@@ -27,8 +28,8 @@ _MAY, _MAY_NOT = (
 def mask_grid(
     allowed: Bool[np.ndarray, "n_q n_k"],
     *,
-    queries: list[str],
-    keys: list[str],
+    queries: Sequence[str],
+    keys: Sequence[str],
     label: str,
 ) -> str:
     """Draw a mask as an HTML table; print it in a block with `html="on"`.
