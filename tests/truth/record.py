@@ -7,8 +7,8 @@ each problem its sources, its mask and the output. What differs by rounding alon
 when a case is added or changed, or a library is raised; a test compares every recording with a
 layer built afresh. The cases of `real_layers.ONCE` are recorded by name, `record.py NAME`, where
 their library is installed. Then it writes `last_run.toml`: the date, the
-version of each library, and which of them each layout was run with. The library pages and the list
-of claims show them.
+version of each library, which of them each layout was run with, and what the pages' blocks of a
+library printed. The library pages and the list of claims show them.
 """
 
 import datetime
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from real_layers import CASES, LIBRARIES, ONCE, RAN_ONCE, Case
+from shown import blocks_by_page, outputs
 
 RECORDINGS = Path(__file__).with_name("recordings")
 LAST_RUN = Path(__file__).with_name("last_run.toml")
@@ -89,6 +90,12 @@ def last_run(day: datetime.date) -> str:
         *(f"{layout} = {list(LIBRARIES[layout])}".replace("'", '"') for layout in layouts),
         "\n[once]",
         *(f'{layout} = "{ran}"' for layout, ran in RAN_ONCE.items()),
+        *(
+            f"\n[[printed]]\nlayout = \"{block.library}\"\n"
+            f"code = '''\n{block.code}'''\ntext = '''\n{text}'''"
+            for blocks in blocks_by_page().values()
+            for block, text in zip(blocks, outputs(blocks), strict=True)
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -65,8 +65,7 @@ def known_from(layout: Layout) -> str:
     """The versions that the library's layer last ran on, or the commit that was only read."""
     run = claims.last_run()
     if layout.name in run["layouts"]:
-        used = (f"{each} {run['versions'][each]}" for each in run["layouts"][layout.name])
-        return f"run: {' with '.join(used)}"
+        return f"run: {claims.ran_on(layout.name)}"
     if layout.name in run["once"]:
         return f"run once: {run['once'][layout.name]}"
     return f"read: {layout.read_in.rpartition(', ')[2]}"

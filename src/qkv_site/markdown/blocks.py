@@ -19,6 +19,7 @@ LANGUAGES = {
         "covers",
         "run",
         "read",
+        "library",
     },
     "formula": {"in"},
     "diagram": {"in", "sizes", "heads", "kept"},
@@ -68,22 +69,28 @@ class Block:
         """Whether markdown-exec runs this block."""
         return self.language == "python" and self.options.get("exec") == "on"
 
+    @property
+    def library(self) -> str:
+        """The layout whose library runs this block, where it is installed; or empty."""
+        return self.options.get("library", "")
+
 
 def find(markdown: str) -> Iterator[Block]:
     """Find the fenced blocks of a page, in order."""
     return (_block(found) for found in FENCE.finditer(markdown))
 
 
-def replace(markdown: str, show: Callable[[Block], str]) -> str:
-    """Put what `show` makes of an executed block in its place, as far to the right as it."""
-    return FENCE.sub(
-        lambda found: (
-            textwrap.indent(show(block), found["indent"])
-            if (block := _block(found)).executed
-            else found[0]
-        ),
-        markdown,
-    )
+def replace(markdown: str, show: Callable[[Block], str | None]) -> str:
+    """Put what `show` makes of a block in its place, as far to the right as it.
+
+    A block of which it makes nothing, None, stays.
+    """
+
+    def shown(found: re.Match) -> str:
+        text = show(_block(found))
+        return found[0] if text is None else textwrap.indent(text, found["indent"])
+
+    return FENCE.sub(shown, markdown)
 
 
 def _block(found: re.Match) -> Block:
@@ -102,8 +109,10 @@ def faults(block: Block) -> Iterator[str]:
     if block.language not in LANGUAGES:
         yield f"a block of {block.language or 'no language'!r}: expected one of {_list(LANGUAGES)}"
         return
-    if block.language == "python" and not block.executed:
+    if block.language == "python" and not block.executed and not block.library:
         yield 'a block of Python that is not executed: expected exec="on"'
+    if block.library and len(block.options) > 1:
+        yield f'library="{block.library}" takes no other option'
     if block.rest:
         yield f'{block.rest!r} is no option: expected name="value"'
     for name, value in block.options.items():

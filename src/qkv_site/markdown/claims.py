@@ -291,6 +291,12 @@ def last_run() -> dict:
     return tomllib.loads(current.read(current.docs.parent / LAST_RUN))
 
 
+def ran_on(layout: str) -> str:
+    """The versions that a layout's layer last ran on."""
+    run = last_run()
+    return " with ".join(f"{each} {run['versions'][each]}" for each in run["layouts"][layout])
+
+
 def letters() -> str:
     """The notations whose letters nobody compared with the text, as Markdown."""
     return "\n".join(

@@ -1,6 +1,6 @@
 """Python-Markdown extension: the blocks of a page run before Markdown reads it.
 
-markdown-exec executes them. What then stands in a block's place, its source and what it printed, is
+markdown-exec executes them, but for those of a library, whose output is recorded. What then stands in a block's place, its source and what it printed, is
 Markdown like the rest of the page, so that its links and headings are the page's own.
 
 In a sentence, `{{= 3 * P_Q.size }}` is what the page's own names give after its last block.
@@ -16,7 +16,7 @@ import markdown_exec
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
-from qkv_site.markdown import blocks, claims, current
+from qkv_site.markdown import blocks, claims, current, on_library
 from qkv_site.markdown.blocks import Block
 
 _END = "\x04"  # printed after all else by a block that runs to its end
@@ -76,6 +76,7 @@ def fill_in(page: str, text: str) -> str:
 class _Run(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         text = "\n".join(lines)
+        text = blocks.replace(text, lambda block: on_library.show(block) if block.library else None)
         executed = [block for block in blocks.find(text) if block.executed]
         numbers = list(dict.fromkeys(NUMBER.findall(blocks.FENCE.sub("", text))))
         if numbers:
@@ -84,13 +85,15 @@ class _Run(Preprocessor):
             code = f"from qkv_site.markdown.run import say\nprint({joined}, end='')\n"
             executed.append(Block("python", {}, "", code, 0))
         if not executed:
-            return lines
+            return text.split("\n")
         printed = self._print(executed)
         if numbers:
             said = printed.pop().removesuffix(_END).split(_BETWEEN)
             _numbers[current.page] = dict(zip(numbers, said, strict=False))
         show = iter(printed)
-        text = blocks.replace(text, lambda block: self._show(block, next(show)))
+        text = blocks.replace(
+            text, lambda block: self._show(block, next(show)) if block.executed else None
+        )
         return fill_in(current.page, text).split("\n")
 
     def _print(self, executed: list[Block]) -> list[str]:

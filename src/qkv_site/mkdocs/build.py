@@ -7,7 +7,16 @@ from mkdocs.structure.files import File
 
 from qkv import notation
 from qkv_site.generated import font, notebooks
-from qkv_site.markdown import blocks, choice, claims, current, diagrams, formulas, sentences
+from qkv_site.markdown import (
+    blocks,
+    choice,
+    claims,
+    current,
+    diagrams,
+    formulas,
+    on_library,
+    sentences,
+)
 from qkv_site.markdown import map as layer_map
 
 
@@ -41,7 +50,7 @@ class Build:
         for line, fault in sentences.faults(text):
             current.warn(fault, line=line)
         for block in blocks.find(text):
-            for fault in blocks.faults(block):
+            for fault in (*blocks.faults(block), *on_library.faults(block)):
                 current.warn(fault, line=block.line)
             if block.language == "formula":
                 for line, fault in formulas.faults(block.code, block.options.get("in", "")):

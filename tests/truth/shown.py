@@ -1,0 +1,50 @@
+"""The blocks of a library that pages show, `python library="keras"`, run as a reader runs them."""
+
+import contextlib
+import importlib.util
+import io
+import sys
+from pathlib import Path
+
+from real_layers import keras_library
+
+from qkv_site.markdown import blocks
+from qkv_site.markdown.blocks import Block
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks_by_page() -> dict[str, list[Block]]:
+    """The pages that have such blocks, by their place below `docs`."""
+    found = {
+        path.relative_to(DOCS).as_posix(): [
+            block for block in blocks.find(path.read_text()) if block.library
+        ]
+        for path in sorted(DOCS.rglob("*.md"))
+    }
+    return {page: of_library for page, of_library in found.items() if of_library}
+
+
+def outputs(of_page: list[Block]) -> list[str]:
+    """What each block of a page prints, one after the other in one session."""
+    _PREPARED.get(of_page[0].library, lambda: None)()
+    names, printed = {}, []
+    for block in of_page:
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(block.code, names)
+        printed.append(said.getvalue())
+    return printed
+
+
+def _first_layer_of_keras() -> None:
+    """The first layer of a session has no number in its name."""
+    keras_library().utils.clear_session()
+
+
+def _vit_pytorch_without_torchvision() -> None:
+    """Its package imports torchvision, whose build must match PyTorch's; vit.py does not."""
+    spec = importlib.util.find_spec("vit_pytorch")
+    sys.modules.setdefault("vit_pytorch", importlib.util.module_from_spec(spec))
+
+
+_PREPARED = {"keras": _first_layer_of_keras, "vit-pytorch": _vit_pytorch_without_torchvision}
