@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from qkv.layouts import layouts
-from qkv_site.generated import libraries
+from qkv_site.generated import libraries, slices
 from qkv_site.markdown import claims
 from support import ROOT
 
@@ -61,15 +61,20 @@ def test_a_page_says_all_that_the_data_say(site, name):
 @pytest.mark.parametrize("name", layouts())
 def test_a_page_shows_its_own_layout(name):
     text = (PAGES / f"{name}.md").read_text()
-    for call in (r"facts\(\"(.*?)\"\)", r"dump\(given, \"(.*?)\"\)", r"load\(stored, \"(.*?)\","):
+    for call in (
+        r"one_head\(\"(.*?)\"\)",
+        r"facts\(\"(.*?)\"\)",
+        r"dump\(given, \"(.*?)\"\)",
+        r"load\(stored, \"(.*?)\",",
+    ):
         assert re.findall(call, text) == [name]
 
 
 @pytest.mark.parametrize("name", layouts())
 def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name):
     text = (PAGES / f"{name}.md").read_text()
-    _, _, traps = text.partition("## Traps { #traps }\n\n")
-    traps = re.split(r"^- ", traps, flags=re.MULTILINE)[1:]
+    _, _, traps = text.partition("{ #traps }\n\n")
+    traps = re.split(r"^- ", traps.partition("\n```")[0], flags=re.MULTILINE)[1:]
     tested = {trap.id for trap in claims.traps()}
     read = {claim.id for claim in claims.of_page("page", text) if not claim.block}
     assert traps
@@ -89,11 +94,49 @@ def test_a_layout_was_run_on_a_version_or_read_in_a_commit_with_its_date(name):
     )
 
 
-def test_the_table_names_every_library(site):
+def test_the_tables_name_every_library(site):
     page = (site / "libraries" / "index.html").read_text()
     rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)
     for name, layout in layouts().items():
-        [row] = [row for row in rows if f'href="{name}/"' in row]
-        shown = html.unescape(re.sub(r"<[^>]+>", "", row))
-        assert layout.convention in shown
-        assert all(words in shown for words in layout.title.split(", ", 1))
+        of_layout = [html.unescape(row) for row in rows if f'href="{name}/"' in row]
+        query = libraries.holding("W_Q", layout)
+        where, arguments, conventions = (re.sub(r"<[^>]+>", "", row) for row in of_layout)
+        assert query.name + libraries.recipe(query, "W_Q") in where
+        assert all(name in arguments for name in layout.arguments)
+        assert libraries.known_from(layout) in conventions
+        assert all(words in where for words in layout.title.split(", ", 1))
+
+
+WEIGHTS = [
+    pytest.param(layout, stored, id=f"{layout.name}-{stored.name}")
+    for layout in layouts().values()
+    for stored in layout.forms[0].without_biases
+]
+
+
+@pytest.mark.parametrize(("layout", "stored"), WEIGHTS)
+def test_a_picture_fills_what_belongs_to_the_head(layout, stored):
+    """An array in which one head's parts are 1 and the others 0 is 1 in the filled pieces."""
+    sizes = slices.sizes_of(layout)
+    parts = {part: np.zeros([sizes[axis] for axis in stored.part_axes]) for part in stored.parts}
+    for array in parts.values():
+        array[slices.MARKED * len(array) // sizes["h"]] = 1
+    view = slices.View.of(stored, sizes)
+    packed = stored.pack(parts, sizes)
+    assert view.shape == packed.shape
+    along = packed.shape.index(8) if view.apart else 0 if view.stacked else 1
+    pieces = np.split(packed, len(view.pieces), axis=along)
+    assert [piece.all() for piece in pieces] == [filled for _, filled in view.pieces]
+    assert [piece.any() for piece in pieces] == [filled for _, filled in view.pieces]
+    assert view.rows * view.columns == packed.size
+
+
+@pytest.mark.parametrize("name", claims.last_run()["layouts"])
+def test_the_table_has_the_shapes_that_the_library_printed(name):
+    printed = "".join(
+        each["text"] for each in claims.last_run()["printed"] if each["layout"] == name
+    )
+    layout = layouts()[name]
+    for stored in layout.forms[0].without_biases:
+        shape = slices.numbers(stored, slices.sizes_of(layout))
+        assert re.search(rf"(^|/){re.escape(stored.name)} {re.escape(str(shape))}$", printed, re.M)

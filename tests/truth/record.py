@@ -91,7 +91,7 @@ def last_run(day: datetime.date) -> str:
         "\n[once]",
         *(f'{layout} = "{ran}"' for layout, ran in RAN_ONCE.items()),
         *(
-            f"\n[[printed]]\nlayout = \"{block.library}\"\n"
+            f'\n[[printed]]\nlayout = "{block.library}"\n'
             f"code = '''\n{block.code}'''\ntext = '''\n{text}'''"
             for blocks in blocks_by_page().values()
             for block, text in zip(blocks, outputs(blocks), strict=True)

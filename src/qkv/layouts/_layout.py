@@ -109,10 +109,12 @@ class Form:
     Args:
         when: The case, in words.
         stored: The arrays, in the library's order.
+        note: What else to know about the arrays or their names, in a sentence.
     """
 
     when: str
     stored: tuple[Stored, ...]
+    note: str = ""
 
     @property
     def without_biases(self) -> tuple[Stored, ...]:
@@ -134,7 +136,7 @@ class Layout:
             sources that it is, such as "X_K X_V", or what else it is. One that is named with
             "=..." may be left out.
         remark: What to notice in the order of the arguments.
-        scaling: What the scores are multiplied by, and where.
+        scaling: What the scores are multiplied by, and where, in sentences.
         forms: What is stored; more than one where the library distinguishes cases.
         optional_biases: Whether the library can leave the biases out: all of them, or none.
         square: Whether the library fixes $d_{model} = h\,d_k$.

@@ -8,9 +8,9 @@ LAYOUT = Layout(
     title="The Annotated Transformer, MultiHeadedAttention",
     read_in="harvardnlp/annotated-transformer, the_annotated_transformer.py, line 589, "
     "commit debc9fd of 2 May 2022",
-    call="attention",
+    call="layer",
     arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
-    scaling="1/sqrt(d_k), on the scores",
+    scaling="The scores are multiplied by 1/sqrt(d_k).",
     forms=(
         Form(
             "always",

@@ -7,9 +7,10 @@ LAYOUT = Layout(
     order=50,
     title="Transformers, BertAttention: BertSelfAttention and the dense layer of BertSelfOutput",
     read_in="transformers 5.23.0, models/bert/modeling_bert.py, lines 139 and 282",
-    call="attention",
+    call="layer",
     arguments={"hidden_states": "X_Q X_K X_V"},
-    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
+    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`.",
     forms=(
         Form(
             "always",

@@ -10,7 +10,7 @@ LAYOUT = Layout(
     "11 March 2020",
     call="attention_layer",
     arguments={"from_tensor": "X_Q", "to_tensor": "X_K X_V"},
-    scaling="1/sqrt(d_k), on the scores",
+    scaling="The scores are multiplied by 1/sqrt(d_k).",
     forms=(
         Form(
             "always",

@@ -8,13 +8,13 @@ LAYOUT = Layout(
     title="Flax, linen.MultiHeadDotProductAttention and nnx.MultiHeadAttention",
     read_in="flax 0.12.8, flax/linen/attention.py, line 298, "
     "and flax/nnx/nn/attention.py, line 335",
-    call="attention",
+    call="layer",
     arguments={"inputs_q": "X_Q", "inputs_k": "X_K", "inputs_v": "X_V"},
-    scaling="1/sqrt(d_k): linen on the projected queries; nnx on the scores, or on the queries "
-    "if it has dropout or keeps the weights",
+    scaling="linen multiplies the projected queries by 1/sqrt(d_k). nnx multiplies the scores, or "
+    "the queries if it has dropout or keeps the weights.",
     forms=(
         Form(
-            "always; nnx alone has num_kv_heads",
+            "always",
             (
                 Stored("query/kernel", "W_Q", "d_model h d_k -> h d_model d_k"),
                 Stored("query/bias", "b_Q", "h d_k -> h d_k"),
@@ -25,6 +25,8 @@ LAYOUT = Layout(
                 Stored("out/kernel", "W_O", "h d_k d_out -> h d_k d_out"),
                 Stored("out/bias", "b_O", "d_out -> d_out"),
             ),
+            note="linen has as many heads of keys and values as of queries. nnx may have fewer: "
+            "`num_kv_heads`.",
         ),
     ),
     optional_biases=True,

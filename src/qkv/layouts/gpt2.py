@@ -13,9 +13,10 @@ LAYOUT = Layout(
     title="Transformers, GPT2Attention",
     read_in="transformers 5.23.0, models/gpt2/modeling_gpt2.py, line 75; "
     "its Conv1D is a linear map stored as (in, out), pytorch_utils.py, line 95",
-    call="attention",
+    call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
-    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
+    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`.",
     forms=(
         Form(
             "self-attention",

@@ -7,12 +7,13 @@ LAYOUT = Layout(
     order=80,
     title="Transformers, GPTNeoXAttention",
     read_in="transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py, lines 169-196",
-    call="attention",
+    call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
         "position_embeddings": "the rotation, a pair (cos, sin), given by name, and no source",
     },
-    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
+    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`.",
     forms=(
         Form(
             "always",

@@ -7,12 +7,12 @@ LAYOUT = Layout(
     order=40,
     title="Haiku, haiku.MultiHeadAttention",
     read_in="dm-haiku 0.0.17, haiku/_src/attention.py, line 37",
-    call="attention",
+    call="layer",
     arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
-    scaling="1/sqrt(d_k), on the scores",
+    scaling="The scores are multiplied by 1/sqrt(d_k).",
     forms=(
         Form(
-            "always; names are module/parameter, after the layer's own name",
+            "always",
             (
                 Stored("query/w", "W_Q", "d_model (h d_k) -> h d_model d_k"),
                 Stored("query/b", "b_Q", "(h d_k) -> h d_k"),
@@ -23,6 +23,8 @@ LAYOUT = Layout(
                 Stored("linear/w", "W_O", "(h d_v) d_out -> h d_v d_out"),
                 Stored("linear/b", "b_O", "d_out -> d_out"),
             ),
+            note="A name is the module, a slash and the parameter. The layer's own name is left "
+            "out.",
         ),
     ),
     optional_biases=True,

@@ -7,13 +7,14 @@ LAYOUT = Layout(
     order=20,
     title="Keras, keras.layers.MultiHeadAttention",
     read_in="keras 3.15.1, keras/src/layers/attention/multi_head_attention.py, line 20",
-    call="attention",
+    call="layer",
     arguments={"query": "X_Q", "value": "X_V", "key": "X_K"},
     remark="the value comes before the key",
-    scaling="1/sqrt(d_k), on the projected queries or in the fused kernel",
+    scaling="The projected queries are multiplied by 1/sqrt(d_k), or a fused function scales the "
+    "scores.",
     forms=(
         Form(
-            "always; names are the weights' paths, after the layer's own name",
+            "always",
             (
                 Stored("query/kernel", "W_Q", "d_model h d_k -> h d_model d_k"),
                 Stored("query/bias", "b_Q", "h d_k -> h d_k"),
@@ -24,6 +25,7 @@ LAYOUT = Layout(
                 Stored("attention_output/kernel", "W_O", "h d_v d_out -> h d_v d_out"),
                 Stored("attention_output/bias", "b_O", "d_out -> d_out"),
             ),
+            note="A name is the weight's `path`. The layer's own name is left out.",
         ),
     ),
     optional_biases=True,

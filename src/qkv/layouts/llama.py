@@ -7,15 +7,16 @@ LAYOUT = Layout(
     order=90,
     title="Transformers, LlamaAttention",
     read_in="transformers 5.23.0, models/llama/modeling_llama.py, line 206",
-    call="attention",
+    call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
         "position_embeddings": "the rotation, a pair (cos, sin), and no source",
     },
-    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
+    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`.",
     forms=(
         Form(
-            "always; biases where attention_bias=True, which Llama's own models do not set",
+            "always",
             (
                 Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
                 Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
@@ -26,6 +27,7 @@ LAYOUT = Layout(
                 Stored("o_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("o_proj.bias", "b_O", "d_model -> d_model"),
             ),
+            note="There are biases if `attention_bias=True`, which Llama's own models do not set.",
         ),
     ),
     optional_biases=True,

@@ -7,9 +7,10 @@ LAYOUT = Layout(
     order=130,
     title="nanoGPT, CausalSelfAttention",
     read_in="karpathy/nanoGPT, model.py, lines 29-76, commit 3adf61e of 12 November 2025",
-    call="attention",
+    call="layer",
     arguments={"x": "X_Q X_K X_V"},
-    scaling="1/sqrt(d_k), on the scores or inside scaled_dot_product_attention",
+    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`.",
     forms=(
         Form(
             "always",

@@ -17,9 +17,10 @@ LAYOUT = Layout(
     order=10,
     title="PyTorch, torch.nn.MultiheadAttention",
     read_in="torch 2.13.0, torch/nn/modules/activation.py, line 1089",
-    call="attention",
+    call="layer",
     arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
-    scaling="1/sqrt(d_k), on the projected queries or inside scaled_dot_product_attention",
+    scaling="The projected queries are multiplied by 1/sqrt(d_k), or "
+    "`scaled_dot_product_attention` scales the scores.",
     forms=(
         Form(
             "kdim = vdim = embed_dim",

@@ -8,9 +8,9 @@ LAYOUT = Layout(
     title="Transformers, T5Attention",
     read_in="transformers 5.23.0, models/t5/modeling_t5.py, lines 176-212, "
     "611 (the first weights), 648 and 739-742 (the bias)",
-    call="attention",
+    call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "key_value_states=...": "X_K X_V"},
-    scaling="none: the factor 1/sqrt(d_k) is part of how W_Q is initialised",
+    scaling="The scores are not scaled. The factor 1/sqrt(d_k) is part of how W_Q is initialised.",
     forms=(
         Form(
             "always",

@@ -10,7 +10,8 @@ LAYOUT = Layout(
     "lines 4370-4481 and 4701-4702, commit bafdc1b of 1 April 2023",
     call="multihead_attention",
     arguments={"query_antecedent": "X_Q", "memory_antecedent": "X_K X_V"},
-    scaling="1/sqrt(d_k), on the projected queries: dot_product_attention itself does not scale",
+    scaling="The projected queries are multiplied by 1/sqrt(d_k). `dot_product_attention` itself "
+    "does not scale.",
     forms=(
         Form(
             "unless attention_variables_3d is set",

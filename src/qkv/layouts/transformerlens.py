@@ -22,9 +22,9 @@ LAYOUT = Layout(
     read_in="TransformerLensOrg/TransformerLens v3.5.1, transformer_lens/components, "
     "attention.py, abstract_attention.py and grouped_query_attention.py, "
     "commit 4ba2187 of 1 July 2026",
-    call="attention",
+    call="layer",
     arguments={"query_input": "X_Q", "key_input": "X_K", "value_input": "X_V"},
-    scaling="1/sqrt(d_k), on the scores",
+    scaling="The scores are multiplied by 1/sqrt(d_k).",
     forms=(
         Form(
             "Attention",

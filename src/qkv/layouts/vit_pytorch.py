@@ -7,17 +7,18 @@ LAYOUT = Layout(
     order=140,
     title="vit-pytorch, Attention in vit.py",
     read_in="vit-pytorch 1.26.11, vit_pytorch/vit.py, lines 30-64",
-    call="attention",
+    call="layer",
     arguments={"x": "X_Q X_K X_V"},
-    scaling="1/sqrt(d_k), on the scores",
+    scaling="The scores are multiplied by 1/sqrt(d_k).",
     forms=(
         Form(
-            "always, except that one head as wide as the model has no output projection",
+            "always",
             (
                 Stored("to_qkv.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> 3 h d_model d_k"),
                 Stored("to_out.0.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("to_out.0.bias", "b_O", "d_model -> d_model"),
             ),
+            note="One head that is as wide as a token has no `to_out`.",
         ),
     ),
     outside={"norm": "the norm before to_qkv: MultiHead's source is its output, norm(x)"},

@@ -7,13 +7,14 @@ LAYOUT = Layout(
     order=110,
     title="Transformers, WhisperAttention",
     read_in="transformers 5.23.0, models/whisper/modeling_whisper.py, lines 242-350",
-    call="attention",
+    call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "key_value_states=...": "X_K X_V"},
-    scaling="1/sqrt(d_k), on the projected queries; in OpenAI's own code the fourth root of it "
-    "on queries and keys each, where it does not use scaled_dot_product_attention",
+    scaling="The projected queries are multiplied by 1/sqrt(d_k). Where OpenAI's own code does not "
+    "call `scaled_dot_product_attention`, it multiplies queries and keys each by the fourth root "
+    "of 1/d_k.",
     forms=(
         Form(
-            "always; the key has no bias, which would have no effect",
+            "always",
             (
                 Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
                 Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
@@ -23,6 +24,7 @@ LAYOUT = Layout(
                 Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("out_proj.bias", "b_O", "d_model -> d_model"),
             ),
+            note="The key has no bias.",
         ),
     ),
     square=True,

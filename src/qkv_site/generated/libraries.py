@@ -6,51 +6,83 @@ from itertools import groupby
 
 from qkv import notation
 from qkv.layouts import Layout, Stored, layouts
+from qkv_site.generated import slices
 from qkv_site.markdown import claims
 
 _NOT_IN_THE_PAPER = ("d_out", "d_source", "d_source_k", "d_source_v", "h_kv")
 _DIRECTIONS = {
-    "(out, in)": "The layer computes `x @ W.T`: a stored matrix is the transpose of the paper's.",
+    "(out, in)": "The layer computes `x @ W.T`. A stored matrix is the transpose of the paper's.",
     "(in, out)": "The layer computes `x @ W`, as the paper does.",
+}
+_ORDERS = {
+    ("h",): "The heads have an axis of their own.",
+    ("h", "d_k"): "The heads share one axis. They follow each other.",
+    ("3", "h", "d_k"): "One array holds three weights: first the queries' for all heads, then the "
+    "keys', then the values'.",
+    ("h", "3", "d_k"): "One array holds three weights, head after head. For each head, first the "
+    "queries' weight, then the keys', then the values'.",
 }
 
 
-def facts(name: str) -> str:
-    """All that the data say about one library, as the middle of its page."""
+def one_head(name: str) -> str:
+    """Where one head's matrix is, and what goes in: the first part of a library's page."""
     layout = layouts()[name]
-    call = f"{layout.call}({', '.join(layout.arguments)})"
-    remark = f", so that {layout.remark}" if layout.remark else ""
     return "\n\n".join(
         (
             _known(layout),
-            "## What goes in { #goes-in }",
-            f"`{call}`{remark}. {_sources(layout)}",
-            "## What is stored { #stored }",
+            "## Where is the matrix of one head? { #one-head }",
+            _inside(layout),
+            slices.figure(layout),
+            "## What goes in? { #goes-in }",
+            _goes_in(layout),
+        )
+    )
+
+
+def facts(name: str) -> str:
+    """What is stored, under which conventions, and what is refused: the second part."""
+    layout = layouts()[name]
+    return "\n\n".join(
+        (
+            "## What is stored? { #stored }",
             *_stored(layout),
-            "## Conventions { #conventions }",
+            "## How is it computed? { #conventions }",
             "\n".join(_conventions(layout)),
-            "## What qkv.load refuses, and what it ignores { #refused }",
+            "## What does qkv.load refuse, and what does it ignore? { #refused }",
             *_limits(layout),
         )
     )
 
 
-def comparison() -> str:
-    """All libraries in one table."""
+def where() -> str:
+    """For each library, NumPy that takes W_Q of one head out of what is stored."""
+    rows = ((_link(layout), _taken(holding("W_Q", layout), "W_Q")) for layout in _all())
+    return _fitting(("library", "{{site: W_Q[i]}}, for head `i`"), rows)
+
+
+def arguments() -> str:
+    """For each library, what goes in, in the order of the call."""
     rows = (
-        (
-            f"[{layout.title}]({layout.name}.md)",
-            f"`{', '.join(layout.arguments)}`",
-            f"`{query.name}`<br>${shape(query)}$ {layout.convention}<br>{_packing(query)}",
-            _biases(layout),
-            _scaling(layout),
-            known_from(layout),
-        )
-        for layout in layouts().values()
-        for query in [holding("W_Q", layout)]
+        (_link(layout), ", ".join(f"`{name}`" for name in layout.arguments)) for layout in _all()
     )
-    head = "library", "arguments", "where W_Q is stored", "biases", "scale", "known from"
-    return f'<div class="wq-wide" markdown="1">\n\n{table(head, rows)}\n\n</div>'
+    return _fitting(("library", "arguments, in their order"), rows)
+
+
+def conventions() -> str:
+    """For each library, biases, scale, and how all this is known."""
+    rows = (
+        (_link(layout), f"{_biases(layout)} {_scaling(layout)}", known_from(layout))
+        for layout in _all()
+    )
+    return _fitting(("library", "biases and scale", "known from"), rows)
+
+
+def _all() -> Iterator[Layout]:
+    return iter(layouts().values())
+
+
+def _link(layout: Layout) -> str:
+    return f"[{layout.title}]({layout.name}.md)"
 
 
 def cited() -> str:
@@ -113,6 +145,11 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+def _fitting(*head_and_rows) -> str:
+    """A table that fits a phone: docs/assets/libraries.css."""
+    return f'<div class="wq-fits" markdown="1">\n\n{table(*head_and_rows)}\n\n</div>'
+
+
 def _known(layout: Layout) -> str:
     kind, _, what = known_from(layout).partition(": ")
     if kind == "read":
@@ -122,67 +159,99 @@ def _known(layout: Layout) -> str:
             f"*Run once: {what}.* Later versions have no such layer. A test computes the output "
             "that was recorded from the weights that were."
         )
-    day = claims.last_run()["date"]
     return (
-        f"*Run: {what}, on {day.day} {day:%B %Y}.* A test loads the weights of the library's own "
-        "layer and computes its output from them."
+        "Another test loads the weights of the library's own layer and computes its output from "
+        "them, with NumPy alone."
     )
 
 
-def _sources(layout: Layout) -> str:
-    if len(layout.sources) == 1:
-        (source,) = layout.sources
-        said = f"`{source}` is the source of all three, *before* the maps: "
-        said += "{{X_Q}}, {{X_K}} and {{X_V}} in one."
-    else:
-        said = "These are sources, *before* the maps: {{X_Q}}, {{X_K}} and {{X_V}}."
+def _inside(layout: Layout) -> str:
+    query = holding("W_Q", layout)
+    return (
+        f"**You need no linear layer before it.** {{{{site: W_Q[i]}}}} of each head is inside: "
+        f"{_taken(query, 'W_Q')}. What is filled in the picture belongs to one head, `i = "
+        f"{slices.MARKED}` in Python, which the paper counts as head {slices.MARKED + 1}."
+    )
+
+
+def _goes_in(layout: Layout) -> str:
+    call = f"{layout.call}({', '.join(layout.arguments)})"
+    said = [f"You call `{call}`."]
+    if layout.remark:
+        said.append(f"{layout.remark[0].upper()}{layout.remark[1:]}.")
+    for name, roles in layout.sources.items():
+        *some, last = (f"{{{{{role}}}}}" for role in roles)
+        letters = " and ".join(filter(None, (", ".join(some), last)))
+        given = name.removesuffix("=...")
+        said.append(
+            f"Where `{given}` is given, it is {letters}."
+            if given != name
+            else f"`{name}` is {letters}."
+        )
+    said.append("A source goes in as it is: the layer multiplies it by its own matrices.")
     if "norm" in layout.outside:
-        said += " The layer first normalises it, so what the maps receive is its norm."
+        said.append("The layer first normalises it, so what the maps receive is its norm.")
     others = {name: what for name, what in layout.arguments.items() if name not in layout.sources}
-    return " ".join((said, *(f"`{name}` is {what}." for name, what in others.items())))
+    return " ".join((*said, *(f"`{name}` is {what}." for name, what in others.items())))
 
 
 def _stored(layout: Layout) -> Iterator[str]:
     for form in layout.forms:
         if form.when != "always":
-            yield f"*{form.when}*"
-        yield table(
-            ("name", "shape", "what it holds, and how to take one head's out"),
+            yield f"**{form.when}:**"
+        yield _fitting(
+            ("array and shape", "of one head"),
             (
                 (
-                    f"`{stored.name}`",
-                    f"${shape(stored)}$",
-                    "<br>".join(_held(stored, part) for part in stored.parts),
+                    f"`{array.name}`<br>`{slices.numbers(array, slices.sizes_of(layout))}`"
+                    f"<br>${shape(array)}$",
+                    "<br>".join(_held(array, part) for part in array.parts),
                 )
-                for stored in form.stored
+                for array in form.stored
             ),
         )
+        if form.note:
+            yield form.note
+    query = holding("W_Q", layout)
     yield (
-        "Read a recipe as NumPy after the stored array. The index `i` is a head"
-        + (", `j` a head of keys and values" if layout.grouped else "")
-        + "; a reshape splits what shares an axis, and the last one runs fastest."
+        f"Write what stands in the last column after the array: {_taken(query, 'W_Q')} is `W_Q` of "
+        "head `i`. The numbers are those of a layer of 512 numbers with 8 heads."
+        + (" A head of keys and values has the index `j`." if layout.grouped else "")
+        + _on_reshape(layout)
     )
-    for size in sorted(_sizes(layout).intersection(_NOT_IN_THE_PAPER)):
-        yield f"${_letter(size)}$ is the {notation.role(size).meaning}."
+    named = sorted(_sizes(layout).intersection(_NOT_IN_THE_PAPER))
+    yield " ".join(f"${_letter(size)}$ is the {notation.role(size).meaning}." for size in named)
 
 
-def _held(stored: Stored, part: str) -> str:
-    recipe_ = recipe(stored, part)
-    head = next((f"[{i}]" for h, i in (("h", "i"), ("h_kv", "j")) if h in stored.part_axes), "")
-    return f"`{part}{head}` = " + (f"`{recipe_}`" if recipe_ else "the whole of it")
+def _on_reshape(layout: Layout) -> str:
+    arrays = (array for form in layout.forms for array in form.stored)
+    if not any("reshape" in recipe(array, part) for array in arrays for part in array.parts):
+        return ""
+    return " `reshape` cuts an axis that several sizes share into one axis for each of them."
+
+
+def _taken(array: Stored, part: str) -> str:
+    """The array with the NumPy after it that takes one head's part out."""
+    return f"`{array.name}{recipe(array, part)}`"
+
+
+def _held(array: Stored, part: str) -> str:
+    taken = recipe(array, part)
+    head = next((f"[{i}]" for h, i in (("h", "i"), ("h_kv", "j")) if h in array.part_axes), "")
+    return f"`{part}{head}`: " + (f"`{taken}`" if taken else "all of it")
 
 
 def _conventions(layout: Layout) -> Iterator[str]:
-    yield f"- **Orientation:** {layout.convention}. {_DIRECTIONS[layout.convention]}"
-    yield f"- **Packed:** {_packing(holding('W_Q', layout))}."
-    yield f"- **Biases:** {_biases(layout)}."
-    yield f"- **Scale:** {_scaling(layout)}."
+    yield f"- **Direction, {layout.convention}:** {_DIRECTIONS[layout.convention]}"
+    yield f"- **Heads:** {_order(holding('W_Q', layout))}"
+    yield f"- **Biases:** {_biases(layout)}"
+    yield f"- **Scale:** {_scaling(layout)}"
     if layout.square:
-        yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$; the layer takes no other."
+        yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$. The layer takes no other."
     if layout.grouped:
         yield f"- **Grouped heads:** ${_letter('h_kv')}$ may be less than $h$."
     if layout.rotary:
-        yield "- **Rotated:** queries and keys are rotated (RoPE) between the map and the product."
+        yield "- **Rotation:** The layer rotates queries and keys (RoPE) before their product."
     yield f"- **Read in:** {layout.read_in}."
 
 
@@ -221,19 +290,18 @@ def _sizes(layout: Layout) -> set[str]:
     }
 
 
-def _packing(query: Stored) -> str:
-    axis = next(axis for axis in query.axes if "h" in axis)
-    if len(axis) == 1:
-        return "not packed: heads have an axis"
-    order = r",\; ".join(axis)
-    return f"$({order})$, " + ("with keys and values" if len(query.parts) > 1 else "alone")
+def _order(query: Stored) -> str:
+    """How heads, and queries, keys and values, follow each other in an array."""
+    return _ORDERS[next(axis for axis in query.axes if "h" in axis)]
 
 
 def _biases(layout: Layout) -> str:
     parts = [part for array in layout.forms[0].stored if array.is_bias for part in array.parts]
     named = ", ".join(f"`{part}`" for part in ("b_Q", "b_K", "b_V", "b_O") if part in parts)
-    return "none" if not parts else f"{named}, {layout.biases}"
+    if not parts:
+        return "It has no biases."
+    return f"It has {named}" + (", all of them or none." if layout.optional_biases else ".")
 
 
 def _scaling(layout: Layout) -> str:
-    return layout.scaling.replace("1/sqrt(d_k)", r"$1/\sqrt{d_k}$")
+    return layout.scaling.replace("1/sqrt(d_k)", r"$1/\sqrt{d_k}$").replace("1/d_k", "$1/d_k$")

@@ -32,7 +32,7 @@ def faults(block: Block) -> Iterator[str]:
 def show(block: Block) -> str:
     """Markdown of a block, what it printed, and where and when."""
     day = claims.last_run()["date"]
-    ran = f"Run on {claims.ran_on(block.library)}, on {day.day} {day:%B %Y}; a test runs it again."
+    ran = f"Run: {claims.ran_on(block.library)}, on {day.day} {day:%B %Y}. A test runs it again."
     fence = "`" * 8
     return (
         f"{fence}python\n{block.code}{fence}\n\n"

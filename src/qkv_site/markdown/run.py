@@ -1,7 +1,8 @@
 """Python-Markdown extension: the blocks of a page run before Markdown reads it.
 
-markdown-exec executes them, but for those of a library, whose output is recorded. What then stands in a block's place, its source and what it printed, is
-Markdown like the rest of the page, so that its links and headings are the page's own.
+markdown-exec executes them; what a block of a library printed is recorded. What then stands in a
+block's place, its source and what it printed, is Markdown like the rest of the page, so that its
+links and headings are the page's own.
 
 In a sentence, `{{= 3 * P_Q.size }}` is what the page's own names give after its last block.
 """

@@ -1,0 +1,147 @@
+"""A picture of what a library stores: each weight to scale, cut where a head's matrix ends.
+
+The sizes are those of the paper's base model. An array whose heads have an axis of their own is
+drawn as slices that stand apart; where heads share an axis, it is one rectangle with lines.
+"""
+
+import html
+import math
+from dataclasses import dataclass
+
+from qkv import notation
+from qkv.layouts import Layout, Stored
+from qkv_site.markdown import matrices
+from qkv_site.markdown.mathml import mark, to_mathml
+
+SIZES = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "d_out": 512}
+SIZES |= {"d_source": 512, "d_source_k": 512, "d_source_v": 512}
+_GROUPED = {"llama": 2}  # heads of keys and values, as in the code that its page shows
+MARKED = 1  # the head whose matrices are filled, counted from 0
+
+_UNIT = 32  # numbers that a unit of the drawing stands for
+_OF_A_HEAD = ("h", "h_kv")
+
+
+def sizes_of(layout: Layout) -> dict[str, int]:
+    """The sizes for which a layout's arrays are drawn and listed."""
+    return SIZES | {"h_kv": _GROUPED.get(layout.name, SIZES["h_kv"])}
+
+
+def numbers(stored: Stored, sizes: dict[str, int]) -> tuple[int, ...]:
+    """The shape of a stored array for these sizes."""
+    return tuple(math.prod(sizes.get(size) or int(size) for size in axis) for axis in stored.axes)
+
+
+def cut(stored: Stored, sizes: dict[str, int]) -> tuple[int, list[tuple[str, int]]]:
+    """Where an array is cut: the axis, and of each piece along it the part and its head."""
+    number = next(n for n, axis in enumerate(stored.axes) if {*axis} & {*_OF_A_HEAD})
+    pieces = [(stored.parts[0], 0)]
+    for size in stored.axes[number]:
+        if size in _OF_A_HEAD:
+            pieces = [(part, head) for part, _ in pieces for head in range(sizes[size])]
+        elif size.isdigit():
+            pieces = [(part, head) for _, head in pieces for part in stored.parts]
+    return number, pieces
+
+
+@dataclass(frozen=True)
+class View:
+    """A stored array as it is drawn.
+
+    Attributes:
+        name: The library's name for it.
+        holds: The weights of one head that it holds, as MathML.
+        shape: Its shape.
+        rows: How long its vertical side is, in numbers.
+        columns: How long its horizontal side is.
+        pieces: What is written into each piece, and whether the piece is filled.
+        stacked: Whether the pieces stand one below the other, and not side by side.
+        apart: Whether they are slices, because the heads have an axis of their own.
+    """
+
+    name: str
+    holds: str
+    shape: tuple[int, ...]
+    rows: int
+    columns: int
+    pieces: list[tuple[str, bool]]
+    stacked: bool
+    apart: bool
+
+    @classmethod
+    def of(cls, stored: Stored, sizes: dict[str, int]) -> "View":
+        """See an array for these sizes; slices lie on each other where they are flat."""
+        shape, (axis, pieces) = numbers(stored, sizes), cut(stored, sizes)
+        rows, columns = (shape[n] for n in range(len(shape)) if len(shape) == 2 or n != axis)
+        apart = len(shape) == 3
+        stacked = rows < columns if apart else axis == 0
+        if apart:
+            rows, columns = (
+                (rows * len(pieces), columns) if stacked else (rows, columns * len(pieces))
+            )
+        named = [_piece(stored, *piece, sizes) for piece in pieces]
+        holds = to_mathml(
+            r",\,".join(notation.typeset(f"{part}[i]", mark=mark) for part in stored.parts)
+        )
+        return cls(stored.name, holds, shape, rows, columns, named, stacked, apart)
+
+    def html(self) -> str:
+        """The drawing."""
+        many = len(self.pieces)
+        pieces = tuple(
+            matrices.Block(named, shade=1 if filled else None) for named, filled in self.pieces
+        )
+        whole = (matrices.Block(),)
+        down, across = (pieces, whole) if self.stacked else (whole, pieces)
+
+        def side(name: str, length: int, blocks: tuple[matrices.Block, ...]) -> matrices.Side:
+            cut = self.apart and len(blocks) > 1
+            label = f"{many} × {length // many}" if cut else str(length)
+            return matrices.Side(length // _UNIT, f'<span class="wq-{name}">{label}</span>', blocks)
+
+        return matrices.matrix(
+            side("rows", self.rows, down),
+            side("columns", self.columns, across),
+            f"<code>{html.escape(self.name)}</code><br>{self.holds}",
+            classes="role-weight" + " wq-apart" * self.apart,
+        )
+
+    def words(self) -> str:
+        """What is drawn, to be read aloud."""
+        size = " by ".join(map(str, self.shape))
+        where = "one below the other" if self.stacked else "side by side"
+        filled = ", ".join(
+            f"piece {number}" for number, (_, filled) in enumerate(self.pieces, 1) if filled
+        )
+        return f"{self.name}, {size}, in {len(self.pieces)} pieces {where}; filled: {filled}"
+
+
+def figure(layout: Layout) -> str:
+    """HTML of the weights that a library stores in the first of its forms."""
+    sizes, weights = sizes_of(layout), layout.forms[0].without_biases
+    views = [View.of(stored, sizes) for stored in weights]
+    units = max(view.columns for view in views) // _UNIT
+    return (
+        f'<figure class="wq-diagram wq-stored" data-search-exclude style="--units:{units};--ems:4">'
+        f'<div role="img" aria-label="{html.escape(". ".join(view.words() for view in views))}.">'
+        f'<div class="wq-drawn" aria-hidden="true">{"".join(view.html() for view in views)}</div>'
+        f"</div><figcaption>{_caption(weights)}</figcaption></figure>"
+    )
+
+
+def _caption(weights: tuple[Stored, ...]) -> str:
+    said = ["Drawn to scale. The number of a piece is its head, counted from 1."]
+    if any(len(stored.parts) > 1 for stored in weights):
+        said.append("Q, K and V: whose weight a piece is, the queries', the keys' or the values'.")
+    if any(len(stored.axes) == 3 for stored in weights):
+        said.append("Slices stand apart, because the heads have an axis of their own.")
+    return " ".join(said)
+
+
+def _piece(stored: Stored, part: str, head: int, sizes: dict[str, int]) -> tuple[str, bool]:
+    """What is written into a piece, and whether it is filled: its heads, counted from 1."""
+    served = sizes["h"] // sizes["h_kv"] if "h_kv" in stored.part_axes else 1
+    first = head * served + 1
+    heads = str(first) if served == 1 else f"{first}–{first + served - 1}"
+    named = f"{part[-1]} {heads}" if len(stored.parts) > 1 else heads
+    return named, head == MARKED // served
