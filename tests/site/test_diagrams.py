@@ -294,6 +294,22 @@ def test_an_equation_says_what_stripes_are_where_there_are_any():
     assert "Darker is further from zero, and striped is negative." in drawn
 
 
+def test_an_equation_may_be_tied_to_a_source_and_have_notes():
+    current.begin("a page", "")
+    part = ("paper-3-2-2: X_Q", X, "what MultiHead <receives>")
+    drawn = heat_maps.equation(part, tied="paper-3-2-2", **TWO)
+    assert current.variants == {}
+    assert "what MultiHead &lt;receives&gt;" in drawn
+    assert "<mi>Q</mi>" in re.sub("<mi [^>]*>", "<mi>", drawn)
+
+
+def test_factors_change_places_and_what_an_arrow_leads_to_does_not():
+    parts = (("X", X), "→", ("Q[i]", X @ W), ("V[i]", -X @ W))
+    _, found = orientations(*parts)
+    numbers = [table[-1][-1] for table in found["ng-multi-head"]]
+    assert numbers == ["9.0", "35.0", "\u221235.0"]
+
+
 def test_an_equation_wants_a_word_for_each_token():
     with pytest.raises(ValueError, match=r"Q\[i\] has shape \(3, 4\), but there are 2 words"):
         heat_maps.equation(("Q[i]", np.ones((3, 4))), **TWO)

@@ -18,7 +18,8 @@ from qkv_site.markdown import formulas
 
 _MINUS = "\u2212"
 _TOKENS = {"n", "n_q", "n_k"}
-Part = tuple[str, Float[np.ndarray, "rows columns"]] | str
+# An expression, its values and, if need be, a note; or a sign.
+Part = tuple[str, np.ndarray] | tuple[str, np.ndarray, str] | str
 
 
 def heat_map(
@@ -51,19 +52,21 @@ def heat_map(
     return _scrolling(_table(values, rows, columns, html.escape(label), digits, role))
 
 
-def equation(*parts: Part, words: tuple[str, ...], label: str) -> str:
+def equation(*parts: Part, words: tuple[str, ...], label: str, tied: str = "") -> str:
     """Draw matrices with their numbers, and signs between them; print it with `html="on"`.
 
     Args:
         *parts: An expression and its values, `("K[i].T", K.T)`, or a sign, in the order that
-            formulas have where tokens are rows: X, "×", W, "=", Q.
+            formulas have where tokens are rows: X, "×", W, "=", Q. A third entry is a note that
+            stands above the matrix. `"paper-eq1: Q[i]"` has the letter of that source.
         words: What the tokens are called.
         label: What the figure shows, in a sentence.
+        tied: The source whose orientation it has; that of the reader's choice if empty.
 
     Raises:
         ValueError: If an axis of tokens is not as long as there are words.
     """
-    drawn = formulas.in_notations(partial(_in_orientation, parts, words))
+    drawn = formulas.in_notations(partial(_in_orientation, parts, words), tied)
     striped = any(np.any(part[1] < 0) for part in parts if not isinstance(part, str))
     how = "Darker is further from zero" + (", and striped is negative." if striped else ".")
     return (
@@ -93,20 +96,26 @@ def _in_orientation(parts: tuple[Part, ...], words: tuple[str, ...], source: str
         if isinstance(part, str):
             sign = f'<span class="wq-sign">{html.escape(part)}</span>'
         else:
-            pieces += (
-                f'<div class="wq-part">{sign}{_scrolling(_matrix(*part, words, columns))}</div>'
-            )
+            table = _scrolling(_matrix(*part, words=words, turn=columns))
+            pieces += f'<div class="wq-part">{sign}{table}</div>'
             sign = ""
     return f'<div class="wq-drawn">{pieces}</div>'
 
 
 def _turned(parts: tuple[Part, ...]) -> list[Part]:
-    """The same with the factors of each side in the other order, as the transpose has them."""
+    """The same with the factors of each product in the other order, as its transpose has them."""
     sides = groupby(parts, key=lambda part: isinstance(part, str) and part in "=→")
-    return [part for _, side in sides for part in reversed([*side])]
+    return [part for _, side in sides for part in _reversed_product([*side])]
 
 
-def _matrix(expression: str, values: np.ndarray, words: tuple[str, ...], turn: bool) -> str:
+def _reversed_product(side: list[Part]) -> list[Part]:
+    return side[::-1] if "×" in side else side
+
+
+def _matrix(
+    part: str, values: np.ndarray, note: str = "", *, words: tuple[str, ...], turn: bool
+) -> str:
+    tied, _, expression = part.rpartition(": ")
     role = notation.role(re.search(r"\w+\[i\]|\w+", expression.removeprefix("concat("))[0])
     names = [words if size in _TOKENS else () for size in role.shape]
     if expression.endswith(".T") != turn:
@@ -118,9 +127,10 @@ def _matrix(expression: str, values: np.ndarray, words: tuple[str, ...], turn: b
             f"{expression} has shape {values.shape}, but there are {len(words)} words."
         )
     shape = " × ".join(map(str, values.shape))
+    note = note and f'<span class="wq-note">{html.escape(note)}</span> '
     meaning, _, _ = role.meaning.partition(":")
     label = (
-        f'{formulas.inline(expression)} <span class="wq-unseen">, {meaning},</span>'
+        f'{note}{formulas.inline(expression, tied)} <span class="wq-unseen">, {meaning},</span>'
         f' <span class="wq-shape">{shape}</span>'
     )
     return _table(values, *names, label, _digits(values), role.key)
