@@ -304,10 +304,17 @@ def test_an_equation_may_be_tied_to_a_source_and_have_notes():
 
 
 def test_factors_change_places_and_what_an_arrow_leads_to_does_not():
-    parts = (("X", X), "→", ("Q[i]", X @ W), ("V[i]", -X @ W))
+    parts = (("X", X), "↓", ("Q[i]", X @ W), ("V[i]", -X @ W))
     _, found = orientations(*parts)
     numbers = [table[-1][-1] for table in found["ng-multi-head"]]
     assert numbers == ["9.0", "35.0", "\u221235.0"]
+
+
+def test_matrices_of_one_colour_are_shaded_alike():
+    drawn, _ = orientations(("S[i]", np.eye(2)), ("softmax(S[i])", np.eye(2) / 4), ("X", X))
+    parts = re.findall(r"--part:([\d.]+)", drawn)
+    assert parts[:8] == ["1.00", "0.00", "0.00", "1.00", "0.25", "0.00", "0.00", "0.25"]
+    assert parts[-1] == "1.00"
 
 
 def test_an_equation_wants_a_word_for_each_token():

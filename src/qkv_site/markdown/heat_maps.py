@@ -57,8 +57,9 @@ def equation(*parts: Part, words: tuple[str, ...], label: str, tied: str = "") -
 
     Args:
         *parts: An expression and its values, `("K[i].T", K.T)`, or a sign, in the order that
-            formulas have where tokens are rows: X, "×", W, "=", Q. A third entry is a note that
-            stands above the matrix. `"paper-eq1: Q[i]"` has the letter of that source.
+            formulas have where tokens are rows: X, "×", W, "=", Q. What follows "↓" begins a
+            line. A third entry is a note that stands above the matrix. `"paper-eq1: Q[i]"` has
+            the letter of that source.
         words: What the tokens are called.
         label: What the figure shows, in a sentence.
         tied: The source whose orientation it has; that of the reader's choice if empty.
@@ -91,12 +92,16 @@ def by_hand(left: Float[np.ndarray, " n"], right: Float[np.ndarray, " n"]) -> st
 
 def _in_orientation(parts: tuple[Part, ...], words: tuple[str, ...], source: str) -> str:
     columns = notation.source(source).tokens == "columns"
+    farthest = _farthest(parts)
     pieces, sign = "", ""
     for part in _turned(parts) if columns else parts:
-        if isinstance(part, str):
+        if part == "↓":
+            pieces += '<div class="wq-sign wq-down">↓</div>'
+        elif isinstance(part, str):
             sign = f'<span class="wq-sign">{html.escape(part)}</span>'
         else:
-            table = _scrolling(_matrix(*part, words=words, turn=columns))
+            most = farthest[_role(part[0]).group]
+            table = _scrolling(_matrix(*part, words=words, turn=columns, most=most))
             pieces += f'<div class="wq-part">{sign}{table}</div>'
             sign = ""
     return f'<div class="wq-drawn">{pieces}</div>'
@@ -104,7 +109,7 @@ def _in_orientation(parts: tuple[Part, ...], words: tuple[str, ...], source: str
 
 def _turned(parts: tuple[Part, ...]) -> list[Part]:
     """The same with the factors of each product in the other order, as its transpose has them."""
-    sides = groupby(parts, key=lambda part: isinstance(part, str) and part in "=→")
+    sides = groupby(parts, key=lambda part: isinstance(part, str) and part in "=→↓")
     return [part for _, side in sides for part in _reversed_product([*side])]
 
 
@@ -112,11 +117,33 @@ def _reversed_product(side: list[Part]) -> list[Part]:
     return side[::-1] if "×" in side else side
 
 
+def _farthest(parts: tuple[Part, ...]) -> dict[str, float]:
+    """Of each colour, the largest distance from zero: its matrices are shaded alike."""
+    farthest: dict[str, float] = {}
+    for part in parts:
+        if not isinstance(part, str):
+            group = _role(part[0]).group
+            farthest[group] = max(farthest.get(group, 0), np.abs(part[1]).max())
+    return farthest
+
+
+def _role(part: str) -> notation.Role:
+    """The first role of an expression, `X` of `paper-eq1: X` and `head[i]` of `concat(...)`."""
+    expression = part.rpartition(": ")[2]
+    return notation.role(re.search(r"\w+\[i\]|\w+", re.sub(r"^\w+\(", "", expression))[0])
+
+
 def _matrix(
-    part: str, values: np.ndarray, note: str = "", *, words: tuple[str, ...], turn: bool
+    part: str,
+    values: np.ndarray,
+    note: str = "",
+    *,
+    words: tuple[str, ...],
+    turn: bool,
+    most: float,
 ) -> str:
     tied, _, expression = part.rpartition(": ")
-    role = notation.role(re.search(r"\w+\[i\]|\w+", expression.removeprefix("concat("))[0])
+    role = _role(part)
     names = [words if size in _TOKENS else () for size in role.shape]
     if expression.endswith(".T") != turn:
         names.reverse()
@@ -128,18 +155,24 @@ def _matrix(
         )
     shape = " × ".join(map(str, values.shape))
     note = note and f'<span class="wq-note">{html.escape(note)}</span> '
-    meaning, _, _ = role.meaning.partition(":")
-    label = (
-        f'{note}{formulas.inline(expression, tied)} <span class="wq-unseen">, {meaning},</span>'
-        f' <span class="wq-shape">{shape}</span>'
-    )
-    return _table(values, *names, label, _digits(values), role.key)
+    letter = formulas.inline(expression, tied)
+    meaning = _meaning(expression, role)
+    label = f'{note}{letter}{meaning} <span class="wq-shape">{shape}</span>'
+    return _table(values, *names, label, _digits(values), role.key, most)
 
 
-def _table(values: np.ndarray, rows, columns, label: str, digits: int, role: str) -> str:
+def _meaning(expression: str, role: notation.Role) -> str:
+    """What the letter stands for, for a screen reader; empty for a longer expression."""
+    if expression.removesuffix(".T") != role.key:
+        return ""
+    turned = ", transposed" if expression.endswith(".T") else ""
+    return f'<span class="wq-unseen">, {role.meaning.partition(":")[0]}{turned},</span>'
+
+
+def _table(values, rows, columns, label: str, digits: int, role: str, most: float = 0) -> str:
     """A table, with names of its rows and columns where there are any."""
     size = np.where(np.isfinite(values), np.abs(values), 0)
-    shares = size / (size.max(initial=0) or 1)
+    shares = size / (most or size.max(initial=0) or 1)
     head = "".join(f'<th scope="col"><span>{html.escape(name)}</span></th>' for name in columns)
     corner = "<td></td>" if len(rows) else ""
     head = f"<thead><tr>{corner}{head}</tr></thead>" if head else ""
