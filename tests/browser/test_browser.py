@@ -1,4 +1,15 @@
-"""The built site in a real browser: its fonts, and its first screen, with scripts and without."""
+"""The built site in a real browser: its faces, its column, its first screen, with no scripts."""
+
+import pytest
+
+# Of each paragraph without a formula: how many of its letters a whole line holds.
+LETTERS = """[...document.querySelectorAll("article > p")]
+  .filter(p => !p.querySelector("math, code")).map(p => {
+    const pen = document.createElement("canvas").getContext("2d")
+    const style = getComputedStyle(p)
+    pen.font = `${style.fontSize} ${style.fontFamily}`
+    return p.clientWidth * p.innerText.length / pen.measureText(p.innerText).width
+  })"""
 
 
 def test_formulas_are_drawn_in_the_mathematical_font(page, origin):
@@ -20,6 +31,16 @@ def test_every_character_of_a_formula_has_a_glyph(site):
         missing = {chr(c) for c in font.characters(path.read_text()) if not chr(c).isspace()}
         missing -= {chr(c) for c in glyphs} | {"\u200b", "\u2061", "\u2062"}  # drawn as nothing
         assert not missing, (path, missing)
+
+
+@pytest.mark.parametrize(("width", "least"), [(390, 42), (768, 60), (1280, 60), (1920, 60)])
+def test_a_line_holds_as_many_letters_as_are_read_with_ease(page, width, least):
+    page.set_viewport_size({"width": width, "height": 900})
+    for address in ("/explanation/widths/", "/explanation/biases/", "/explore/", "/self-test/"):
+        page.goto(address)
+        letters = page.evaluate(LETTERS)
+        assert letters
+        assert least <= min(letters) <= max(letters) <= 75, address
 
 
 def test_pages_can_be_read_without_scripts(chromium, origin):

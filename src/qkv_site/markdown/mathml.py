@@ -7,6 +7,7 @@ executed blocks alike.
 
 import html
 import re
+import unicodedata
 from html.entities import html5
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -25,6 +26,9 @@ _NUMBERS = {role.key: number for number, role in enumerate(_ROLES)}
 _OWN, _BORROWED = "FE00", "FD00"
 _COLOUR = re.compile(rf"color:#({_OWN}|{_BORROWED})([0-9A-F]{{2}});")
 _ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;)(\w+;)")
+
+_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
+_UNSEEN = re.compile(r'<span class="wq-unseen">.*?</span>')
 
 _converter = LatexToMathML(fancy_error=False)
 _ARITHMATEX = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
@@ -71,6 +75,39 @@ def _role(owner: str, number: int) -> dict[str, str]:
         return {"class": " ".join(borrowed)}
     role = _ROLES[number]
     return {"class": " ".join([f"role-{role.group}", *borrowed]), "data-role": role.key}
+
+
+def as_words(page: str) -> str:
+    """The HTML of a page whose formulas are plain text, as the search shows them: `W_i^Q`."""
+    return _MATH.sub(_as_words, _UNSEEN.sub("", page))
+
+
+def _as_words(found: re.Match) -> str:
+    text = html.escape(plain(found[0]))
+    return f"<p>{text}</p>" if 'display="block"' in found[0] else text
+
+
+def plain(mathml: str) -> str:
+    """A `<math>` element as plain text."""
+    text = unicodedata.normalize("NFKC", _plain(ElementTree.fromstring(mathml)))
+    text = re.sub(r"(?<=[\w^]{2}) (?=\()|(?<=[(\[√]) | (?=[)\],.;])", "", text)
+    return re.sub(r"(?<=[_^])\{(\w*)\}", r"\1", text.replace("⊤", "T"))
+
+
+def _plain(node: Element) -> str:
+    parts = [_plain(child) for child in node]
+    match node.tag:
+        case "msub" | "munder":
+            return f"{parts[0]}_{{{parts[1]}}}"
+        case "msup" | "mover":
+            return f"{parts[0]}^{{{parts[1]}}}"
+        case "msubsup" | "munderover":
+            return f"{parts[0]}_{{{parts[1]}}}^{{{parts[2]}}}"
+        case "mfrac":
+            return f"{parts[0]} / {parts[1]}"
+        case "msqrt":
+            return f"√{' '.join(parts)}"
+    return " ".join(part for part in [(node.text or "").strip("\u2061\u2062 \n"), *parts] if part)
 
 
 class _Convert(Postprocessor):

@@ -14,6 +14,7 @@ from qkv_site.markdown import (
     current,
     diagrams,
     formulas,
+    mathml,
     on_library,
     sentences,
 )
@@ -82,17 +83,25 @@ class Build:
         page.meta["variants"] = [*current.variants]
         return claims.marked(html)
 
+    def show_words(self, page) -> None:
+        """Let the search read formulas as plain text."""
+        self._content, page.content = page.content, mathml.as_words(page.content)
+
+    def show_formulas(self, page) -> None:
+        """Let the template have the page as it was."""
+        page.content = self._content
+
     def note_letters(self, html: str) -> None:
-        """Note what the formulas of a page are drawn with."""
-        self._characters |= font.characters(html)
+        """Note what a page is drawn with."""
+        self._characters |= font.characters(html) | set(map(ord, html))
 
     def write_font(self) -> None:
-        """Put the mathematical font beside the pages, with the letters that all of them have."""
+        """Put the face of the formulas beside the pages, with the letters that all of them have."""
         if not self._whole:
             return
         target = self._assets / "fonts" / "math.woff2"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(font.cut(self._characters, self._cache))
+        target.write_bytes(font.formulas(self._characters, self._cache))
 
 
 def join_styles(files, config) -> None:
@@ -103,6 +112,7 @@ def join_styles(files, config) -> None:
     parts = [files.src_uris[name] for name in config.extra_css if name in files.src_uris]
     for part in parts:
         files.remove(part)
-    styles = "\n".join(part.content_string for part in parts)
+    cache = Path(config.config_file_path).parent / ".cache"
+    styles = font.put_into("\n".join(part.content_string for part in parts), cache)
     files.append(File.generated(config, "assets/site.css", content=styles))
     config.extra_css = ["assets/site.css"]

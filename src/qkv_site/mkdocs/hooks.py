@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
+from mkdocs.plugins import CombinedEvent, event_priority
 
 _SRC = Path(__file__).parents[2]
 _build = None
@@ -44,8 +45,23 @@ def on_env(env, *, config, files):
     _build.tell(env)
 
 
+@event_priority(100)
+def _before_search(context, *, page, **_):
+    _build.show_words(page)
+    return context
+
+
+@event_priority(-100)
+def _after_search(context, *, page, **_):
+    _build.show_formulas(page)
+    return context
+
+
+on_page_context = CombinedEvent(_before_search, _after_search)
+
+
 def on_post_page(output, **_):
-    """Note which letters the page's formulas have."""
+    """Note which letters the page has."""
     _build.note_letters(output)
 
 
