@@ -23,7 +23,7 @@ LANGUAGES = {
     },
     "formula": {"in"},
     "diagram": {"in", "sizes", "heads", "kept"},
-    "map": {"state"},
+    "map": {"state", "lit"},
     "console": {"title"},
     "text": {"title"},
     "toml": {"title"},

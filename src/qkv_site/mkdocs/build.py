@@ -62,7 +62,7 @@ class Build:
             if block.language == "map":
                 for line, fault in layer_map.faults(block.code, block.options):
                     current.warn(fault, line=block.line + 1 + line)
-        for fault in layer_map.mini_faults(page.meta.get("map", "")):
+        for fault in layer_map.lit_faults(page.meta.get("map", "")):
             current.warn(fault, line=current.line_of("\nmap:") or 1)
         for statement, fault in claims.faults(page.file.src_uri, text):
             current.warn(fault, line=current.line_of(statement))

@@ -1,0 +1,102 @@
+"""The map on the home page, as a reader meets it: read at once, without a script, by keyboard."""
+
+import pytest
+
+SCREENS = {"phone": (390, 844), "desk": (1280, 800)}
+SHOWN = """[...document.querySelectorAll(".wq-map-state")]
+  .filter(state => state.checkVisibility()).map(state => state.dataset.state)"""
+# What sticks out of the figure or of its own frame, and which parts lie over each other.
+CLASHES = """(() => {
+  const map = document.querySelector(".wq-map"), whole = map.getBoundingClientRect(), found = []
+  const frames = ".wq-map-bar, .wq-map-bars > span, .wq-map-flag > span, .wq-map-chip, .wq-map-call, .wq-map-slices > span, .wq-map-misfit"
+  for (const e of map.querySelectorAll(`math, b, p, .wq-map-note, ${frames}`)) {
+    if (!e.checkVisibility() || e.closest(".wq-unseen")) continue
+    const box = e.getBoundingClientRect(), frame = e.parentElement.closest(frames)?.getBoundingClientRect() ?? whole
+    if (box.left < frame.left - 1 || box.right > frame.right + 1) found.push(`${e.textContent} sticks out`)
+  }
+  const parts = [...map.querySelectorAll(".wq-map-flag > span, .wq-map-others, .wq-map-bar, .wq-map-bars, .wq-map-call, .wq-map-note, .wq-map-misfit, .wq-map-funnel, .wq-map-slices")]
+    .filter(e => e.checkVisibility()).map(e => [e.textContent, e.getBoundingClientRect()])
+  parts.forEach(([a, first], i) => parts.slice(i + 1).forEach(([b, second]) => {
+    const wide = Math.min(first.right, second.right) - Math.max(first.left, second.left)
+    const high = Math.min(first.bottom, second.bottom) - Math.max(first.top, second.top)
+    if (wide > 2 && high > 3) found.push(`${a} lies over ${b}`)
+  }))
+  return found
+})()"""
+SMALLEST = """Math.min(...[...document.querySelectorAll(".wq-map *, .wq-mini *")]
+  .filter(e => e.checkVisibility() && [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
+  .map(e => parseFloat(getComputedStyle(e).fontSize)))"""
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_home_page_answers_before_it_is_scrolled(page, screen):
+    width, height = SCREENS[screen]
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto("/")
+    for part in ("h1", "h1 + p", ".wq-map-state[data-state=paper]"):
+        box = page.locator(part).first.bounding_box()
+        assert box["y"] + box["height"] <= height, part
+
+
+def test_a_state_is_chosen_without_a_script(chromium, origin):
+    context = chromium.new_context(base_url=origin, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/")
+    assert page.locator('[data-state="paper"]').is_visible()
+    page.get_by_role("radio", name="the paper").focus()
+    for state in ("sound", "code"):
+        page.keyboard.press("ArrowRight")
+        assert [
+            found.get_attribute("data-state")
+            for found in page.locator(".wq-map-state").all()
+            if found.is_visible()
+        ] == [state]
+    context.close()
+
+
+def test_what_does_not_fit_is_seen(page):
+    page.goto("/")
+    page.get_by_text("as two videos sound").click()
+    misfit = page.get_by_role("link", name="64 is not 512")
+    wanted, bar = misfit.bounding_box(), page.locator(".wq-map-heard .wq-map-bars").bounding_box()
+    assert wanted["width"] == pytest.approx(8 * bar["width"], rel=0.02)
+    assert misfit.evaluate("e => getComputedStyle(e).borderTopStyle") == "dashed"
+    assert bar["y"] + bar["height"] < wanted["y"]  # a gap between the two
+
+
+def test_keys_reach_each_part_and_show_where_they_are(page):
+    page.goto("/")
+    page.locator(".wq-map input:checked").focus()
+    links = page.locator('.wq-map-state[data-state="paper"] a')
+    for link in links.all():
+        page.keyboard.press("Tab")
+        assert link.evaluate("e => e === document.activeElement")
+        assert link.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+    assert links.count() > 8
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_nothing_sticks_out_or_lies_over_another_part(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/")
+    for notation in ("ng-multi-head", "weng", "d2l", "site"):
+        page.locator("[data-wq-notation]").select_option(notation)
+        for state in ("paper", "sound", "code"):
+            page.locator(f'.wq-map [value="{state}"]').check(force=True)
+            assert page.evaluate(SHOWN) == [state]
+            assert page.evaluate(CLASHES) == [], (notation, state)
+            assert page.evaluate(SMALLEST) >= 11, (notation, state)
+
+
+def test_on_paper_each_state_is_shown(page):
+    page.emulate_media(media="print")
+    page.goto("/")
+    assert page.evaluate(SHOWN) == ["paper", "sound", "code"]
+
+
+def test_the_small_map_leads_to_the_whole(page):
+    page.goto("/explanation/which-q/")
+    assert page.evaluate(SMALLEST) >= 11
+    page.locator(".wq-mini").click()
+    page.wait_for_url("**/#map")
+    assert page.locator("figure#map").is_visible()
