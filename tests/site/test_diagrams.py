@@ -12,7 +12,7 @@ import pytest
 from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.notation.tree import Product
-from qkv_site.markdown import blocks, current, diagrams, mathml
+from qkv_site.markdown import blocks, current, diagrams, formulas, heat_maps, mathml
 from qkv_site.markdown.heat_maps import heat_map
 from qkv_site.markdown.masks import mask_grid
 from support import ROOT
@@ -24,7 +24,7 @@ NEEDED = {
     "one head of section 3.2.2": "Q[i] = X_Q @ W_Q[i]",
     "all heads packed": "X_Q @ W_Q == concat(Q[i] for i in heads)",
     "all heads, cut and added": "Y = sum(head[i] @ W_O[i] for i in heads)",
-    "two maps in a row": "X @ P_Q @ W_Q[i] == X @ (P_Q @ W_Q[i])",
+    "two maps in a row": "X @ P_Q @ W_Q[i] == X @ (P_Q @ W_Q[i]) == X @ M[i]",
     "queries' and keys' weights merged": "W_QK[i] = W_Q[i] @ W_K[i].T",
 }
 
@@ -196,8 +196,7 @@ def diagrams_of_pages():
 
 @pytest.mark.parametrize("picture", NEEDED)
 def test_what_pages_need_is_drawn(picture):
-    code = chain.from_iterable(block.code.splitlines() for _, block in diagrams_of_pages())
-    drawn = [line.partition("#")[0].strip() for line in code]
+    drawn = chain.from_iterable(formulas.lines(block.code) for _, block in diagrams_of_pages())
     assert NEEDED[picture] in drawn
 
 
@@ -214,7 +213,7 @@ def test_rows_and_columns_stand_side_by_side():
 
 def cells(html):
     table = ElementTree.fromstring(html).find(".//table")
-    return [[cell.text for cell in row] for row in table.iter("tr")]
+    return [["".join(cell.itertext()) or None for cell in row] for row in table.iter("tr")]
 
 
 def test_a_heat_map_is_a_table_of_the_numbers():
@@ -228,12 +227,104 @@ def test_a_heat_map_is_a_table_of_the_numbers():
     assert "<caption>S &amp; T</caption>" in drawn
 
 
-def test_larger_numbers_are_darker():
+def test_a_number_is_darker_the_further_it_is_from_zero_and_striped_if_negative():
     values = np.random.default_rng(0).normal(size=(3, 5))
     drawn = heat_map(values, rows=list("abc"), columns=list("defgh"), label="")
     parts = [float(part) for part in re.findall(r"--part:([\d.]+)", drawn)]
-    assert np.allclose(np.argsort(parts), np.argsort(values, axis=None))
-    assert (min(parts), max(parts)) == (0, 1)
+    farthest = np.abs(values).max()
+    assert np.allclose(parts, (np.abs(values) / farthest).ravel(), rtol=0, atol=0.0051)
+    striped = ["wq-negative" in cell for cell in re.findall(r"<td[^>]+>", drawn)]
+    assert striped == [*(values < 0).ravel()]
+    assert any(striped)
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    drawn = heat_map(np.array([[-0.001, -0.1]]), rows=["a"], columns=["b", "c"], label="")
+    assert cells(drawn)[1] == ["a", "0.00", "\u22120.10"]
+    assert drawn.count("wq-negative") == 1
+
+
+X, W = np.arange(10.0).reshape(2, 5), np.ones((5, 3))
+TWO = {"words": ("<a>", "b"), "label": "Q & A."}
+
+
+def orientations(*parts):
+    """An equation, and the cells of its tables in the notation of each source."""
+    current.begin("a page", "")
+    drawn = heat_maps.equation(*parts, **TWO)
+    variants = [each for each in current.variants if "wq-drawn" in each]
+    found = {}
+    for variant in ElementTree.fromstring(f"<div>{''.join(variants)}</div>"):
+        tables = [list(map(texts, table.iter("tr"))) for table in variant.iter("table")]
+        found |= dict.fromkeys(variant.get("data-in").split(), tables)
+    return drawn, found
+
+
+def texts(row):
+    return [text for cell in row if (text := "".join(cell.itertext()))]
+
+
+def test_an_equation_follows_the_orientation_of_the_notation():
+    drawn, found = orientations(("X", X), "×", ("W_Q[i]", W), "=", ("Q[i]", X @ W))
+    first, second = found["site"], found["ng-multi-head"]
+    assert first == [
+        [["<a>", "0.0", "1.0", "2.0", "3.0", "4.0"], ["b", "5.0", "6.0", "7.0", "8.0", "9.0"]],
+        [["1.0"] * 3] * 5,
+        [["<a>", *["10.0"] * 3], ["b", *["35.0"] * 3]],
+    ]
+    assert second == [
+        [["1.0"] * 5] * 3,
+        [["<a>", "b"], *([f"{n}.0", f"{n + 5}.0"] for n in range(5))],
+        [["<a>", "b"], *[["10.0", "35.0"]] * 3],
+    ]  # fmt: skip
+    assert "Q &amp; A. Darker is further from zero." in drawn
+    assert "striped" not in drawn
+
+
+def test_an_equation_has_words_on_both_sides_of_scores():
+    _, found = orientations(("S[i]", np.array([[1.0, -2], [3, 4]])))
+    assert found["site"] == [[["<a>", "b"], ["<a>", "1.0", "\u22122.0"], ["b", "3.0", "4.0"]]]
+    assert found["ng-multi-head"] == [
+        [["<a>", "b"], ["<a>", "1.0", "3.0"], ["b", "\u22122.0", "4.0"]]
+    ]
+
+
+def test_an_equation_says_what_stripes_are_where_there_are_any():
+    drawn, _ = orientations(("X", -X))
+    assert "Darker is further from zero, and striped is negative." in drawn
+
+
+def test_an_equation_may_be_tied_to_a_source_and_have_notes():
+    current.begin("a page", "")
+    part = ("paper-3-2-2: X_Q", X, "what MultiHead <receives>")
+    drawn = heat_maps.equation(part, tied="paper-3-2-2", **TWO)
+    assert current.variants == {}
+    assert "what MultiHead &lt;receives&gt;" in drawn
+    assert "<mi>Q</mi>" in re.sub("<mi [^>]*>", "<mi>", drawn)
+
+
+def test_factors_change_places_and_what_an_arrow_leads_to_does_not():
+    parts = (("X", X), "↓", ("Q[i]", X @ W), ("V[i]", -X @ W))
+    _, found = orientations(*parts)
+    numbers = [table[-1][-1] for table in found["ng-multi-head"]]
+    assert numbers == ["9.0", "35.0", "\u221235.0"]
+
+
+def test_matrices_of_one_colour_are_shaded_alike():
+    drawn, _ = orientations(("S[i]", np.eye(2)), ("softmax(S[i])", np.eye(2) / 4), ("X", X))
+    parts = re.findall(r"--part:([\d.]+)", drawn)
+    assert parts[:8] == ["1.00", "0.00", "0.00", "1.00", "0.25", "0.00", "0.00", "0.25"]
+    assert parts[-1] == "1.00"
+
+
+def test_an_equation_wants_a_word_for_each_token():
+    with pytest.raises(ValueError, match=r"Q\[i\] has shape \(3, 4\), but there are 2 words"):
+        heat_maps.equation(("Q[i]", np.ones((3, 4))), **TWO)
+
+
+def test_a_product_by_hand():
+    said = heat_maps.by_hand(np.array([1.5, 2.0]), np.array([-0.1, 0.25]))
+    assert said == "1.5 · (\u22120.1) + 2.0 · 0.25 = 0.35"
 
 
 def test_equal_numbers_are_drawn():
@@ -247,9 +338,9 @@ def test_a_heat_map_wants_a_name_for_each_row_and_column():
 
 
 def test_a_side_has_a_line_of_its_own_and_a_note():
-    chain = "X @ P_Q @ W_Q[i]  # two in a row\n== X @ (P_Q @ W_Q[i])\n== X @ M[i]  # one"
-    (drawing,) = diagrams.draw(chain, "site")
-    assert drawing.html.count("wq-side") == 3 == chain.count("@ W_Q") + 1
+    sides = "X @ P_Q @ W_Q[i]  # two in a row\n== X @ (P_Q @ W_Q[i])\n== X @ M[i]  # one"
+    (drawing,) = diagrams.draw(sides, "site")
+    assert drawing.html.count("wq-side") == 3
     assert re.findall(r'wq-note">([^<]*)', drawing.html) == ["two in a row", "one"]
     assert re.search(r"\(two in a row\), equals .*, equals .*\(one\)$", drawing.words)
 
