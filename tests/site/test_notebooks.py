@@ -1,13 +1,16 @@
 """Every explanation is a notebook too: the page's text and blocks, and it runs on its own."""
 
-import itertools
+import os
 import re
+import subprocess
+import sys
+import zipfile
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from qkv_site.generated import notebooks
+from qkv_site.generated import notebooks, wheel
 from qkv_site.markdown import blocks
 from support import ROOT
 
@@ -16,15 +19,12 @@ NAMES = sorted(
 )
 ADDRESS = "https://site.example/"
 OUTSIDE = "https://other.example#out"
-# A block that prints HTML becomes two cells: this and its code, and this.
-CAPTURED = "%%capture drawn\n"
-SHOWN = "from IPython.display import HTML\n\nHTML(drawn.stdout)"
 
 
 def cells(text, kind="markdown"):
-    """The sources of a page's cells, without the first, which is about the notebook."""
+    """The sources of a page's cells, without the first two: about the notebook, and its package."""
     made = notebooks.notebook(text, "About.", lambda target: ADDRESS + target)
-    return [cell["source"] for cell in made["cells"][1:] if cell["cell_type"] == kind]
+    return [cell["source"] for cell in made["cells"][2:] if cell["cell_type"] == kind]
 
 
 def read(site, name):
@@ -32,37 +32,39 @@ def read(site, name):
 
 
 def code(notebook):
-    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell for cell in notebook.cells[2:] if cell.cell_type == "code"]
 
 
 def executed(name):
-    """The code of a page's executed blocks."""
+    """A page's executed blocks."""
     page = (ROOT / "docs" / "explanation" / f"{name}.md").read_text()
-    return [block.code.strip() for block in blocks.find(page) if block.executed]
+    return [block for block in blocks.find(page) if block.executed]
 
 
-def test_a_notebook_runs_in_a_fresh_kernel(site, tmp_path):
-    """That of one page; the blocks of the others run in tests/pages."""
-    [name, *_] = [name for name in NAMES if SHOWN in code(read(site, name))]
-    notebook = read(site, name)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
-    silent = [
-        cell.source
-        for cell in notebook.cells
-        if cell.cell_type == "code" and not cell.outputs and not cell.source.startswith(CAPTURED)
-    ]
-    assert silent == []
+def test_a_notebook_runs_in_a_fresh_kernel_and_prints_what_it_shows(site, tmp_path):
+    """That of one page, with the package that its wheel holds; tests/pages runs all blocks."""
+    [packed] = (site / "assets").glob("*.whl")
+    zipfile.ZipFile(packed).extractall(tmp_path)
+    shown = read(site, "worked-example")
+    notebook = read(site, "worked-example")
+    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}})
+    client.execute(env=os.environ | {"PYTHONPATH": ""})
+    assert [c.outputs for c in code(notebook)] == [c.outputs for c in code(shown)]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_has_the_pages_blocks(site, name):
+def test_a_notebook_has_the_pages_blocks_and_what_they_print(site, name):
     notebook = read(site, name)
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
-    cells = code(notebook)
-    assert [cell.removeprefix(CAPTURED) for cell in cells if cell != SHOWN] == executed(name)
-    for cell, following in itertools.pairwise([*cells, ""]):
-        assert cell.startswith(CAPTURED) == (following == SHOWN)
+    cells, blocks_of_page = code(notebook), executed(name)
+    assert not [cell for cell in cells if "qkv_site" in cell.source]  # readers do not have it
+    shown = [block for block in blocks_of_page if "html" not in block.options]
+    assert [block.code.strip() for block in shown if "qkv_site" not in block.code] == [
+        cell.source for cell in cells if cell.source in {block.code.strip() for block in shown}
+    ]
+    printing = [cell for cell in cells if re.search(r"^print\(", cell.source, re.MULTILINE)]
+    assert not [cell.source for cell in printing if not cell.outputs]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,14 +78,14 @@ def test_a_notebook_has_the_pages_titles_and_headings(site, name):
     assert len(re.findall("^#+ ", text, re.MULTILINE)) == len(
         re.findall(r"^#+ ", re.sub(r"```.*?```", "", page, flags=re.DOTALL), re.MULTILINE)
     )
-    assert "pip install" in notebook.cells[0].source
+    assert f"%pip install --quiet ./{wheel.name()}" in notebook.cells[1].source
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_that_jupyter_does_not_know_is_left(site, name):
     text = "\n".join(c.source for c in read(site, name).cells if c.cell_type == "markdown")
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
-    unknown = r"\{\{|\{:? *[#.]|^ *(\?\?\?|!!!|===|:::)|\[\^|\.md\b|exec=|<\w"
+    unknown = r"\{\{|\{:? *[#.]|^ *(?:\?\?\?|!!!|===|:::)|\[\^|\.md\b|exec=|<(?!t|caption>)\w"
     assert re.findall(rf".*(?:{unknown}).*", prose, re.MULTILINE) == []
 
 
@@ -132,7 +134,7 @@ def test_links_are_absolute_or_text():
     page = "[one `map[0]` {{Q[i]}}](one.md#check)"
     assert cells(page) == [f"[one `map[0]` $Q_i$]({ADDRESS}one.md#check)"]
     made = notebooks.notebook(page, "About.", lambda target: "")
-    assert made["cells"][1]["source"] == "one `map[0]` $Q_i$"
+    assert made["cells"][2]["source"] == "one `map[0]` $Q_i$"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_links_lead_to_the_published_page(build, monkeypatch, site_url, expected
     page = f"# One\n\n## Here {{ #here }}\n\n[up](../index.md#up) [here](#here) [out]({OUTSIDE})\n"
     built = build({"index.md": "# Home\n\n## Up\n", "explanation/one.md": page})
     assert built.returncode == 0, built.stdout
-    assert read(built.site, "one").cells[1].source == f"# One\n\n## Here\n\n{expected}"
+    assert read(built.site, "one").cells[2].source == f"# One\n\n## Here\n\n{expected}"
 
 
 def test_a_claim_says_what_it_shows_and_who_says_so():
@@ -158,9 +160,38 @@ def test_a_claim_says_what_it_shows_and_who_says_so():
     assert cells(page)[0] == "**Checked:** All of $Q_i$. (Euclid)"
 
 
-def test_a_block_that_prints_html_shows_it():
-    drawing = '```python exec="on" html="on"\nprint("<b>2</b>")\n```\n'
-    assert cells(drawing, "code") == [f'{CAPTURED}print("<b>2</b>")', SHOWN]
+def test_a_drawing_is_a_table_in_the_text_and_needs_nothing_of_the_site():
+    drawing = (
+        '```python exec="on" html="on"\nfrom qkv_site.markdown.heat_maps import heat_map\n\n'
+        "A = 1 + 1\ndrawn = heat_map(A)\nprint(drawn)\n```\n"
+    )
+    table = (
+        '<figure class="wq"><table class="t"><tr><td style="--part:1">2</td></tr></table></figure>'
+    )
+    made = notebooks.notebook(drawing, "About.", lambda target: "", [table])
+    _, _, code, text = made["cells"]
+    assert (code["source"], code["outputs"]) == ("A = 1 + 1", [])
+    assert text["source"] == "<table><tr><td>2</td></tr></table>"
+
+
+def test_a_published_notebook_gets_the_package_from_the_site(monkeypatch):
+    monkeypatch.setattr("qkv_site.markdown.current.address", ADDRESS)
+    made = notebooks.notebook("# Page\n", "About.", lambda target: "")
+    assert (
+        f"%pip install --quiet {ADDRESS}assets/{wheel.name()}\n"
+        in made["cells"][1]["source"] + "\n"
+    )
+
+
+def test_the_wheel_installs_without_a_network_and_is_the_package(site, tmp_path):
+    [packed] = (site / "assets").glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--target"]
+    subprocess.run([*pip, tmp_path, packed], check=True, capture_output=True)
+    ours = ROOT / "src" / "qkv"
+    kept = {path.relative_to(ours) for path in ours.rglob("*") if path.suffix in (".py", ".toml")}
+    assert kept
+    for path in kept:
+        assert (tmp_path / "qkv" / path).read_bytes() == (ours / path).read_bytes()
 
 
 def test_no_cell_is_empty():

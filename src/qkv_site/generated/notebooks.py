@@ -1,10 +1,17 @@
-"""Pages as Jupyter notebooks: the text in text cells, each executed block in a code cell."""
+"""Pages as Jupyter notebooks: the text in text cells, each executed block in a code cell.
 
+A cell holds what its block printed in this build, so that a notebook can be read before it is run.
+What draws, `qkv_site`, is no part of what a reader installs: a drawing is text in a notebook, a
+table of numbers.
+"""
+
+import ast
+import html
 import json
 import posixpath
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -13,22 +20,32 @@ from mkdocs.structure.files import File, Files
 from mkdocs.utils.meta import get_data
 
 from qkv import notation
-from qkv_site.markdown import blocks, formulas
-from qkv_site.markdown.run import fill_in
+from qkv_site.generated import wheel
+from qkv_site.markdown import blocks, formulas, run
+
+# Of a drawing Jupyter shows tables and their text, and not what the stylesheet needs.
+_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
+_TAG = re.compile(r"<(/?)(\w+)[^>]*>")
+_TABLE = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
 
 Address = Callable[[str], str]
 Cell = dict[str, Any]
 
 _ABOUT = """\
 This is {page} as a notebook. Run its cells from top to bottom; an assertion that does not hold
-stops them. They need Python 3.11 or later and the package `qkv`, which this installs in a clone of
-{repository}:
-
-```console
-pip install -e . jupyterlab
-```
+stops them. They need Python 3.11 or later. The first one installs the package `qkv` where it is
+missing.
 """
-_SHOW_DRAWN = "from IPython.display import HTML\n\nHTML(drawn.stdout)"
+_BESIDE = """
+The site has no address that this notebook could know. Download the package, one file, from
+the site's page *Reference* and put it beside the notebook.
+"""
+_GET = """\
+try:
+    import qkv
+except ModuleNotFoundError:
+    %pip install --quiet {wheel}
+"""
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -72,44 +89,51 @@ def _beside(page: File, files: Files, config: MkDocsConfig) -> File:
             return ""
         return urljoin(config.site_url, file.url) + (anchor and f"#{anchor}")
 
-    text = fill_in(page.src_uri, page.content_string)
-    about = _ABOUT.format(
-        page=_link("a page of *Which Q?*", address("")),
-        repository=_link("the site's repository", config.repo_url or ""),
-    )
+    text = run.fill_in(page.src_uri, page.content_string)
+    about = _ABOUT.format(page=_link("a page of *Which Q?*", address("")))
+    about += "" if wheel.address() else _BESIDE
     uri = page.src_uri.removesuffix(".md") + ".ipynb"
-    return File.generated(config, uri, content=json.dumps(notebook(text, about, address), indent=1))
+    made = notebook(text, about, address, run.printed(page.src_uri))
+    return File.generated(config, uri, content=json.dumps(made, indent=1))
 
 
-def notebook(text: str, about: str, address: Address) -> dict[str, Any]:
+def notebook(
+    text: str, about: str, address: Address, printed: Sequence[str] = ()
+) -> dict[str, Any]:
     """Make a notebook of a page.
 
     Args:
         text: The page's file: Markdown, front matter included.
         about: What to say in the first cell.
         address: Where a link of the page leads, seen from anywhere; empty if nowhere.
+        printed: What the page's blocks printed, in their order; nothing if they did not run.
 
     Returns:
         The notebook, in version 4.5 of Jupyter's format.
     """
     markdown, _ = get_data(text)
-    cells = [_text(about), *_cells(_unfold(markdown), address)]
+    get = _code(_GET.format(wheel=wheel.address() or f"./{wheel.name()}"), "")
+    cells = [_text(about), get, *_cells(_unfold(markdown), address, iter(printed))]
     filled = [cell for cell in cells if cell["source"]]
     named = [{"id": f"cell-{number}"} | cell for number, cell in enumerate(filled)]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": _METADATA, "cells": named}
 
 
-def _cells(markdown: str, address: Address) -> Iterator[Cell]:
+def _cells(markdown: str, address: Address, printed: Iterator[str]) -> Iterator[Cell]:
     lines, done, text = markdown.splitlines(keepends=True), 0, ""
+    ours: set[str] = set()
     for block in blocks.find(markdown):
         begin = block.line - 1
         end = block.line + block.code.count("\n") + 1
         text += _plain("".join(lines[done:begin]), address)
         done = end
         if block.executed:
+            said, code = next(printed, ""), _without_ours(block.code, ours)
+            drawn = block.options.get("html") == "on"
             yield _text(f"{text.rstrip()}\n\n{_stated(block, address)}")
-            yield from _code(block)
-            text = ""
+            if code:
+                yield _code(code, "" if drawn else said)
+            text = _as_text(said) if drawn else ""
         elif block.language in ("formula", "diagram"):
             text += _typeset(block)
         else:
@@ -121,18 +145,52 @@ def _text(source: str) -> Cell:
     return {"cell_type": "markdown", "metadata": {}, "source": source.strip()}
 
 
-def _code(block: blocks.Block) -> Iterator[Cell]:
-    """Run a block; where it prints HTML, show that."""
-    code = block.code.strip()
-    drawn = block.options.get("html") == "on"
-    for source in ["%%capture drawn\n" + code, _SHOW_DRAWN] if drawn else [code]:
-        yield {
-            "cell_type": "code",
-            "execution_count": None,
-            "metadata": {},
-            "outputs": [],
-            "source": source,
-        }
+def _code(code: str, printed: str) -> Cell:
+    said = [{"output_type": "stream", "name": "stdout", "text": printed}] if printed else []
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": said,
+        "source": code.strip(),
+    }
+
+
+def _without_ours(code: str, ours: set[str]) -> str:
+    """Code without the statements that draw, and so need what only the site has.
+
+    Args:
+        code: The code of a block.
+        ours: The names that come from `qkv_site`, which this adds to.
+    """
+    dropped = set()
+    for statement in ast.parse(code).body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+        written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        if isinstance(statement, ast.ImportFrom) and statement.module.startswith("qkv_site"):
+            ours |= {each.asname or each.name for each in statement.names}
+        elif ours & read:
+            ours |= written
+        else:
+            ours -= written
+            continue
+        dropped |= {*range(statement.lineno, statement.end_lineno + 1)}
+    lines = enumerate(code.splitlines(), start=1)
+    return "\n".join(line for number, line in lines if number not in dropped).strip()
+
+
+def _as_text(drawn: str) -> str:
+    """A drawing as tables of numbers, with its letters as LaTeX."""
+    drawn = _MATH.sub(lambda math: f"${_letter(math[0])}$", drawn)
+    plain = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] in _TABLE else " ", drawn)
+    return "\n" + re.sub(r" +", " ", plain) + "\n\n"
+
+
+def _letter(math: str) -> str:
+    """The letter of a formula in MathML, in this site's notation."""
+    role = html.unescape(re.search(r'data-role="([^"]+)"', math)[1])
+    return notation.typeset(role) + (r"^\top" if "⊤" in math else "")
 
 
 def _stated(block: blocks.Block, address: Address) -> str:

@@ -7,6 +7,8 @@ from pathlib import Path
 _log = logging.getLogger("mkdocs.plugins.qkv_site")
 
 docs = Path(__file__).parents[3] / "docs"
+address = ""  # of the published site, if it has one
+repository = ""  # its address, if it is known
 page = "a page"
 others: dict[Path, str] = {}
 text = ""

@@ -74,6 +74,11 @@ def fill_in(page: str, text: str) -> str:
     return NUMBER.sub(lambda found: _numbers.get(page, {}).get(found[1], found[0]), text)
 
 
+def printed(page: str) -> list[str]:
+    """What each block of a page printed in this build; nothing if one of them failed."""
+    return [text.removesuffix(_END) for text in _ran[page].printed] if page in _ran else []
+
+
 class _Run(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         text = "\n".join(lines)

@@ -6,7 +6,7 @@ from jinja2 import FileSystemBytecodeCache
 from mkdocs.structure.files import File
 
 from qkv import notation
-from qkv_site.generated import font, notebooks
+from qkv_site.generated import font, notebooks, wheel
 from qkv_site.markdown import (
     blocks,
     choice,
@@ -32,7 +32,13 @@ class Build:
         self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
         current.docs = Path(config.docs_dir)
+        current.address = config.site_url or ""
+        current.repository = config.extra.get("repository") or ""
         claims.kinds.cache_clear()
+
+    def add_wheel(self, files, config) -> None:
+        """Add the package that the pages run."""
+        wheel.add_to(files, config)
 
     def add_notebooks(self, files, config) -> None:
         """Add a notebook for each page that has one."""
@@ -48,6 +54,7 @@ class Build:
         """Report what is wrong with a page's blocks, formulas and claims."""
         text = page.file.content_string  # with the front matter, so that lines are the file's
         current.begin(page.file.src_uri, text)
+        page.meta["runs"] = any("source" in block.options for block in blocks.find(text))
         for line, fault in sentences.faults(text):
             current.warn(fault, line=line)
         for block in blocks.find(text):

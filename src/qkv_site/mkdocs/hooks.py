@@ -26,6 +26,11 @@ def on_config(config):
     _build = Build(config)
 
 
+def on_files(files, *, config):
+    """Add the package as a file, so that pages can link to it."""
+    _build.add_wheel(files, config)
+
+
 def on_page_markdown(_, *, page, **__):
     """Say which page comes, and check it."""
     _build.check(page)
