@@ -283,9 +283,11 @@ def test_an_equation_follows_the_orientation_of_the_notation():
 
 def test_an_equation_has_words_on_both_sides_of_scores():
     _, found = orientations(("S[i]", np.array([[1.0, -2], [3, 4]])))
-    assert found["site"] == [[["<a>", "b"], ["<a>", "1.0", "\u22122.0"], ["b", "3.0", "4.0"]]]
+    assert found["site"] == [
+        [["query ↓key →", "<a>", "b"], ["<a>", "1.0", "\u22122.0"], ["b", "3.0", "4.0"]]
+    ]
     assert found["ng-multi-head"] == [
-        [["<a>", "b"], ["<a>", "1.0", "3.0"], ["b", "\u22122.0", "4.0"]]
+        [["key ↓query →", "<a>", "b"], ["<a>", "1.0", "3.0"], ["b", "\u22122.0", "4.0"]]
     ]
 
 

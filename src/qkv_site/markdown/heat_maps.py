@@ -1,12 +1,22 @@
 """Matrices with their numbers, in tables: the further from zero, the darker, in a role's colour.
 
-A negative number has its sign, and its cell is striped, so that no reader needs to see colours. A
-product stands as it does in formulas: where tokens are columns, its matrices are the transposes,
-and in the other order.
+A negative number has its sign, and its cell is striped, so that no reader needs to see colours. An
+equation stands as it does in formulas: where tokens are columns, its matrices are the transposes,
+and the factors of a product change places.
+
+A block with `html="on"` prints one:
+
+    from qkv import example
+    from qkv_site.markdown.heat_maps import equation
+
+    parts = ("X", example.X), "×", ("W_Q[i]", example.layer.W_Q[0]), "=", ("Q[i]", example.Q[0])
+    print(equation(*parts, words=example.words, label="Queries of head 1."))
 """
 
 import html
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -17,8 +27,7 @@ from qkv import notation
 from qkv_site.markdown import formulas
 
 _MINUS = "\u2212"
-_TOKENS = {"n", "n_q", "n_k"}
-# An expression, its values and, if need be, a note; or a sign.
+_TOKENS = {"n": "word", "n_q": "query", "n_k": "key"}
 Part = tuple[str, np.ndarray] | tuple[str, np.ndarray, str] | str
 
 
@@ -31,7 +40,7 @@ def heat_map(
     digits: int = 2,
     role: str = "A[i]",
 ) -> str:
-    """Draw a matrix as an HTML table; print it in a block with `html="on"`.
+    """Draw one matrix as an HTML table; print it in a block with `html="on"`.
 
     Args:
         values: Its numbers. A score of minus infinity is one that a mask excludes.
@@ -49,10 +58,13 @@ def heat_map(
             f"values has shape {values.shape}, but there are {len(rows)} names of rows and "
             f"{len(columns)} of columns."
         )
-    return _scrolling(_table(values, rows, columns, html.escape(label), digits, role))
+    most = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0)
+    return _table(
+        _cells(values, digits, most), rows, columns, html.escape(label), notation.role(role)
+    )
 
 
-def equation(*parts: Part, words: tuple[str, ...], label: str, tied: str = "") -> str:
+def equation(*parts: Part, words: Sequence[str], label: str, tied: str = "") -> str:
     """Draw matrices with their numbers, and signs between them; print it with `html="on"`.
 
     Args:
@@ -67,8 +79,9 @@ def equation(*parts: Part, words: tuple[str, ...], label: str, tied: str = "") -
     Raises:
         ValueError: If an axis of tokens is not as long as there are words.
     """
-    drawn = formulas.in_notations(partial(_in_orientation, parts, words), tied)
-    striped = any(np.any(part[1] < 0) for part in parts if not isinstance(part, str))
+    matrices = [part if isinstance(part, str) else _Matrix(*part) for part in parts]
+    drawn = formulas.in_notations(partial(_in_orientation, matrices, words), tied)
+    striped = any(np.any(each.values < 0) for each in matrices if isinstance(each, _Matrix))
     how = "Darker is further from zero" + (", and striped is negative." if striped else ".")
     return (
         f'<figure class="wq-equation" data-search-exclude>{drawn}'
@@ -83,134 +96,135 @@ def by_hand(left: Float[np.ndarray, " n"], right: Float[np.ndarray, " n"]) -> st
         >>> by_hand(np.array([1.5, 2.0]), np.array([-0.1, 0.25]))
         '1.5 · (−0.1) + 2.0 · 0.25 = 0.35'
     """
+    factors = [[_number(value, _digits(value)) for value in side] for side in (left, right)]
     products = " + ".join(
         f"{first} · {f'({second})' if second.startswith(_MINUS) else second}"
-        for first, second in zip(_numbers(left), _numbers(right), strict=True)
+        for first, second in zip(*factors, strict=True)
     )
     return f"{products} = {_number(left @ right, 2)}"
 
 
-def _in_orientation(parts: tuple[Part, ...], words: tuple[str, ...], source: str) -> str:
+@dataclass(frozen=True)
+class _Matrix:
+    """A part of an equation: an expression, and its numbers as they are with tokens in rows."""
+
+    part: str
+    values: np.ndarray
+    note: str = ""
+
+    @property
+    def expression(self) -> str:
+        return self.part.rpartition(": ")[2]
+
+    @property
+    def role(self) -> notation.Role:
+        """The first role: `X` of `paper-eq1: X`, and `head[i]` of `concat(head[i] for ...)`."""
+        inside = re.sub(r"^\w+\(", "", self.expression)
+        return notation.role(re.search(r"\w+\[i\]|\w+", inside)[0])
+
+    def draw(self, words: Sequence[str], most: float, columns: bool) -> str:
+        """A table, or that of the transpose where tokens are columns."""
+        values = self.values.T if columns else self.values
+        turned = self.expression.endswith(".T") != columns
+        axes = [_TOKENS.get(size, "") for size in self.role.shape[:: -1 if turned else 1]]
+        names = [words if axis else () for axis in axes]
+        if any(each and len(each) != n for each, n in zip(names, values.shape, strict=True)):
+            raise ValueError(
+                f"{self.part} has shape {self.values.shape}, but there are {len(words)} words."
+            )
+        corner = f"{axes[0]} ↓<br/>{axes[1]} →" if all(axes) else ""
+        cells = _cells(values, _digits(values), most)
+        return _table(cells, *names, self._label(values.shape), self.role, corner)
+
+    def _label(self, shape: tuple[int, ...]) -> str:
+        note = self.note and f'<span class="wq-note">{html.escape(self.note)}</span> '
+        letter = formulas.inline(self.expression, self.part.rpartition(": ")[0])
+        size = f'<span class="wq-shape">{" × ".join(map(str, shape))}</span>'
+        return f"{note}{letter}{self._meaning()} {size}"
+
+    def _meaning(self) -> str:
+        """What the letter stands for, for a screen reader; a longer expression says it itself."""
+        if self.expression.removesuffix(".T") != self.role.key:
+            return ""
+        words = self.role.meaning.partition(":")[0]
+        turned = ", transposed" if self.expression.endswith(".T") else ""
+        return f'<span class="wq-unseen">, {words}{turned},</span>'
+
+
+def _in_orientation(parts: list[_Matrix | str], words: Sequence[str], source: str) -> str:
     columns = notation.source(source).tokens == "columns"
     farthest = _farthest(parts)
     pieces, sign = "", ""
     for part in _turned(parts) if columns else parts:
-        if part == "↓":
-            pieces += '<div class="wq-sign wq-down">↓</div>'
-        elif isinstance(part, str):
-            sign = f'<span class="wq-sign">{html.escape(part)}</span>'
-        else:
-            most = farthest[_role(part[0]).group]
-            table = _scrolling(_matrix(*part, words=words, turn=columns, most=most))
+        if isinstance(part, _Matrix):
+            table = part.draw(words, farthest[part.role.group], columns)
             pieces += f'<div class="wq-part">{sign}{table}</div>'
             sign = ""
+        elif part == "↓":
+            pieces += '<div class="wq-sign wq-down">↓</div>'
+        else:
+            sign = f'<span class="wq-sign">{html.escape(part)}</span>'
     return f'<div class="wq-drawn">{pieces}</div>'
 
 
-def _turned(parts: tuple[Part, ...]) -> list[Part]:
+def _farthest(parts: list[_Matrix | str]) -> dict[str, float]:
+    """Of each colour, the largest distance from zero: its matrices are shaded alike."""
+    farthest: dict[str, float] = {}
+    for part in parts:
+        if isinstance(part, _Matrix):
+            group = part.role.group
+            farthest[group] = max(farthest.get(group, 0), np.abs(part.values).max())
+    return farthest
+
+
+def _turned(parts: list[_Matrix | str]) -> list[_Matrix | str]:
     """The same with the factors of each product in the other order, as its transpose has them."""
     sides = groupby(parts, key=lambda part: isinstance(part, str) and part in "=→↓")
     return [part for _, side in sides for part in _reversed_product([*side])]
 
 
-def _reversed_product(side: list[Part]) -> list[Part]:
+def _reversed_product(side: list[_Matrix | str]) -> list[_Matrix | str]:
     return side[::-1] if "×" in side else side
 
 
-def _farthest(parts: tuple[Part, ...]) -> dict[str, float]:
-    """Of each colour, the largest distance from zero: its matrices are shaded alike."""
-    farthest: dict[str, float] = {}
-    for part in parts:
-        if not isinstance(part, str):
-            group = _role(part[0]).group
-            farthest[group] = max(farthest.get(group, 0), np.abs(part[1]).max())
-    return farthest
-
-
-def _role(part: str) -> notation.Role:
-    """The first role of an expression, `X` of `paper-eq1: X` and `head[i]` of `concat(...)`."""
-    expression = part.rpartition(": ")[2]
-    return notation.role(re.search(r"\w+\[i\]|\w+", re.sub(r"^\w+\(", "", expression))[0])
-
-
-def _matrix(
-    part: str,
-    values: np.ndarray,
-    note: str = "",
-    *,
-    words: tuple[str, ...],
-    turn: bool,
-    most: float,
+def _table(
+    cells: list[str],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    label: str,
+    role: notation.Role,
+    corner: str = "",
 ) -> str:
-    tied, _, expression = part.rpartition(": ")
-    role = _role(part)
-    names = [words if size in _TOKENS else () for size in role.shape]
-    if expression.endswith(".T") != turn:
-        names.reverse()
-    if turn:
-        values = values.T
-    if any(each and len(each) != size for each, size in zip(names, values.shape, strict=True)):
-        raise ValueError(
-            f"{expression} has shape {values.shape}, but there are {len(words)} words."
-        )
-    shape = " × ".join(map(str, values.shape))
-    note = note and f'<span class="wq-note">{html.escape(note)}</span> '
-    letter = formulas.inline(expression, tied)
-    meaning = _meaning(expression, role)
-    label = f'{note}{letter}{meaning} <span class="wq-shape">{shape}</span>'
-    return _table(values, *names, label, _digits(values), role.key, most)
-
-
-def _meaning(expression: str, role: notation.Role) -> str:
-    """What the letter stands for, for a screen reader; empty for a longer expression."""
-    if expression.removesuffix(".T") != role.key:
-        return ""
-    turned = ", transposed" if expression.endswith(".T") else ""
-    return f'<span class="wq-unseen">, {role.meaning.partition(":")[0]}{turned},</span>'
-
-
-def _table(values, rows, columns, label: str, digits: int, role: str, most: float = 0) -> str:
-    """A table, with names of its rows and columns where there are any."""
-    size = np.where(np.isfinite(values), np.abs(values), 0)
-    shares = size / (most or size.max(initial=0) or 1)
+    """A table that scrolls where it has to; its rows and columns have names if there are any."""
     head = "".join(f'<th scope="col"><span>{html.escape(name)}</span></th>' for name in columns)
-    corner = "<td></td>" if len(rows) else ""
+    corner = f"<td>{corner}</td>" if rows else ""
     head = f"<thead><tr>{corner}{head}</tr></thead>" if head else ""
-    body = "".join(
-        f"<tr>{name}{''.join(map(partial(_cell, digits=digits), numbers, parts))}</tr>"
-        for name, numbers, parts in zip(_row_names(rows, len(values)), values, shares, strict=True)
-    )
-    group = notation.role(role).group
+    names = [f'<th scope="row">{html.escape(name)}</th>' for name in rows] or [""] * len(cells)
+    body = "".join(f"<tr>{name}{row}</tr>" for name, row in zip(names, cells, strict=True))
     return (
-        f'<table class="wq-heat" data-role="{role}" style="--role:var(--role-{group})">'
-        f"<caption>{label}</caption>{head}<tbody>{body}</tbody></table>"
+        '<div class="md-typeset__scrollwrap"><div class="md-typeset__table">'
+        f'<table class="wq-heat" data-role="{role.key}" style="--role:var(--role-{role.group})">'
+        f"<caption>{label}</caption>{head}<tbody>{body}</tbody></table></div></div>"
     )
 
 
-def _row_names(rows, count: int) -> list[str]:
-    return [f'<th scope="row">{html.escape(name)}</th>' for name in rows] or [""] * count
+def _cells(values: np.ndarray, digits: int, most: float) -> list[str]:
+    """The cells of each row; `most` is the distance from zero that is darkest."""
+    return ["".join(_cell(value, digits, most) for value in row) for row in values]
 
 
-def _cell(value: float, part: float, digits: int) -> str:
-    number = _number(value, digits)
-    finite = np.isfinite(value)
+def _cell(value: float, digits: int, most: float) -> str:
+    number, finite = _number(value, digits), np.isfinite(value)
+    part = abs(value) / most if finite and most else 0
     negative = ' class="wq-negative"' if finite and number.startswith(_MINUS) else ""
     return f'<td{negative} style="--part:{part:.2f}">{number}</td>'
 
 
 def _digits(values: np.ndarray) -> int:
     """One digit after the point where that is all there is, or two."""
-    return 1 if np.allclose(values, values.round(1)) else 2
-
-
-def _numbers(values: np.ndarray) -> list[str]:
-    return [_number(value, _digits(value)) for value in values]
+    return 1 if np.allclose(values, np.round(values, 1)) else 2
 
 
 def _number(value: float, digits: int) -> str:
     rounded = round(float(value), digits) + 0.0  # and no minus zero
     return f"{rounded:.{digits}f}".replace("-", _MINUS).replace("inf", "\u221e")
-
-
-def _scrolling(table: str) -> str:
-    return f'<div class="md-typeset__scrollwrap"><div class="md-typeset__table">{table}</div></div>'
