@@ -12,11 +12,13 @@ def render(text):
 
 def test_the_first_one_in_a_sentence_is_explained():
     page = render("# RoPE\n\nSee [RoPE](a.md). With RoPE, and *RoPE*, the rank is RoPE's.\n\nRoPE.")
-    assert page.count("<abbr") == 2 and page.count("RoPE") == 6
+    assert page.count("<abbr") == 2
+    assert page.count("RoPE") == 6
     assert 'With <abbr title="turns queries and keys">RoPE</abbr>, and <em>RoPE</em>, the' in page
     assert 'the <abbr title="independent directions">rank</abbr> is RoPE\'s.' in page
 
 
 def test_pages_explain_their_terms(site):
     page = (site / "explanation" / "grouped-and-latent-heads" / "index.html").read_text()
-    assert page.count(">GQA</abbr>") == 1 and "share one head of keys and values" in page
+    assert page.count(">GQA</abbr>") == 1
+    assert "share one head of keys and values" in page
