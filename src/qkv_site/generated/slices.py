@@ -103,7 +103,7 @@ class View:
             side("rows", self.rows, down),
             side("columns", self.columns, across),
             f"<code>{html.escape(self.name)}</code><br>{self.holds}",
-            classes="role-weight" + " wq-apart" * self.apart,
+            classes="role-weight" + " wq-slices" * self.apart,
         )
 
     def words(self) -> str:
