@@ -325,8 +325,8 @@ def test_an_equation_wants_a_word_for_each_token():
 
 
 def test_a_product_by_hand():
-    said = heat_maps.by_hand(np.array([1.5, 2.0]), np.array([-0.1, 0.25]))
-    assert said == "1.5 · (\u22120.1) + 2.0 · 0.25 = 0.35"
+    said = heat_maps.by_hand(np.array([1.5, -2.0]), np.array([-0.1, 0.25]))
+    assert said == "1.5 · (\u22120.1) + (\u22122.0) · 0.25 = \u22120.65"
 
 
 def test_equal_numbers_are_drawn():

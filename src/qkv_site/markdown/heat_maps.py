@@ -96,12 +96,14 @@ def by_hand(left: Float[np.ndarray, " n"], right: Float[np.ndarray, " n"]) -> st
         >>> by_hand(np.array([1.5, 2.0]), np.array([-0.1, 0.25]))
         '1.5 · (−0.1) + 2.0 · 0.25 = 0.35'
     """
-    factors = [[_number(value, _digits(value)) for value in side] for side in (left, right)]
-    products = " + ".join(
-        f"{first} · {f'({second})' if second.startswith(_MINUS) else second}"
-        for first, second in zip(*factors, strict=True)
-    )
+    factors = (map(_factor, side) for side in (left, right))
+    products = " + ".join(map(" · ".join, zip(*factors, strict=True)))
     return f"{products} = {_number(left @ right, 2)}"
+
+
+def _factor(value: float) -> str:
+    number = _number(value, _digits(value))
+    return f"({number})" if number.startswith(_MINUS) else number
 
 
 @dataclass(frozen=True)
