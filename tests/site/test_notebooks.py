@@ -7,11 +7,13 @@ import sys
 import zipfile
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
 from qkv_site.generated import notebooks, wheel
 from qkv_site.markdown import blocks
+from qkv_site.markdown.heat_maps import equation
 from support import ROOT
 
 NAMES = sorted(
@@ -172,6 +174,18 @@ def test_a_drawing_is_a_table_in_the_text_and_needs_nothing_of_the_site():
     _, _, code, text = made["cells"]
     assert (code["source"], code["outputs"]) == ("A = 1 + 1", [])
     assert text["source"] == "<table><tr><td>2</td></tr></table>"
+
+
+def test_a_matrix_in_a_drawing_has_its_whole_expression():
+    drawing = '```python exec="on" html="on"\nprint(1)\n```\n'
+    parts = ("softmax(S[i])", np.eye(2)), ("paper-eq1: Q[i]", np.eye(2))
+    drawn = equation(*parts, words=("a", "b"), label="Two.")
+    made = notebooks.notebook(drawing, "About.", lambda target: "", [drawn])
+    captions = re.findall("<caption>(.*?)</caption>", made["cells"][-1]["source"])
+    assert [caption.split(" 2 × 2")[0].strip() for caption in captions] == [
+        r"$\operatorname{softmax}(S_i)$",
+        "$Q$ , projected queries of one head,",
+    ]
 
 
 def test_a_published_notebook_gets_the_package_from_the_site(monkeypatch):

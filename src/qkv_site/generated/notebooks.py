@@ -25,6 +25,8 @@ from qkv_site.markdown import blocks, formulas, run
 
 # Of a drawing Jupyter shows tables and their text, and not what the stylesheet needs.
 _MATH = re.compile(r"<math.*?</math>", re.DOTALL)
+# A table that says its letter as LaTeX, and the formula in its caption.
+_LETTERED = re.compile(r'(<table[^>]* data-letter="([^"]*)".*?)<math.*?</math>', re.DOTALL)
 _TAG = re.compile(r"<(/?)(\w+)[^>]*>")
 _TABLE = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
 
@@ -182,6 +184,7 @@ def _without_ours(code: str, ours: set[str]) -> str:
 
 def _as_text(drawn: str) -> str:
     """A drawing as tables of numbers, with its letters as LaTeX."""
+    drawn = _LETTERED.sub(lambda table: f"{table[1]}${html.unescape(table[2])}$", drawn)
     drawn = _MATH.sub(lambda math: f"${_letter(math[0])}$", drawn)
     plain = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] in _TABLE else " ", drawn)
     return "\n" + re.sub(r" +", " ", plain) + "\n\n"

@@ -119,6 +119,11 @@ class _Matrix:
         return self.part.rpartition(": ")[2]
 
     @property
+    def tied(self) -> str:
+        """The source whose letter it has; the reader chooses if empty."""
+        return self.part.rpartition(": ")[0]
+
+    @property
     def role(self) -> notation.Role:
         """The first role: `X` of `paper-eq1: X`, and `head[i]` of `concat(head[i] for ...)`."""
         inside = re.sub(r"^\w+\(", "", self.expression)
@@ -136,11 +141,12 @@ class _Matrix:
             )
         corner = f"{axes[0]} ↓<br/>{axes[1]} →" if all(axes) else ""
         cells = _cells(values, _digits(values), most)
-        return _table(cells, *names, self._label(values.shape), self.role, corner)
+        letter = notation.typeset(self.expression, self.tied or "site")
+        return _table(cells, *names, self._label(values.shape), self.role, corner, letter)
 
     def _label(self, shape: tuple[int, ...]) -> str:
         note = self.note and f'<span class="wq-note">{html.escape(self.note)}</span> '
-        letter = formulas.inline(self.expression, self.part.rpartition(": ")[0])
+        letter = formulas.inline(self.expression, self.tied)
         size = f'<span class="wq-shape">{" × ".join(map(str, shape))}</span>'
         return f"{note}{letter}{self._meaning()} {size}"
 
@@ -196,16 +202,22 @@ def _table(
     label: str,
     role: notation.Role,
     corner: str = "",
+    letter: str = "",
 ) -> str:
-    """A table that scrolls where it has to; its rows and columns have names if there are any."""
+    """A table that scrolls where it has to; its rows and columns have names if there are any.
+
+    Its letter as LaTeX is for notebooks.
+    """
     head = "".join(f'<th scope="col"><span>{html.escape(name)}</span></th>' for name in columns)
     corner = f"<td>{corner}</td>" if rows else ""
     head = f"<thead><tr>{corner}{head}</tr></thead>" if head else ""
+    said = f' data-letter="{html.escape(letter)}"' if letter else ""
     names = [f'<th scope="row">{html.escape(name)}</th>' for name in rows] or [""] * len(cells)
     body = "".join(f"<tr>{name}{row}</tr>" for name, row in zip(names, cells, strict=True))
     return (
         '<div class="md-typeset__scrollwrap"><div class="md-typeset__table">'
-        f'<table class="wq-heat" data-role="{role.key}" style="--role:var(--role-{role.group})">'
+        f'<table class="wq-heat" data-role="{role.key}" style="--role:var(--role-{role.group})"'
+        f"{said}>"
         f"<caption>{label}</caption>{head}<tbody>{body}</tbody></table></div></div>"
     )
 
