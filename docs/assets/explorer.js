@@ -1,4 +1,4 @@
-// Which Q? — the explorer. The page holds what is shown for each reading, with a sum of products of
+// Which Q? — the explorer. The page holds what is shown for each version, with a sum of products of
 // sizes beside each number; here the sums are computed and the matrices drawn to scale.
 
 import { element } from "./element.js"
@@ -15,60 +15,83 @@ const STOPS = {
   h_kv: ({ h }) => (h ? divisors(h) : []),
 }
 const MOST_BLOCKS = 16 // as in src/qkv_site/generated/tools.py
+const CALLED_BEFORE = { merged: "w_qk" } // in links that were made before it had this name
+
+const notation = () => document.documentElement.dataset.notation ?? "site"
 
 function begin(root) {
   const form = root.querySelector("form")
+  const { merged } = form.elements
   const fields = fieldsOf(form)
   const status = root.querySelector("[role=status]")
   const output = root.querySelector("[data-output]")
   const drawings = Object.fromEntries([...output.children]
     .map((each) => each.content?.firstElementChild ?? each)
-    .map((drawing) => [drawing.dataset.reading, drawing]))
+    .map((drawing) => [drawing.dataset.version, drawing]))
 
-  function show(note = "") {
-    const reading = form.elements.reading.value
-    const grouped = reading === "grouped"
+  function show({ note = "", changed = "" } = {}) {
+    const chosen = form.elements.version.value
+    const grouped = chosen === "grouped"
     fields.h_kv.closest(".wq-field").hidden = !grouped
+    merged.closest("label").hidden = chosen !== "two-step"
     const entered = textsOf(fields)
-    const [sizes, refused] = result(() => sizesOf(entered, grouped))
+    const [sizes, refused] = result(() => sizesOf(entered, grouped, changed))
     mark(fields, refused)
     slide(form, sizes ?? Object.fromEntries(Object.entries(entered).map(([name, text]) => [name, read(text)])))
-    fields.d_k.placeholder = sizes?.d_k ?? ""
+    if (sizes) fields.d_k.placeholder = `= ${sizes.d_k}`
     root.classList.toggle("wq-refused", Boolean(refused))
+    root.classList.toggle("wq-noted", Boolean(note))
     output.inert = Boolean(refused) // the last drawing stays, and is not taken for what was entered
+    const drawing = drawings[chosen === "two-step" && merged.checked ? "two-step-merged" : chosen]
     if (sizes) {
-      fill(drawings[reading], sizes)
-      output.replaceChildren(drawings[reading])
+      const before = output.firstElementChild
+      const moving = before !== drawing && !matchMedia("(prefers-reduced-motion: reduce)").matches
+      const from = moving && places(before)
+      fill(drawing, sizes, drawings)
+      output.replaceChildren(drawing)
+      if (moving) move(from, drawing, root)
     }
-    status.textContent = `${note}${refused ? refused.message : drawings[reading].firstElementChild.textContent}`
+    status.textContent = `${note}${refused ? refused.message : drawing.firstElementChild.textContent}`
   }
 
   form.addEventListener("submit", (event) => event.preventDefault())
-  form.addEventListener("input", ({ target }) => {
-    if (target.dataset.slides) fields[target.dataset.slides].value = target.stops[target.value]
-    const reading = form.elements.reading.value
+  root.addEventListener("input", ({ target }) => {
+    const { slides } = target.dataset
+    if (slides) fields[slides].value = target.stops[target.value]
+    const version = form.elements.version.value
     const entered = textsOf(fields)
-    linkTo({ reading, ...entered, h_kv: reading === "grouped" ? entered.h_kv : "" })
-    show()
+    linkTo({
+      reading: "",
+      version,
+      merged: version === "two-step" && merged.checked ? "yes" : "",
+      ...entered,
+      h_kv: version === "grouped" ? entered.h_kv : "",
+    })
+    show({ changed: slides ?? target.dataset.size })
   })
+  // Letters follow the notation by themselves; on which side a matrix stands does here.
+  new MutationObserver(() => root.isConnected && show())
+    .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   // What the page comes with is what it shows without a link's wishes: then only sliders are set.
   const note = follow(form, fields)
-  if (location.search) show(note)
+  if (location.search || notation() !== "site") show({ note })
   else slide(form, sizesOf(textsOf(fields), false))
 }
 
 /** Take the state from the link, and the usual one for what cannot be; say so. */
 function follow(form, fields) {
   const notes = []
-  const choices = [...form.elements.reading]
+  const choices = [...form.elements.version]
   const known = choices.map(({ value }) => value)
-  const reading = linked("reading")
-  if (reading !== null && !known.includes(reading)) {
-    notes.push(`The link asks for the reading “${reading}”; expected is one of ${known.join(", ")}. `)
+  const asked = linked("version") ?? linked("reading")
+  const version = Object.hasOwn(CALLED_BEFORE, asked) ? CALLED_BEFORE[asked] : asked
+  if (version !== null && !known.includes(version)) {
+    notes.push(`The link asks for the version “${version}”; expected is one of ${known.join(", ")}. `)
   }
   const usual = choices.find(({ defaultChecked }) => defaultChecked)
-  const chosen = choices.find(({ value }) => value === reading) ?? usual
+  const chosen = choices.find(({ value }) => value === version) ?? usual
   chosen.checked = true
+  form.elements.merged.checked = linked("merged") === "yes"
   for (const [name, field] of Object.entries(fields)) {
     field.value = linked(name) ?? field.defaultValue
     const [, refused] = result(() => field.value && size(name, field.value))
@@ -80,32 +103,43 @@ function follow(form, fields) {
   return notes.length ? `${notes.join("")}The usual value stands in its place. ` : ""
 }
 
-/** The sizes that texts say. */
-function sizesOf(texts, grouped) {
+/** The sizes that texts say; `changed` is the field that a reader has just changed. */
+function sizesOf(texts, grouped, changed) {
   if (grouped) size("h_kv", texts.h_kv)
-  return { n: size("n", texts.n), ...layer({ ...texts, h_kv: grouped ? texts.h_kv : "" }) }
+  return { n: size("n", texts.n), ...layer({ ...texts, h_kv: grouped ? texts.h_kv : "" }, changed) }
 }
 
-/** Put every slider at the first stop that is no less than its size; some sizes may be missing. */
+/** Put every slider at the first stop that is no less than its size; where that is missing, it stays. */
 function slide(form, sizes) {
   for (const slider of form.querySelectorAll("[data-slides]")) {
     const number = sizes[slider.dataset.slides]
     slider.stops = STOPS[slider.dataset.slides](sizes)
     slider.max = slider.stops.length - 1
+    slider.disabled = !slider.stops.length
+    if (!number) continue
     const above = slider.stops.findIndex((stop) => stop >= number)
     slider.value = above < 0 ? slider.max : above
-    slider.disabled = !slider.stops.length
-    slider.setAttribute("aria-valuetext", number ? format(number) : "empty")
+    slider.setAttribute("aria-valuetext", format(number))
   }
 }
 
 /** Put the value of its sum into every number, and draw every matrix as long as its numbers say. */
-function fill(drawing, sizes) {
+function fill(drawing, sizes, drawings) {
+  for (const drawn of drawing.querySelectorAll(".wq-drawn")) turn(drawn)
   for (const number of drawing.querySelectorAll("[data-sum]")) {
     const { sum, to } = number.dataset
     const value = evaluate(sum, sizes)
     if (to) number.textContent = ratio(value, evaluate(to, sizes))
-    else Object.assign(number, { value, innerHTML: format(value).replaceAll(",", ",<wbr>") })
+    else Object.assign(number, { value, innerHTML: breakable(format(value)) })
+  }
+  const count = (of, name) =>
+    Number(evaluate(of.querySelector(`[data-count=${name}] data`).dataset.sum, sizes))
+  for (const card of drawing.querySelectorAll("[data-count]")) {
+    const name = card.dataset.count
+    const most = Math.max(...Object.values(drawings).map((each) => count(each, name)))
+    const bar = card.querySelector(".wq-bar > span")
+    bar.style.setProperty("--here", count(drawing, name) / most)
+    bar.style.setProperty("--paper", count(drawings.paper, name) / most)
   }
   const sides = drawing.querySelectorAll(".wq-rows, .wq-columns")
   const longest = Math.max(...[...sides].map(({ value }) => Number(value)))
@@ -113,11 +147,29 @@ function fill(drawing, sizes) {
   for (const matrix of drawing.querySelectorAll(".wq-matrix")) draw(matrix, sizes)
 }
 
+/** A number that is too long for a line of a phone may be broken. */
+const breakable = (number) => (number.length > 15 ? number.replaceAll(",", ",<wbr>") : number)
+
+/** Where tokens are columns, factors stand the other way round, and each is its transpose. */
+function turn(drawn) {
+  const turned = drawn.dataset.turned.split(" ").includes(notation())
+  if (turned === drawn.classList.contains("wq-turned")) return
+  drawn.classList.toggle("wq-turned", turned)
+  const matrices = [...drawn.querySelectorAll(".wq-matrix")]
+  const factors = matrices.slice(0, -1)
+  const places = factors.map((matrix) => [matrix.parentElement, matrix.nextSibling])
+  places.forEach(([parent, next], i) => parent.insertBefore(factors.at(-1 - i), next))
+  for (const matrix of matrices) {
+    const [columns, rows] = matrix.children
+    ;[columns.dataset.sum, rows.dataset.sum] = [rows.dataset.sum, columns.dataset.sum]
+  }
+}
+
 /** A quotient with three digits, marked where it has more. */
 function ratio(a, b) {
   const digits = Number((Number(a) / Number(b)).toPrecision(3))
   const exact = a * 1000n === BigInt(Math.round(digits * 1000)) * b
-  return `${exact ? "" : "≈ "}${digits.toLocaleString("en", { maximumSignificantDigits: 3 })} ×`
+  return `${exact ? "" : "≈\u00a0"}${digits.toLocaleString("en", { maximumSignificantDigits: 3 })}\u00a0×`
 }
 
 function draw(matrix, sizes) {
@@ -135,6 +187,41 @@ function draw(matrix, sizes) {
 function heads(side, sizes) {
   const name = side.split(" ").find((factor) => factor === "h" || factor === "h_kv")
   return name && sizes[name] <= MOST_BLOCKS ? Number(sizes[name]) : 1
+}
+
+/** Where the bars end and the matrices of the first rows stand, before another version is shown. */
+function places(drawing) {
+  return {
+    bars: [...drawing.querySelectorAll(".wq-bar > span")].map(({ style }) => style.getPropertyValue("--here")),
+    rows: [...drawing.querySelectorAll(".wq-chain")].map(weights),
+  }
+}
+
+/** The rectangles of a row that are weights. */
+const weights = (row) =>
+  [...row.querySelectorAll(".role-weight .wq-blocks")].map((blocks) => [blocks, blocks.getBoundingClientRect()])
+
+/** Bars grow or shrink to their new length; where two matrices became one, they move into it. */
+function move({ bars, rows }, drawing, root) {
+  const timing = { duration: 700, easing: "ease-in-out" }
+  drawing.querySelectorAll(".wq-bar > span").forEach((bar, i) => {
+    bar.animate([{ "--here": bars[i] }, { "--here": bar.style.getPropertyValue("--here") }], timing)
+  })
+  const { left, top } = root.getBoundingClientRect()
+  drawing.querySelectorAll(".wq-chain").forEach((row, i) => {
+    const [[one, to], second] = weights(row)
+    if (second || rows[i]?.length !== 2) return
+    one.animate([{ opacity: 0 }, { opacity: 0, offset: 0.6 }, { opacity: 1 }], timing)
+    for (const [, from] of rows[i]) {
+      const box = element("span", { className: "wq-moving role-weight", ariaHidden: "true" })
+      root.append(box)
+      const place = (rect) => ({
+        left: `${rect.left - left}px`, top: `${rect.top - top}px`, width: `${rect.width}px`, height: `${rect.height}px`,
+      })
+      box.animate([place(from), { ...place(to), opacity: 1, offset: 0.8 }, { ...place(to), opacity: 0 }], timing)
+        .finished.then(() => box.remove())
+    }
+  })
 }
 
 onPage("[data-wq-explorer]", begin)

@@ -55,13 +55,15 @@ function report(questions, progress, result) {
   const count = (...wanted) => states.filter((state) => wanted.includes(state)).length
   const answered = count("first", "later", "wrong")
   const sentence = `${answered} of ${questions.length} answered${answered ? `, ${count("first")} right at the first try` : ""}.`
-  const steps = questions.map(({ id }, i) =>
-    element("li", {}, element("a", { href: `#${id}`, className: `wq-${states[i]}`, ariaLabel: `Question ${i + 1}: ${SAYS[states[i]]}` }, `${i + 1}`)))
-  progress.replaceChildren(element("ol", {}, ...steps), element("p", {}, sentence))
+  progress.querySelectorAll("a").forEach((link, i) => {
+    Object.assign(link, { className: `wq-${states[i]}`, ariaLabel: `Question ${i + 1}: ${SAYS[states[i]]}` })
+  })
+  progress.querySelector("p").textContent = sentence
 
   const missed = questions.filter((_, i) => ["later", "wrong"].includes(states[i]))
     .map((question) => question.querySelector(".wq-again").cloneNode(true))
   const pages = [...new Map(missed.map((link) => [link.pathname, link])).values()]
+  result.hidden = !answered
   result.replaceChildren(element("p", {}, sentence))
   if (pages.length) {
     result.append(element("p", {}, "What you missed is explained here:"))

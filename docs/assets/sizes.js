@@ -18,26 +18,33 @@ export function size(name, text) {
   return read(text) ?? refuse(name, `${name} ${entered}: ${expected}.`)
 }
 
-/** The sizes of a layer, by name, from texts; d_k and h_kv may be empty. */
-export function layer(texts) {
+/** The sizes of a layer, by name, from texts; d_k and h_kv may be empty. What does not fit together
+ * is said at the field that was changed. */
+export function layer(texts, changed = "") {
   const d_model = size("d_model", texts.d_model)
   const h = size("h", texts.h)
-  const d_k = texts.d_k ? size("d_k", texts.d_k) : headWidth(d_model, h)
+  const d_k = texts.d_k ? size("d_k", texts.d_k) : headWidth(d_model, h, changed)
   const h_kv = texts.h_kv ? size("h_kv", texts.h_kv) : h
   if (h % h_kv) {
-    refuse("h_kv",
-      `h_kv = ${h_kv} does not divide h = ${h}: each head of keys and values serves as many heads of queries. Expected is one of ${divisors(h).slice(0, 12).join(", ")}.`)
+    refuse(changed === "h" ? "h" : "h_kv",
+      `${h} heads cannot share ${h_kv} evenly: choose h_kv = ${nearest(h_kv, divisors(h))}${changed === "h" ? `, or h = ${nearestMultiple(h, h_kv)}` : ""}.`)
   }
   return { d_model, h, d_k, h_kv }
 }
 
-function headWidth(d_model, h) {
-  if (d_model % h) {
-    refuse("d_k",
-      `d_k is empty, and d_model = ${d_model} is not divisible by h = ${h}: enter the width of one head.`)
-  }
-  return d_model / h
+function headWidth(d_model, h, changed) {
+  if (d_model % h === 0n) return d_model / h
+  const instead = changed === "d_model"
+    ? `d_model = ${nearestMultiple(d_model, h)}`
+    : `h = ${nearest(h, divisors(d_model))}`
+  refuse(changed === "d_model" || changed === "d_k" ? changed : "h",
+    `${d_model} / ${h} is not whole: choose d_k, or ${instead}.`)
 }
+
+const nearest = (number, candidates) =>
+  candidates.reduce((best, each) => (distance(each, number) <= distance(best, number) ? each : best))
+const distance = (a, b) => (a > b ? a - b : b - a)
+const nearestMultiple = (number, of) => ((number + of / 2n) / of || 1n) * of
 
 /** The value of a sum of products of sizes, such as "2 n h d_k + 1 n n". */
 export function evaluate(sum, sizes) {

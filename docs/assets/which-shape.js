@@ -11,7 +11,7 @@ function begin(root) {
   const fields = fieldsOf(form)
   const status = root.querySelector("[role=status]")
   const output = root.querySelector("[data-output]")
-  const data = JSON.parse(root.querySelector("template").content.textContent)
+  const data = JSON.parse(root.querySelector(":scope > template").content.textContent)
 
   function show() {
     const texts = textsOf(fields)

@@ -2,25 +2,19 @@
 
 import random
 import re
+import unicodedata
 from fractions import Fraction
 
 import pytest
 
+from forms import STATUS, enter
 from qkv.costs import SCHEMES, Sizes, cost, products
+from qkv_site.generated import exports
 
 COUNTS = ["parameters", "multiply_adds", "cached_per_token", "activations", "products"]
-PAPER = "/explore/?reading=paper&n=100&d_model=512&heads=8&d_k=64"
+PAPER = "/explore/?version=paper&n=100&d_model=512&heads=8&d_k=64"
 TIMES = "\N{MULTIPLICATION SIGN}"
-STATUS = "[data-wq-explorer] [role=status]"
-
-ENTER = """settings => {
-  const form = document.querySelector("[data-wq-explorer] form")
-  for (const [name, value] of Object.entries(settings)) {
-    if (name === "reading") form.elements.reading.value = value
-    else form.querySelector(`[data-size=${name}]`).value = value
-  }
-  form.dispatchEvent(new Event("input", {bubbles: true}))
-}"""
+VERSIONS = [*SCHEMES, "two-step-merged", "grouped"]
 SHOWN = """() => {
   const texts = (root, selector) => [...root.querySelectorAll(selector)].map(e => e.textContent)
   const root = document.querySelector("[data-wq-explorer]")
@@ -32,12 +26,10 @@ SHOWN = """() => {
         ratio: card.querySelector("b")?.textContent,
       },
     ])),
-    steps: [...root.querySelectorAll(".wq-steps > li")].map(step => ({
-      ...Object.fromEntries([...step.querySelectorAll("[data-step]")].map(
-        e => [e.dataset.step, e.textContent])),
-      shapes: [...step.querySelectorAll(".wq-matrix")].map(
-        matrix => texts(matrix, ".wq-rows, .wq-columns").reverse()),
-    })),
+    steps: [...root.querySelectorAll(".wq-step")].map(step => Object.fromEntries(
+      [...step.querySelectorAll("[data-step]")].map(e => [e.dataset.step, e.textContent]))),
+    drawn: [...root.querySelectorAll(".wq-drawn")].map(drawn => [...drawn.querySelectorAll(
+      ".wq-matrix")].map(matrix => texts(matrix, ".wq-rows, .wq-columns").reverse())),
   }
 }"""
 
@@ -50,7 +42,7 @@ def explorer(page):
 
 
 def settings(amount):
-    """Settings of every reading, with small sizes and with sizes whose products exceed 2**53."""
+    """Settings of every version, with small sizes and with sizes whose products exceed 2**53."""
     draw = random.Random(0)
     for number in range(amount):
         most = draw.choice([12, 5_000, 30_000])
@@ -58,7 +50,7 @@ def settings(amount):
         h = h_kv * draw.randint(1, 8)
         own_width = draw.random() < 0.5
         yield {
-            "reading": [*SCHEMES, "grouped"][number % 5],
+            "version": VERSIONS[number % len(VERSIONS)],
             "n": draw.choice([draw.randint(1, most), 999_999_999]),
             "d_model": draw.randint(1, most) * (1 if own_width else h),
             "h": h,
@@ -67,45 +59,115 @@ def settings(amount):
         }
 
 
-def computed(reading, h_kv, n, **sizes):
-    grouped = reading == "grouped"
-    layer = Sizes(n_q=n, h_kv=h_kv if grouped else None, **sizes)
+def choose(explorer, *, version, **sizes):
+    merged = version.endswith("-merged")
+    enter(explorer, version=version.removesuffix("-merged"), merged=merged, **sizes)
+
+
+def computed(version, h_kv, n, **sizes):
+    layer = Sizes(n_q=n, h_kv=h_kv if version == "grouped" else None, **sizes)
     alone = Sizes(n_q=n, **sizes)
-    name = "paper" if grouped else reading
-    return cost(name, layer), cost("paper", alone), products(name, layer)
+    scheme = exports.scheme_of(version)
+    return cost(scheme, layer), cost("paper", alone), products(scheme, layer)
 
 
 def test_it_shows_what_python_computes(explorer):
     largest = 0
-    for setting in settings(200):
-        explorer.evaluate(ENTER, {k: "" if v is None else str(v) for k, v in setting.items()})
+    for setting in settings(120):
+        choose(explorer, **setting)
         shown = explorer.evaluate(SHOWN)
+        version = setting["version"]
         here, paper, steps = computed(**setting)
         for name in COUNTS:
             numbers = [getattr(here, name), getattr(paper, name)]
-            of_paper = setting["reading"] == "paper"
-            expected = [[str(each), f"{each:,}"] for each in numbers][: 1 if of_paper else 2]
+            expected = [[str(each), f"{each:,}"] for each in numbers]
+            expected = expected[: 1 if version == "paper" else 2]
             assert shown["counts"][name]["numbers"] == expected, (setting, name)
-            if not of_paper:
+            if version != "paper":
                 assert_ratio(shown["counts"][name]["ratio"], Fraction(*numbers))
             largest = max(largest, *numbers)
-        assert shown["steps"] == [as_shown(step) for step in steps], setting
+        drawn = in_rows(version, steps)
+        assert shown["steps"] == [numbers_of(step) for row in drawn for step in row], setting
+        assert shown["drawn"] == [matrices_of(row) for row in drawn], setting
     assert largest > 2**53
     assert explorer.wrong == []
 
 
-def as_shown(step):
-    sides = [(step.rows, step.inner), (step.inner, step.columns), (step.rows, step.columns)]
+def in_rows(version, steps):
+    """The steps that are drawn together: two matrices in a row, where there are two."""
+    if version != "two-step":
+        return [[step] for step in steps]
+    return [[steps[i], steps[i + 3]] for i in range(3)] + [[step] for step in steps[6:]]
+
+
+def numbers_of(step):
     return {
         "count": f"{step.count:,}",
         **({"parameters": f"{step.parameters:,}"} if step.weight else {}),
         "multiply_adds": f"{step.multiply_adds:,}",
-        "shapes": [[f"{rows:,}", f"{columns:,}"] for rows, columns in sides],
     }
 
 
+def matrices_of(row):
+    """The first factor, the others, and the result."""
+    sides = [(row[0].rows, row[0].inner), *((step.inner, step.columns) for step in row)]
+    sides.append((row[-1].rows, row[-1].columns))
+    return [[f"{rows:,}", f"{columns:,}"] for rows, columns in sides]
+
+
+def test_two_matrices_become_one_that_costs_less(explorer):
+    explorer.emulate_media(reduced_motion="reduce")
+    explorer.get_by_label("Two steps").check()
+    switch = explorer.get_by_label("Multiply the two matrices")
+    before = explorer.evaluate(SHOWN)
+    assert [len(row) for row in before["drawn"][:3]] == [4, 4, 4]
+    switch.focus()
+    explorer.keyboard.press("Space")
+    after = explorer.evaluate(SHOWN)
+    assert switch.is_checked()
+    assert [len(row) for row in after["drawn"][:3]] == [3, 3, 3]
+    assert after["drawn"][0][1] == ["512", "64"]
+    for name, ratio in {"parameters": "1.75", "multiply_adds": "≈ 1.68"}.items():
+        assert before["counts"][name]["ratio"].startswith(ratio.replace(" ", "\N{NO-BREAK SPACE}"))
+        assert after["counts"][name]["ratio"].startswith("1\N{NO-BREAK SPACE}")
+    assert explorer.locator(".wq-moving").count() == 0
+    assert explorer.locator(".wq-chain").first.locator("[data-role='M[i]']").count() > 0
+    explorer.reload()
+    assert explorer.evaluate(SHOWN) == after
+    explorer.get_by_role("radio", name="The paper").check()
+    assert switch.is_hidden()
+
+
+def test_the_two_matrices_are_seen_to_become_one(explorer):
+    explorer.get_by_label("Two steps").check()
+    explorer.get_by_label("Multiply the two matrices").check()
+    assert explorer.locator(".wq-moving").count() == 6  # two for each of queries, keys, values
+    explorer.wait_for_function("!document.querySelector('.wq-moving')")
+
+
+def plain(formula):
+    """The letters of a formula in their order."""
+    return "".join(unicodedata.normalize("NFKC", formula.inner_text()).split())
+
+
+def test_letters_and_sides_follow_the_notation(explorer):
+    explorer.get_by_label("Two steps").check()
+    rows = explorer.evaluate(SHOWN)["drawn"]
+    explorer.locator("[data-wq-notation]").select_option("ng-multi-head")
+    explorer.wait_for_function("document.querySelector('.wq-turned')")
+    turned = [[[*side[::-1]] for side in row] for row in explorer.evaluate(SHOWN)["drawn"]]
+    assert turned == [[*row[-2::-1], row[-1]] for row in rows]
+    first = explorer.locator(".wq-chain").first
+    assert plain(first.locator(".wq-step var").first) == "q=WQx"
+    letters = [plain(letter) for letter in first.locator(".wq-letter > var:first-child").all()]
+    assert letters == ["WiQ", "WQ", "x", "WiQq"]
+    explorer.locator("[data-wq-notation]").select_option("site")
+    explorer.wait_for_function("!document.querySelector('.wq-turned')")
+    assert explorer.evaluate(SHOWN)["drawn"] == rows
+
+
 def assert_ratio(shown, ratio):
-    about, digits = re.fullmatch(rf"(≈ )?([\d.,]+) {TIMES}", shown).groups()
+    about, digits = re.fullmatch(rf"(≈\s)?([\d.,]+)\s{TIMES}", shown).groups()
     value = Fraction(digits.replace(",", ""))
     assert (value != ratio) == bool(about), (shown, ratio)
     assert abs(value - ratio) <= ratio / 100, (shown, ratio)
@@ -119,7 +181,7 @@ MISTAKES = [
     ("h", "1.5", "h is “1.5”"),
     ("h", "1000000000", "h is “1000000000”"),
     ("d_k", "x", "d_k is “x”"),
-    ("h_kv", "3", "h_kv = 3 does not divide h = 8"),
+    ("h_kv", "3", "8 heads cannot share 3 evenly: choose h_kv = 4."),
     ("h_kv", "", "h_kv is empty"),
 ]
 
@@ -145,7 +207,7 @@ def test_a_mistake_is_quoted_and_the_last_drawing_is_out_of_use(explorer):
 
 
 def test_a_slider_puts_a_mistake_right(page):
-    page.goto("/explore/?reading=grouped&h_kv=3")
+    page.goto("/explore/?version=grouped&h_kv=3")
     page.get_by_label("heads of keys and values: slider").focus()
     page.keyboard.press("Home")
     assert page.locator("[data-size=h_kv]").input_value() == "1"
@@ -153,8 +215,15 @@ def test_a_slider_puts_a_mistake_right(page):
 
 
 def test_a_head_width_that_is_left_out_has_to_be_whole(explorer):
+    slider = explorer.get_by_label("d_k, width of one head (values have the same width): slider")
+    place = slider.input_value()
     explorer.locator("[data-size=h]").fill("7")
-    assert "d_model = 512 is not divisible by h = 7" in explorer.locator(STATUS).inner_text()
+    assert "512 / 7 is not whole" in explorer.locator("#wq-h-fault").inner_text()
+    assert slider.input_value() == place
+    explorer.locator("[data-size=h]").fill("8")
+    explorer.locator("[data-size=d_model]").fill("510")
+    said = explorer.locator("#wq-d_model-fault").inner_text()
+    assert said == "510 / 8 is not whole: choose d_k, or d_model = 512."
     explorer.locator("[data-size=d_k]").fill("64")
     assert "parameters" in explorer.locator(STATUS).inner_text()
 
@@ -165,7 +234,7 @@ def test_the_link_carries_the_state(explorer):
     explorer.locator("[data-size=h]").fill("16")
     explorer.locator("[data-size=n]").fill("77")
     shown = explorer.evaluate(SHOWN)
-    assert "reading=grouped" in explorer.url
+    assert "version=grouped" in explorer.url
     explorer.reload()
     explorer.locator("[data-count]").first.wait_for()
     assert explorer.evaluate(SHOWN) == shown
@@ -185,11 +254,12 @@ def test_a_link_keeps_what_is_not_the_explorers(page):
 @pytest.mark.parametrize(
     ("query", "messages"),
     [
-        ("reading=nonsense", ["reading “nonsense”", "one of paper, packed, two-step"]),
-        ("reading=constructor", ["reading “constructor”", "The paper: "]),
+        ("version=nonsense", ["version “nonsense”", "one of paper, packed, two-step"]),
+        ("version=constructor", ["version “constructor”", "The paper: "]),
+        ("reading=merged", ["Query and key weights as one matrix: "]),  # as links had it before
         ("n=many", ["n is “many”"]),
         (
-            "d_k=<b>1</b>&reading=w_qk",
+            "d_k=<b>1</b>&version=w_qk",
             ["d_k is “<b>1</b>”", "Query and key weights as one matrix: "],
         ),
     ],
@@ -273,11 +343,11 @@ def test_the_largest_sizes_are_not_wider_than_the_screen(page):
         page.set_viewport_size({"width": width, "height": 844})
         page.goto("/explore/")
         page.locator("[data-count]").first.wait_for()
-        for reading in [*SCHEMES, "grouped"]:
-            page.evaluate(ENTER, most | {"reading": reading})
+        for version in VERSIONS:
+            choose(page, version=version, **most)
             assert "999,999,999" in page.locator(".wq-steps").inner_text()
             wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, reading
+            assert wide <= width, version
 
 
 def test_it_survives_instant_navigation(page, open_instantly):
@@ -301,9 +371,9 @@ def test_without_scripts_the_first_state_stands_there(chromium, origin):
     page.goto("/explore/")
     assert not page.locator("form.wq-controls").is_visible()
     assert page.locator(".wq-steps > li:visible").count() == 6
+    assert page.locator("noscript").first.is_visible()
     expected = cost("paper", Sizes(d_model=512, h=8, n_q=100))
     assert f"{expected.multiply_adds:,}" in page.locator(STATUS).inner_text()
-    row = page.locator("tr", has_text="two-step").first
     expected = cost("two-step", Sizes(d_model=512, h=8, n_q=100))
-    assert f"{expected.multiply_adds:,}" in row.inner_text()
+    assert f"{expected.multiply_adds:,}" in page.locator("article").inner_text()
     context.close()

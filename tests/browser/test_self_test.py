@@ -14,7 +14,7 @@ FIRST, SECOND = QUESTIONS[:2]
 def test(page):
     """The page of the self-test."""
     page.goto("/self-test/")
-    page.locator(".wq-progress li").first.wait_for()
+    page.locator(".wq-progress a[aria-label]").first.wait_for()
     return page
 
 

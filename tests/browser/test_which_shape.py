@@ -3,17 +3,10 @@
 import random
 
 import pytest
+from forms import STATUS, enter
 
 from qkv import which
 
-STATUS = "[data-wq-which-shape] [role=status]"
-ENTER = """texts => {
-  const form = document.querySelector("[data-wq-which-shape] form")
-  for (const field of form.querySelectorAll("[data-size]")) {
-    field.value = texts[field.dataset.size] ?? ""
-  }
-  form.dispatchEvent(new Event("input", {bubbles: true}))
-}"""
 SHOWN = """() => [...document.querySelectorAll(".wq-answer")].map(answer => ({
   shape: answer.querySelector("h2").textContent,
   readings: [...answer.querySelectorAll("ol > li")].map(li => [
@@ -72,8 +65,7 @@ def answer(shape, sizes):
 def test_it_answers_as_python_does(form):
     for sizes in SIZES:
         wanted = shapes(sizes, 100)
-        texts = {name: str(size) for name, size in sizes.items()}
-        form.evaluate(ENTER, texts | {"shape": "\n".join(map(str, wanted))})
+        enter(form, **sizes, shape="\n".join(map(str, wanted)))
         assert form.evaluate(SHOWN) == [answer(shape, sizes) for shape in wanted]
     assert form.wrong == []
 
@@ -104,8 +96,8 @@ MISTAKES = [
     ("shape", "512, 0", "In “512, 0”, axis 1 is 0: a size from 1"),
     ("shape", "", "No shape is entered"),
     ("d_model", "wide", "d_model is “wide”: a whole number"),
-    ("h", "7", "d_k is empty, and d_model = 512 is not divisible by h = 7"),
-    ("h_kv", "3", "h_kv = 3 does not divide h = 8"),
+    ("h", "7", "512 / 7 is not whole: choose d_k, or h = 8."),
+    ("h_kv", "3", "8 heads cannot share 3 evenly: choose h_kv = 4."),
 ]
 
 

@@ -9,41 +9,47 @@ from qkv.rules import evaluate
 from qkv_site.generated import exports
 
 SIZES = {"n": 3, "h": 14, "h_kv": 14, "d_model": 11, "d_k": 5}
+EXPLORER = exports.explorer()
 ALIASES = {"n_q": "n", "n_k": "n", "d_v": "d_k"}
 
 
-def test_every_reading_has_a_name_and_formulas():
-    assert set(exports.READINGS) == set(exports.FORMULAS) == {*SCHEMES, "grouped"}
+def test_every_version_has_a_name_and_formulas():
+    names = {*SCHEMES, "grouped", "two-step-merged"}
+    assert set(exports.NAMES) == set(exports.FORMULAS) == names
 
 
-@pytest.mark.parametrize("reading", exports.FORMULAS)
-def test_each_product_has_its_formula(reading):
+@pytest.mark.parametrize("version", exports.FORMULAS)
+def test_the_products_of_a_version_are_of_one_layer(version):
+    assert notation.Block(exports.FORMULAS[version]).faults() == ()
+
+
+@pytest.mark.parametrize("version", exports.FORMULAS)
+def test_each_product_has_its_formula(version):
     layer = Sizes(n_q=3, d_model=11, h=14, d_k=5)
-    found = products(exports.scheme_of(reading), layer)
-    for line, product in zip(exports.FORMULAS[reading], found, strict=True):
+    found = products(exports.scheme_of(version), layer)
+    for line, product in zip(exports.FORMULAS[version], found, strict=True):
         notation.check(line)
         formula = parse(line)
         if formula.defined is not None:
             shape = tuple(SIZES[ALIASES.get(size, size)] for size in formula.defined.role.shape)
             assert shape == (product.rows, product.columns), line
         if product.weight:
-            weight = next(
-                role for key, role in formula.roles.items() if key.startswith(product.weight)
-            )
+            weight = next(role for role in formula.roles.values() if role.group == "weight")
+            assert version == "two-step-merged" or weight.key.startswith(product.weight)
             sizes = SIZES | {name: SIZES[same] for name, same in ALIASES.items()}
             shape = tuple(notation.size_of(size, sizes) for size in weight.shape)
             assert shape == (product.inner, product.columns), line
 
 
-@pytest.mark.parametrize("reading", exports.FORMULAS)
-def test_the_sums_of_the_explorer_are_the_costs(reading):
-    sizes = SIZES | ({"h_kv": 2} if reading == "grouped" else {})
+@pytest.mark.parametrize("version", exports.FORMULAS)
+def test_the_sums_of_the_explorer_are_the_costs(version):
+    sizes = SIZES | ({"h_kv": 2} if version == "grouped" else {})
     layer = Sizes(n_q=3, **{name: size for name, size in sizes.items() if name != "n"})
-    data = exports.explorer()["readings"][reading]
-    costs = cost(exports.scheme_of(reading), layer)
+    data = EXPLORER["versions"][version]
+    costs = cost(exports.scheme_of(version), layer)
     for name, count in data["counts"].items():
         assert evaluate(count["terms"], sizes) == getattr(costs, name), name
-    found = products(exports.scheme_of(reading), layer)
+    found = products(exports.scheme_of(version), layer)
     for step, product in zip(data["steps"], found, strict=True):
         for name in ("count", "parameters", "multiply_adds"):
             assert evaluate(step[name], sizes) == getattr(product, name), name

@@ -46,7 +46,7 @@ class Role:
     def per_kv_head(self) -> bool:
         """Whether heads of queries may share it: it belongs to keys or values."""
         return self.per_head and self.key[:-3] in {
-            f"{prefix}{letter}" for prefix in ("", "W_", "b_") for letter in "KV"
+            f"{prefix}{letter}" for prefix in ("", "W_", "M_", "b_") for letter in "KV"
         }
 
 
@@ -114,6 +114,22 @@ def _weights() -> list[Role]:
             ("d_model", "d_k"),
             "weight",
             "P_Q @ W_Q[i]",
+            named=True,
+        ),
+        Role(
+            "M_K[i]",
+            "the map before the heads and one head's weight for keys, multiplied once",
+            ("d_model", "d_k"),
+            "weight",
+            "P_K @ W_K[i]",
+            named=True,
+        ),
+        Role(
+            "M_V[i]",
+            "the map before the heads and one head's weight for values, multiplied once",
+            ("d_model", "d_v"),
+            "weight",
+            "P_V @ W_V[i]",
             named=True,
         ),
         Role("b_Q[i]", "one head's bias for queries", ("d_k",), "weight"),

@@ -68,7 +68,7 @@ def _shares(node: Expression) -> bool:
 def _sources(keys: set[str]) -> dict[str, str]:
     if "X" not in keys:
         return {}
-    mapped = keys & {"P_Q", "P_K", "P_V", "M[i]"}
+    mapped = keys & {"P_Q", "P_K", "P_V", "M[i]", "M_K[i]", "M_V[i]"}
     return {f"X_{letter}": f"X @ P_{letter}" if mapped else "X" for letter in "QKV"}
 
 

@@ -2,16 +2,21 @@
 
 Every count is a sum of products of sizes. It is written as a list of its terms, each a coefficient
 and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "h"]]`. The scripts
-of the pages do no more than add and multiply, so what they show is what Python computes.
+of the pages do no more than add and multiply, so what they show is what Python computes. Letters
+and the sides on which something stands follow the notation that a reader chooses.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
-from qkv.notation.tree import Expression, parse
+from qkv.notation import Source
+from qkv.notation.tree import Expression, Glyph, Transpose, Written, latex, parse
 from qkv.rules import known_sizes, rules
+from qkv_site.markdown import formulas
 from qkv_site.markdown.mathml import mark, to_mathml
 
 # The sizes, in the order in which a product is written.
@@ -21,24 +26,31 @@ _PER_HEAD = ("Q[i] = X @ W_Q[i]", "K[i] = X @ W_K[i]", "V[i] = X @ W_V[i]")
 _SIDE_BY_SIDE = tuple(f"concat({c}[i] for i in heads) == X @ W_{c}" for c in "QKV")
 _BEFORE_HEADS = tuple(f"X_{c} = X @ P_{c}" for c in "QKV")
 _AFTER_BOTH = tuple(f"{c}[i] = X_{c} @ W_{c}[i]" for c in "QKV")
+_MERGED = ("Q[i] = X @ M[i]", "K[i] = X @ M_K[i]", "V[i] = X @ M_V[i]")
 _SCORES = "S[i] = Q[i] @ K[i].T"
 _COMBINE = ("head[i] = A[i] @ V[i]", "Y = concat(head[i] for i in heads) @ W_O")
 
-# Of each product of a reading, its formula; self-attention, so that one X is the source of all.
+# Of each product of a version, its formula; self-attention, so that one X is the source of all.
 FORMULAS = {
     "paper": (*_PER_HEAD, _SCORES, *_COMBINE),
     "packed": (*_SIDE_BY_SIDE, _SCORES, *_COMBINE),
     "two-step": (*_BEFORE_HEADS, *_AFTER_BOTH, _SCORES, *_COMBINE),
+    "two-step-merged": (*_MERGED, _SCORES, *_COMBINE),
     "w_qk": ("X @ W_QK[i]", "S[i] = X @ W_QK[i] @ X.T", _PER_HEAD[-1], *_COMBINE),
     "grouped": (*_PER_HEAD, _SCORES, *_COMBINE),
 }
-READINGS = {
-    "paper": "The paper: one map per head",
-    "packed": "Packed: the heads' maps side by side",
-    "two-step": "Two steps: a map, then the heads' maps",
+NAMES = {
+    "paper": "The paper: one matrix per head",
+    "packed": "Packed: one matrix for all heads",
+    "two-step": "Two steps: a matrix before the heads",
+    "two-step-merged": "Two steps, multiplied once: one matrix per head",
     "w_qk": "Query and key weights as one matrix",
     "grouped": "Grouped: heads share keys and values",
 }
+_SHORT = 4  # nodes of a definition: a product of two letters, one of them transposed
+# The versions that have the costs of another one: shared heads are the paper's, and so are two
+# matrices once they are one.
+_SCHEMES = {"grouped": "paper", "two-step-merged": "paper"}
 COUNTS = {
     "parameters": "parameters",
     "multiply_adds": "multiply-adds",
@@ -69,17 +81,17 @@ def collect(sum_of: Iterable[Factors], *, grouped: bool = True) -> Terms:
 
 
 def explorer() -> dict:
-    """What the explorer shows: the sizes, and the products and counts of each reading."""
+    """What the explorer shows: the sizes, and the products and counts of each version."""
     return {
-        "sizes": {name: to_mathml(notation.typeset(name)) for name in SIZES},
+        "sizes": {name: _follow(name) for name in SIZES},
         "counts": COUNTS,
-        "readings": {
-            reading: {
+        "versions": {
+            version: {
                 "name": name,
-                "steps": list(_steps(reading)),
-                "counts": {name: _count(reading, name) for name in COUNTS},
+                "steps": list(_steps(version)),
+                "counts": {name: _count(version, name) for name in COUNTS},
             }
-            for reading, name in READINGS.items()
+            for version, name in NAMES.items()
         },
     }
 
@@ -95,62 +107,123 @@ def shapes() -> dict:
     }
 
 
-def scheme_of(reading: str) -> str:
-    """The scheme of a reading: grouped heads are the paper's, some of them shared."""
-    return "paper" if reading == "grouped" else reading
+def scheme_of(version: str) -> str:
+    """The scheme of `qkv.costs` that counts a version."""
+    return _SCHEMES.get(version, version)
 
 
-def _count(reading: str, name: str) -> dict:
-    found = collect(counts(scheme_of(reading))[name], grouped=reading == "grouped")
-    return {"terms": found, "formula": " + ".join(to_mathml(_latex(term)) for term in found)}
+def _follow(*terms: str) -> str:
+    """HTML of a sum in the letters that a reader chooses; a line breaks between its terms."""
+
+    def typeset(source: str) -> str:
+        each = (notation.typeset(term, source, mark=mark) for term in terms)
+        return " + ".join(map(to_mathml, each))
+
+    return formulas.variants(typeset, "var")
 
 
-def _steps(reading: str) -> Iterator[dict]:
+def _count(version: str, name: str) -> dict:
+    found = collect(counts(scheme_of(version))[name], grouped=version == "grouped")
+    return {"terms": found, "formula": _follow(*map(_product, found))}
+
+
+def _steps(version: str) -> Iterator[dict]:
+    block = notation.Block(FORMULAS[version])
     made: dict[str, Terms] = {}  # how many there are of each result
-    for line, step in zip(FORMULAS[reading], steps(scheme_of(reading)), strict=True):
-        notation.check(line)
+    for number, step in enumerate(steps(scheme_of(version))):
 
         def written(factors: Factors | None) -> Terms:
-            return collect([] if factors is None else [factors], grouped=reading == "grouped")
+            return collect([] if factors is None else [factors], grouped=version == "grouped")
 
         count, rows, inner, columns = map(written, step[2:])
-        sides = parse(line).sides
+        sides = block.formulas[number].sides
         result, product = sides[0], sides[-1]
         made[str(result)] = count
+        shapes = [(product.left, rows, inner), (product.right, inner, columns)]
+        shapes.append((result, rows, columns))
         yield {
-            "formula": _math(line),
+            "formula": _formula(block, number),
+            "turned": [each.id for each in notation.sources() if _turns(block, number, each)],
             "count": count,
             "parameters": written(step.parameters),
             "multiply_adds": written(step.multiply_adds),
             "matrices": [
-                _matrix(product.left, rows, inner, count, made),
-                _matrix(product.right, inner, columns, count, made),
-                _matrix(result, rows, columns, count, made),
+                {
+                    "letter": _letter(block, number, place),
+                    "shape": _shape(block, number, *sizes),
+                    "group": next(parse(str(expression)).symbols()).role.group,
+                    "rows": sizes[0],
+                    "columns": sizes[1],
+                    "count": _how_many(expression, count, made),
+                }
+                for place, (expression, *sizes) in enumerate(shapes)
             ],
         }
 
 
-def _matrix(
-    expression: Expression, rows: Terms, columns: Terms, count: Terms, made: dict[str, Terms]
-) -> dict:
-    text = str(expression)
-    name = text.removesuffix(".T")
-    return {
-        "symbol": _math(text),
-        "group": next(parse(text).symbols()).role.group,
-        "shape": to_mathml(rf"{_latex(*rows)} \times {_latex(*columns)}"),
-        "rows": rows,
-        "columns": columns,
-        "count": made.get(name, count) if name.endswith("[i]") else [[1]],
-    }
+def _how_many(expression: Expression, count: Terms, made: dict[str, Terms]) -> Terms:
+    name = str(expression).removesuffix(".T")
+    return made.get(name, count) if name.endswith("[i]") else [[1]]
 
 
-def _math(line: str) -> str:
-    return to_mathml(notation.typeset(line, "site", mark=mark))
+def _turns(block: notation.Block, number: int, source: Source) -> bool:
+    """Whether a source writes a line as its transpose, with the factors the other way round."""
+    defined = block.formulas[number].defined
+    return source.transposes(defined.role) if defined else source.tokens == "columns"
 
 
-def _latex(term: list) -> str:
+@cache
+def _write(block: notation.Block, source: str) -> tuple[Written, ...]:
+    return block.write(source)
+
+
+@cache
+def _typeset(block: notation.Block, source: str) -> tuple[str, ...]:
+    return block.typeset(source, mark=mark)
+
+
+def _formula(block: notation.Block, number: int) -> str:
+    def typeset(source: str) -> str:
+        return to_mathml(_typeset(block, source)[number])
+
+    return formulas.variants(typeset, "var")
+
+
+def _letter(block: notation.Block, number: int, place: int) -> str:
+    """A factor of a line, or its result."""
+
+    def typeset(name: str) -> str:
+        source = notation.source(name)
+        sides = _write(block, name)[number].sides
+        shown = [sides[-1].left, sides[-1].right, sides[0]]
+        if _turns(block, number, source):
+            shown[:2] = shown[1::-1]
+        return to_mathml(latex(_short(shown[place]), mark))
+
+    return formulas.variants(typeset, "var")
+
+
+def _short(written: Expression) -> Expression:
+    """What stands below a small rectangle: a long definition gives way to this site's letter."""
+    match written:
+        case Glyph(spelled=Expression() as spelled) if sum(1 for _ in spelled.walk()) > _SHORT:
+            return replace(written, spelled=None, borrowed=True)
+        case Transpose(of):
+            return Transpose(_short(of))
+    return written
+
+
+def _shape(block: notation.Block, number: int, rows: Terms, columns: Terms) -> str:
+    def typeset(name: str) -> str:
+        source = notation.source(name)
+        sides = [notation.typeset(_product(side), source, mark=mark) for (side,) in (rows, columns)]
+        return to_mathml(r" \times ".join(sides[:: -1 if _turns(block, number, source) else 1]))
+
+    return formulas.variants(typeset, "var")
+
+
+def _product(term: list) -> str:
+    """A product of sizes, as a formula has it."""
     coefficient, *names = term
     factors = [f"{name}**{power}" if power > 1 else name for name, power in Counter(names).items()]
-    number = [str(coefficient)] * (coefficient > 1 or not names)
-    return notation.typeset(" * ".join(number + factors))
+    return " * ".join([str(coefficient)] * (coefficient > 1 or not names) + factors)

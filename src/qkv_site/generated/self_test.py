@@ -91,13 +91,25 @@ def markdown() -> str:
     """
     titles = _file()["groups"]
     numbered = [*enumerate(questions(), start=1)]
-    parts = ['<section class="wq-progress" aria-label="Progress"></section>']
+    parts = [_progress([question for _, question in numbered])]
     for group, members in itertools.groupby(numbered, key=lambda entry: entry[1].group):
         parts.append(f"## {titles[group]} {{ #{group} }}")
         parts.extend(_asked(*entry) for entry in members)
-    parts.append('<section class="wq-result" aria-label="Result"></section>')
+    parts.append('<section class="wq-result" aria-label="Result" hidden></section>')
     parts.append(_key(numbered))
     return "\n\n".join(parts)
+
+
+def _progress(asked: list[Question]) -> str:
+    """A link to each question, which the script marks. It is built, so that nothing moves."""
+    links = "".join(
+        f'<li><a class="wq-open" href="#{each.id}">{number}</a></li>'
+        for number, each in enumerate(asked, start=1)
+    )
+    return (
+        f'<section class="wq-progress" aria-label="Progress"><ol>{links}</ol>'
+        f"<p>0 of {len(asked)} answered.</p></section>"
+    )
 
 
 def _file() -> dict:

@@ -1,4 +1,4 @@
-"""The interactive pages as HTML: their forms, and what the explorer shows for each reading.
+"""The interactive pages as HTML: their forms, and what the explorer shows for each version.
 
 A page holds all that its script can show, and shows its first state without the script. A number
 that follows from the sizes is a `<data data-sum="2 n h d_k + 1 n n">`: the script puts the sum's
@@ -11,7 +11,7 @@ import math
 
 from qkv_site.generated import exports
 from qkv_site.generated.exports import Terms
-from qkv_site.markdown import matrices
+from qkv_site.markdown import formulas, matrices
 from qkv_site.markdown.mathml import to_mathml
 
 # The first state: the base model of "Attention Is All You Need".
@@ -23,14 +23,14 @@ _EXPLORER_FIELDS = {
     "n": ("tokens", "100"),
     "d_model": ("width of the source", "512"),
     "h": ("heads", "8"),
-    "d_k": ("width of one head, of its values too", ""),
+    "d_k": ("width of one head (values have the same width)", ""),
     "h_kv": ("heads of keys and values", "2"),
 }
 _SHAPE_FIELDS = {
     "d_model": ("width of the source", "512"),
     "h": ("number of heads", "8"),
-    "d_k": ("width of one head; d_model / h if empty", ""),
-    "h_kv": ("heads of keys and values; h if empty", ""),
+    "d_k": ("width of one head", ""),
+    "h_kv": ("heads of keys and values", ""),
 }
 _OF_A_STEP = {
     "count": "products",
@@ -40,26 +40,42 @@ _OF_A_STEP = {
 _MOST_BLOCKS = 16  # as in explorer.js
 
 
+# Which products are drawn in one row: two matrices in a row, where there are two.
+_ROWS = {"two-step": ((0, 3), (1, 4), (2, 5), (6,), (7,), (8,))}
+_TWO, _ONE = "two-step", "two-step-merged"
+
+
 def explorer() -> str:
-    """The explorer: a form, and what it says about each reading."""
+    """The explorer: a form, and what it says about each version."""
     data = exports.explorer()
-    readings = "".join(
-        f'<label><input type="radio" name="reading" value="{reading}"'
-        f"{' checked' * (reading == _FIRST)}> {html.escape(each['name'])}</label>"
-        for reading, each in data["readings"].items()
+    versions = "".join(
+        f'<label><input type="radio" name="version" value="{version}"'
+        f"{' checked' * (version == _FIRST)}><span>{_name(version, data)}</span></label>"
+        for version in data["versions"]
+        if version != _ONE
     )
     fields = "".join(
         _field(name, data["sizes"][name], *said, slider=True)
         for name, said in _EXPLORER_FIELDS.items()
     )
-    first = _summary(data, _FIRST)
-    results = "".join(_results(data, reading) for reading in data["readings"])
-    return (
-        '<div class="wq-tool" data-wq-explorer><form class="wq-controls">'
-        f'<fieldset class="wq-readings"><legend>Reading</legend>{readings}</fieldset>'
-        f'<div class="wq-fields">{fields}</div></form>'
-        f'<p role="status">{first}</p><div data-output>{results}</div></div>'
+    merge = (
+        '<label class="wq-merge" hidden><input type="checkbox" name="merged" form="wq-explorer">'
+        "<span>Multiply the two matrices of each row once: "
+        f"{formulas.inline('P_Q @ W_Q[i] == M[i]')}</span></label>"
     )
+    results = "".join(_results(data, version) for version in data["versions"])
+    return (
+        '<div class="wq-tool" data-wq-explorer><form class="wq-controls" id="wq-explorer">'
+        f'<fieldset class="wq-choices"><legend>Version</legend>{versions}</fieldset>'
+        f'<div class="wq-fields">{fields}</div></form>'
+        f'<div class="wq-shown"><p role="status">{_summary(data, _FIRST)}</p>{merge}'
+        f"<div data-output>{results}</div></div></div>"
+    )
+
+
+def _name(version: str, data: dict) -> str:
+    name = html.escape(data["versions"][version]["name"])
+    return f"{name}, {formulas.inline('W_Q[i] @ W_K[i].T')}" if version == "w_qk" else name
 
 
 def shape_form() -> str:
@@ -78,8 +94,8 @@ def shape_form() -> str:
     rules = html.escape(json.dumps(data, ensure_ascii=False, separators=(",", ":")), quote=False)
     return (
         f'<div class="wq-tool" data-wq-which-shape><form class="wq-controls">'
-        f'<div class="wq-fields">{shapes}{fields}</div></form><p role="status"></p>'
-        f"<div data-output></div><template>{rules}</template></div>"
+        f'<div class="wq-fields">{shapes}{fields}</div></form><div class="wq-shown">'
+        f'<p role="status"></p><div data-output></div></div><template>{rules}</template></div>'
     )
 
 
@@ -87,7 +103,7 @@ def _field(name: str, letter: str, meaning: str, value: str, *, slider: bool = F
     slide = (
         f'<input type="range" data-slides="{name}" min="0" aria-label="{name}, {meaning}: slider">'
     )
-    left_out = f' placeholder="{SIZES[name]}"' if not value else ""
+    left_out = f' placeholder="= {SIZES[name]}"' if not value else ""
     return (
         f'<div class="wq-field"{" hidden" * (name == "h_kv" and slider)}>'
         f'<label for="wq-{name}">{letter} <span>{meaning}</span></label>'
@@ -97,41 +113,56 @@ def _field(name: str, letter: str, meaning: str, value: str, *, slider: bool = F
     )
 
 
-def _results(data: dict, reading: str) -> str:
-    """What the explorer shows for a reading; for all but the first, for the script to take."""
-    counts, paper = (data["readings"][each]["counts"] for each in (reading, _FIRST))
-    cards = "".join(
-        f'<div data-count="{name}"><dt>{meaning}</dt>'
-        f'<dd class="wq-number">{_number(counts[name]["terms"])}</dd>'
-        f"{_comparison(counts[name]['terms'], paper[name]['terms']) if reading != _FIRST else ''}"
-        f'<dd class="wq-sum">{counts[name]["formula"]}</dd></div>'
-        for name, meaning in data["counts"].items()
-    )
-    steps = data["readings"][reading]["steps"]
+def _results(data: dict, version: str) -> str:
+    """What the explorer shows for a version; for all but the first, for the script to take."""
+    steps = data["versions"][version]["steps"]
     longest = max(
         _value(matrix[side])
         for step in steps
         for matrix in step["matrices"]
         for side in ("rows", "columns")
     )
-    drawn = "".join(map(_step, steps))
+    rows = _ROWS.get(version, [(number,) for number in range(len(steps))])
+    drawn = "".join(
+        _row([steps[number] for number in row], wide=version in (_TWO, _ONE) and place < 3)
+        for place, row in enumerate(rows)
+    )
     results = (
-        f'<div data-reading="{reading}"><p hidden>{_summary(data, reading)}</p>'
-        f'<dl class="wq-counts">{cards}</dl>'
+        f'<div data-version="{version}"><p hidden>{_summary(data, version)}</p>'
+        f'<dl class="wq-counts">{_cards(data, version)}</dl>'
         f'<ol class="wq-steps" style="--longest:{longest}">{drawn}</ol>'
         '<p class="wq-scale">Drawn to one scale. No side is drawn shorter than 3 pixels.</p></div>'
     )
-    return results if reading == _FIRST else f"<template>{results}</template>"
+    return results if version == _FIRST else f"<template>{results}</template>"
 
 
-def _summary(data: dict, reading: str) -> str:
-    name, _, _ = data["readings"][reading]["name"].partition(":")
-    counts = data["readings"][reading]["counts"]
-    paper = data["readings"][_FIRST]["counts"]
+def _cards(data: dict, version: str) -> str:
+    """Each count: the number, a bar as long as it is beside other versions, and its formula."""
+    counts, paper = (data["versions"][each]["counts"] for each in (version, _FIRST))
+    return "".join(
+        f'<div data-count="{name}"><dt>{meaning}</dt>'
+        f'<dd class="wq-number">{_number(counts[name]["terms"])}</dd>'
+        f'<dd class="wq-bar" aria-hidden="true">{_bar(data, version, name)}</dd>'
+        f"{_comparison(counts[name]['terms'], paper[name]['terms']) if version != _FIRST else ''}"
+        f'<dd class="wq-sum">{counts[name]["formula"]}</dd></div>'
+        for name, meaning in data["counts"].items()
+    )
+
+
+def _bar(data: dict, version: str, name: str) -> str:
+    every = {key: _value(each["counts"][name]["terms"]) for key, each in data["versions"].items()}
+    here, paper = (every[each] / max(every.values()) for each in (version, _FIRST))
+    return f'<span style="--here:{here:.4f};--paper:{paper:.4f}"></span>'
+
+
+def _summary(data: dict, version: str) -> str:
+    name, _, _ = data["versions"][version]["name"].partition(":")
+    counts = data["versions"][version]["counts"]
+    paper = data["versions"][_FIRST]["counts"]
     said = []
     for each in ("parameters", "multiply_adds", "cached_per_token"):
         said.append(f"{_number(counts[each]['terms'])} {data['counts'][each]}")
-        if reading != _FIRST:
+        if version != _FIRST:
             said[-1] += f" ({_ratio(counts[each]['terms'], paper[each]['terms'])})"
     return f"{html.escape(name)}: {', '.join(said)}."
 
@@ -144,34 +175,42 @@ def _ratio(here: Terms, paper: Terms) -> str:
     return f'<span data-sum="{_sum(here)}" data-to="{_sum(paper)}"></span>'
 
 
-def _step(step: dict) -> str:
-    first, second, result = (_matrix(**matrix) for matrix in step["matrices"])
-    second, result = _part(r"\times", second), _part("=", result)
+def _row(steps: list[dict], *, wide: bool) -> str:
+    """One product, or two whose result is the other's factor: X P_Q W_Q is drawn in one row."""
+    first, *_ = steps[0]["matrices"]
+    factors = [step["matrices"][1] for step in steps]
+    *_, result = steps[-1]["matrices"]
+    drawn = _matrix(first) + "".join(_part(r"\times", each) for each in factors)
+    said = "".join(map(_said, steps))
+    return (
+        f'<li{" class=wq-chain" * wide}><div class="wq-said">{said}</div>'
+        f'<div class="wq-drawn" data-turned="{" ".join(steps[0]["turned"])}">'
+        f"{drawn}{_part('=', result)}</div></li>"
+    )
+
+
+def _said(step: dict) -> str:
     numbers = [
         f"{label}: " + _number(step[name], "data-step", name)
         for name, label in _OF_A_STEP.items()
         if step[name]
     ]
-    return (
-        f'<li><p class="wq-step">{step["formula"]} <span>{" · ".join(numbers)}</span></p>'
-        f'<div class="wq-drawn">{first}{second}{result}</div></li>'
-    )
+    return f'<div class="wq-step">{step["formula"]} <span>{" · ".join(numbers)}</span></div>'
 
 
-def _part(sign: str, matrix: str) -> str:
-    signed = f'<span class="wq-sign" aria-hidden="true">{to_mathml(sign)}</span>{matrix}'
+def _part(sign: str, matrix: dict) -> str:
+    signed = f'<span class="wq-sign" aria-hidden="true">{to_mathml(sign)}</span>{_matrix(matrix)}'
     return f'<span class="wq-part">{signed}</span>'
 
 
-def _matrix(
-    *, symbol: str, group: str, shape: str, rows: Terms, columns: Terms, count: Terms
-) -> str:
+def _matrix(matrix: dict) -> str:
     """One rectangle, with its sizes at its edges and its letter below it."""
+    count = matrix["count"]
     return matrices.matrix(
-        _side(rows, "wq-rows"),
-        _side(columns, "wq-columns"),
-        f'{symbol}<span class="wq-shape">{shape}</span>',
-        classes=f"role-{group}{' wq-many' * (_value(count) > 1)}",
+        _side(matrix["rows"], "wq-rows"),
+        _side(matrix["columns"], "wq-columns"),
+        f'{matrix["letter"]}<span class="wq-shape">{matrix["shape"]}</span>',
+        classes=f"role-{matrix['group']}{' wq-many' * (_value(count) > 1)}",
         data=f' data-many="{_sum(count)}"',
         of_blocks=' aria-hidden="true"',
     )

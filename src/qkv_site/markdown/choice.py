@@ -26,7 +26,8 @@ _BUTTONS = (
 
 def told(page: str) -> str:
     """Put the line into the HTML of a page, below its first paragraph."""
-    shown = [int(number) for number in re.findall(r'data-set="(\d+)"', page)]
+    seen = re.sub(r"<template.*?</template>", "", page, flags=re.DOTALL)
+    shown = [int(number) for number in re.findall(r'data-set="(\d+)"', seen)]
     sets = [*current.variants]
     render = partial(_said, Counter(sets[number] for number in shown), page)
     line = (
