@@ -77,7 +77,7 @@ TOLD = ".wq-told [role=status]"
 # How many formulas, drawings and places in sentences differ, told from what is drawn.
 CHANGED = """() => {
   const shown = () => [...document.querySelectorAll("article [data-set]")]
-    .filter(e => !e.closest(".wq-told")).map(e => e.innerHTML)
+    .filter(e => !e.closest(".wq-told, .wq-map, .wq-mini")).map(e => e.innerHTML)
   const choice = document.querySelector("[data-wq-notation]"), chosen = shown()
   choice.value = "site"
   choice.dispatchEvent(new Event("change", {bubbles: true}))

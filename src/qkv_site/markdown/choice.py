@@ -18,6 +18,7 @@ _KINDS = {
     "place": ("place in sentences", "places in sentences"),
 }
 _TOP = re.compile(r"</h1>(\s*<p>.*?</p>)?", re.DOTALL)
+_MAP = re.compile(r'<figure class="wq-map".*?</figure>', re.DOTALL)
 _BUTTONS = (
     '<button type="button" data-wq-back>Back to this site\'s letters</button> '
     '<button type="button" data-wq-copy>Copy a link<span> in these letters</span></button>'
@@ -26,7 +27,7 @@ _BUTTONS = (
 
 def told(page: str) -> str:
     """Put the line into the HTML of a page, below its first paragraph."""
-    seen = re.sub(r"<template.*?</template>", "", page, flags=re.DOTALL)
+    seen = re.sub(r"<template.*?</template>", "", _MAP.sub("", page), flags=re.DOTALL)
     shown = [int(number) for number in re.findall(r'data-set="(\d+)"', seen)]
     sets = [*current.variants]
     render = partial(_said, Counter(sets[number] for number in shown), page)
@@ -52,7 +53,7 @@ def _said(shown: Counter[str], page: str, source: str) -> str:
     if not changed:
         return said + _why_nothing_changed(shown, page)
     stay = ["Formulas under a source's name stay."] if "wq-in" in page else []
-    counts = f"Changed on this page: {_listed(changed)}."
+    counts = f"Changed on this page: {_listed(changed, with_map=bool(_MAP.search(page)))}."
     return said + " ".join([counts, *stay, *formulas.one_token(source)])
 
 
@@ -67,8 +68,9 @@ def _kind(variants: str) -> str:
     return "drawing" if 'role="img"' in variants else "formula"
 
 
-def _listed(changed: Counter[str]) -> str:
-    parts = [
+def _listed(changed: Counter[str], *, with_map: bool) -> str:
+    parts = ["the map"] if with_map else []
+    parts += [
         f"{changed[kind]} {names[changed[kind] > 1]}"
         for kind, names in _KINDS.items()
         if changed[kind]
