@@ -7,14 +7,16 @@ FIRST = {
     "same Q in equation 1 and MultiHead": "explanation/which-q",
     "W^Q without an index": "explanation/which-q",
     "is the query projected twice": "explanation/projected-twice",
-    "YOLOv5": "explanation/projected-twice",
+    "YOLOv5": "explanation/double-projection",
     "double projection": "how-to/remove-a-double-projection",
     "LoRA dropout between maps": "explanation/really-two-maps",
     "two linear maps redundant": "threads/course-forum-357334",
     "Coursera Andrew Ng": "explanation/deeplearning-ai-course",
-    "coursera assignment": "explanation/deeplearning-ai-course",
+    "coursera assignment": "explanation/deeplearning-ai-assignment",
     # two matrices
     "merge W_Q W_K into one matrix": "explanation/why-not-one-matrix",
+    "RoPE QK-norm merge": "explanation/rope-and-qk-norm",
+    "gauge freedom": "explanation/is-w-q-unique",
     "are q k v the same": "explanation/are-they-the-same",
     "cross attention": "explanation/are-they-the-same",
     # shapes
