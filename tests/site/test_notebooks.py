@@ -188,6 +188,11 @@ def test_a_matrix_in_a_drawing_has_its_whole_expression():
     ]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_speaks_of_no_shade_that_it_does_not_have(site, name):
+    assert not [cell for cell in read(site, name).cells if "Darker" in cell.source]
+
+
 def test_a_published_notebook_gets_the_package_from_the_site(monkeypatch):
     monkeypatch.setattr("qkv_site.markdown.current.address", ADDRESS)
     made = notebooks.notebook("# Page\n", "About.", lambda target: "")

@@ -23,6 +23,7 @@ from qkv import notation
 from qkv_site.generated import wheel
 from qkv_site.markdown import blocks, formulas, run
 
+_SHADES = re.compile(r" ?Darker is further from zero[^<]*")
 # Of a drawing Jupyter shows tables and their text, and not what the stylesheet needs.
 _MATH = re.compile(r"<math.*?</math>", re.DOTALL)
 # A table that says its letter as LaTeX, and the formula in its caption.
@@ -185,6 +186,7 @@ def _without_ours(code: str, ours: set[str]) -> str:
 def _as_text(drawn: str) -> str:
     """A drawing as tables of numbers, with its letters as LaTeX."""
     drawn = _LETTERED.sub(lambda table: f"{table[1]}${html.unescape(table[2])}$", drawn)
+    drawn = _SHADES.sub("", drawn)  # a notebook has no shades
     drawn = _MATH.sub(lambda math: f"${_letter(math[0])}$", drawn)
     plain = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] in _TABLE else " ", drawn)
     return "\n" + re.sub(r" +", " ", plain) + "\n\n"
