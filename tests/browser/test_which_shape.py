@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from forms import STATUS, enter
 
+from forms import STATUS, enter
 from qkv import which
 
 SHOWN = """() => [...document.querySelectorAll(".wq-answer")].map(answer => ({
