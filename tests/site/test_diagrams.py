@@ -25,7 +25,7 @@ NEEDED = {
     "all heads packed": "X_Q @ W_Q == concat(Q[i] for i in heads)",
     "all heads, cut and added": "Y = sum(head[i] @ W_O[i] for i in heads)",
     "two maps in a row": "X @ P_Q @ W_Q[i] == X @ (P_Q @ W_Q[i]) == X @ M[i]",
-    "queries' and keys' weights merged": "W_QK[i] = W_Q[i] @ W_K[i].T",
+    "queries' and keys' weights as one": "X_Q @ W_Q[i] @ W_K[i].T @ X_K.T == X_Q @ W_QK[i] @ X_K.T",
 }
 
 
