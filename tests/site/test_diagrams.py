@@ -402,7 +402,7 @@ def test_a_key_head_has_the_room_of_the_heads_that_it_serves():
 @pytest.mark.parametrize(("source", "how"), [("site", "wq-each wq-down"), ("d2l", "wq-each")])
 def test_a_bias_is_added_for_each_token(source, how):
     drawn = draw("Q[i] = X_Q @ W_Q[i] + b_Q[i]", source, "n=5 n_q=5")
-    assert f'<span class="{how}" style="--more:4">' in drawn.html
+    assert f'<span class="{how}" style="--more:4;--one:4">' in drawn.html
     assert "1, for each token" in drawn.words or "1 by 4, for each token" in drawn.words
 
 

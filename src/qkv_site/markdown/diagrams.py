@@ -350,7 +350,7 @@ class _Drawer:
         slots = "".join(_span("wq-slot", head.html) for head in heads)
         return replace(
             one,
-            html=f'<span class="wq-apart{" wq-down" * node.vertical}" '
+            html=f'<span class="wq-heads{" wq-down" * node.vertical}" '
             f'style="--served:{served};--one:{along.length}">{slots}</span>',
             words=words,
             **{"rows" if node.vertical else "columns": self._of_heads(along, count)},
@@ -409,11 +409,13 @@ def _for_each_token(added: Drawing, to: Drawing) -> Drawing:
     across = added.columns.length < to.columns.length
     if not across and added.rows.length == to.rows.length:
         return added
-    more = (to.columns.length if across else to.rows.length) - 1
+    more, one = to.rows.length - 1, added.columns.length
+    if across:
+        more, one = to.columns.length - 1, added.rows.length
     how = "wq-each" if across else "wq-each wq-down"
     return replace(
         added,
-        html=f'<span class="{how}" style="--more:{more}">{added.html}</span>',
+        html=f'<span class="{how}" style="--more:{more};--one:{one}">{added.html}</span>',
         words=f"{added.words}, for each token",
         units=added.units + more * across,
     )
