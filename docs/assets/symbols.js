@@ -1,13 +1,60 @@
-// Which Q? — a symbol that is pointed at points out its like, whatever letter stands for it.
+// Which Q? — a symbol that is pointed at points out its like, whatever letter stands for it, and a
+// label says what it is. An entry of a legend says so itself.
 
+import { element } from "./element.js"
+
+const GAP = 6 // as in letters.css
+const label = element("div", { className: "wq-label", role: "tooltip", hidden: true })
+document.body.append(label)
+
+let roles // asked for when they are first needed
+let pointedAt = null
 let pointedOut = []
 
-function pointOut(event) {
-  for (const symbol of pointedOut) symbol.classList.remove("wq-same")
-  const role = event.target.closest?.("[data-role]")?.dataset.role
+function pointOut(symbol) {
+  if (symbol === pointedAt) return
+  pointedAt = symbol
+  label.hidden = true
+  for (const each of pointedOut) each.classList.remove("wq-same")
+  const role = symbol?.dataset.role
   pointedOut = role ? [...document.querySelectorAll(`[data-role="${CSS.escape(role)}"]`)] : []
-  for (const symbol of pointedOut) symbol.classList.add("wq-same")
+  for (const each of pointedOut) each.classList.add("wq-same")
+  if (symbol && symbol.closest("li[data-role]")?.dataset.role !== role) name(symbol)
 }
 
-document.addEventListener("pointerover", pointOut)
-document.addEventListener("focusin", pointOut)
+async function name(symbol) {
+  roles ??= fetch(new URL("roles.json", import.meta.url)).then((answer) => answer.json())
+  const { meaning, group, shapes } = (await roles)[symbol.dataset.role]
+  if (symbol !== pointedAt) return
+  const source = symbol.closest("[data-of]")?.dataset.of ?? document.documentElement.dataset.notation ?? "site"
+  const [shape] = shapes.find(([, sources]) => sources.split(" ").includes(source)) ?? [""]
+  const borrowed = symbol.closest(".wq-borrowed") ? " (this site's letter)" : ""
+  label.innerHTML = `${group === "size" ? "" : `<i class="wq-swatch role-${group}"></i>`}${meaning}${shape && ", "}${shape}${borrowed}`
+  label.hidden = false
+  place((symbol.closest(".wq-matrix") ?? symbol).getBoundingClientRect())
+}
+
+/** Put the label above the symbol, or below it where the header would cover it. */
+function place(box) {
+  const { offsetWidth: width, offsetHeight: height } = label
+  const top = document.querySelector(".md-header").getBoundingClientRect().bottom
+  const above = box.top - GAP - height
+  const middle = (box.left + box.right - width) / 2
+  const rightmost = document.documentElement.clientWidth - width - GAP
+  label.style.left = `${scrollX + Math.max(GAP, Math.min(middle, rightmost))}px`
+  label.style.top = `${scrollY + (above < top ? box.bottom + GAP : above)}px`
+}
+
+function follow({ target }) {
+  if (!label.contains(target)) pointOut(target.closest?.("[data-role]") ?? null)
+}
+
+document.addEventListener("pointerover", follow)
+document.addEventListener("focusin", follow)
+document.addEventListener("change", () => pointOut(null))
+document.addEventListener("keydown", ({ key }) => key === "Escape" && pointOut(null))
+// A formula that is scrolled sideways leaves its label behind.
+document.addEventListener("scroll", ({ target }) => {
+  if (target !== document && target.contains(pointedAt)) pointOut(null)
+}, true)
+window.document$.subscribe(() => pointOut(null))

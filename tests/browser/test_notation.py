@@ -188,20 +188,6 @@ def test_printing_shows_the_chosen_notation(page):
     assert not page.locator(CHOICE).is_visible()
 
 
-def test_a_symbol_points_out_its_like(page):
-    page.goto("/")
-    symbol = page.locator(".wq-where li:visible").first
-    role = symbol.get_attribute("data-role")
-    symbol.focus()
-    alike = page.locator(f'[data-role="{role}"]')
-    assert alike.count() > 1
-    for each in alike.all():
-        assert "wq-same" in each.get_attribute("class")
-    page.locator("h1").hover()
-    page.locator(CHOICE).focus()
-    assert page.locator(".wq-same").count() == 0
-
-
 def test_the_home_page_is_light(page, origin):
     sizes = {}
     page.on("response", lambda r: sizes.setdefault(r.url, r))

@@ -9,6 +9,8 @@ import pytest
 from support import ROOT
 
 SCHEMES = {"light": ":root", "dark": '[data-md-color-scheme="slate"]'}
+# What draws an edge and a hatching, so that some roles are told apart without their colours.
+EDGES = {"source": ("dashed", False), "weight": ("solid", True)}
 ROLES = ["source", "weight", "query", "key", "value", "output"]
 
 # What dichromats see, as matrices on linear RGB: Machado, Oliveira and Fernandes (2009).
@@ -63,4 +65,14 @@ def test_roles_are_told_apart(scheme, vision):
     found = colours(scheme)
     seen = {role: lab(VISION[vision] @ linear(found[f"role-{role}"])) for role in ROLES}
     for a, b in itertools.combinations(ROLES, 2):
-        assert np.linalg.norm(seen[a] - seen[b]) > 12, (a, b)
+        alike = EDGES.get(a) == EDGES.get(b)
+        assert np.linalg.norm(seen[a] - seen[b]) > (20 if alike else 12), (a, b)
+
+
+def test_what_goes_in_and_what_is_learned_have_edges_of_their_own():
+    css = (ROOT / "docs" / "assets" / "formulas.css").read_text()
+    for role in ROLES:
+        (rule,) = re.findall(rf"[ (]?\.role-{role}[ ,)].*?\{{(.*?)\}}", css)
+        edge = re.search(r"--edge: (\w+)", rule)[1]
+        hatched = "--hatch: none" not in rule
+        assert (edge, hatched) == EDGES.get(role, ("solid", False)), role

@@ -34,3 +34,17 @@ def test_a_shape_and_a_side_follow_the_notation():
     assert shown("shape(W_Q[i], d_model=512, d_k=64)", "ng-multi-head") == "64×512"
     assert shown('"rows"', "ng-multi-head") == "columns"
     assert shown('"rows", A[i]', "transformer-circuits") == "rows"
+
+
+def test_a_legend_goes_from_what_goes_in_to_sizes_queries_before_keys_before_values():
+    shown = formulas.block("head[i] = attention(X_Q @ W_Q[i], K[i], V[i])", "site")
+    legend = re.findall(r'<li tabindex="0" data-role="([^"]+)"', shown)
+    assert legend == ["X_Q", "W_Q[i]", "K[i]", "V[i]", "head[i]"]
+
+
+def test_a_source_of_single_vectors_says_so_below_its_own_formula():
+    for source in ("ng-multi-head", "ng-self-attention"):
+        shown = formulas.block("X @ P_Q @ W_Q[i]", source)
+        note = re.sub("<[^>]+>", "", shown.partition('<p class="wq-vectors">')[2])
+        assert note.startswith("There, x is one word's vector")
+    assert "wq-vectors" not in formulas.block("X @ P_Q @ W_Q[i]", "paper-3-2-2")

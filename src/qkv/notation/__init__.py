@@ -25,7 +25,7 @@ A formula has
 from qkv.notation._block import Block, legend, shape, side, typeset
 from qkv.notation._check import Fault, check, size_of
 from qkv.notation._latex import Entry
-from qkv.notation._roles import Role, role, roles
+from qkv.notation._roles import GROUPS, Role, role, roles
 from qkv.notation._sources import (
     Letter,
     Source,
@@ -37,6 +37,7 @@ from qkv.notation._sources import (
 )
 
 __all__ = [
+    "GROUPS",
     "Block",
     "Entry",
     "Fault",

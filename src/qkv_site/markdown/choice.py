@@ -54,7 +54,8 @@ def _said(shown: Counter[str], page: str, source: str) -> str:
         return said + _why_nothing_changed(shown, page)
     stay = ["Formulas under a source's name stay."] if "wq-in" in page else []
     counts = f"Changed on this page: {_listed(changed, with_map=bool(_MAP.search(page)))}."
-    return said + " ".join([counts, *stay, *formulas.one_token(source)])
+    vectors = [formulas.one_token(chosen.letter(notation.role("X_Q")))] if chosen.one_token else []
+    return said + " ".join([counts, *stay, *vectors])
 
 
 def _as_on_this_site(variants: str, source: str) -> bool:

@@ -74,8 +74,8 @@ def in_notations(render: Callable[[str], str], sources: str = "") -> str:
         return variants(render, "div", sources)
     current.tied.update(sources.split())
     return "".join(
-        f'<figure class="wq-in"><figcaption>{html.escape(notation.source(source).short)}'
-        f"</figcaption>{render(source)}</figure>"
+        f'<figure class="wq-in" data-of="{source}"><figcaption>'
+        f"{html.escape(notation.source(source).short)}</figcaption>{render(source)}</figure>"
         for source in sources.split()
     )
 
@@ -102,7 +102,7 @@ def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
     """The site's own rendering, and the number of the set in which the others wait."""
     if only:
         current.tied.add(only)
-        return render(only)
+        return _tied(render(only), tag, only)
     renderings: dict[str, list[str]] = {}
     for source in notation.sources():  # the site's own comes first
         renderings.setdefault(render(source.id), []).append(source.id)
@@ -114,6 +114,13 @@ def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
         return next(iter(renderings))
     number = current.add_variants("".join([own, *rest]))
     return own.replace(" data-in", f' data-set="{number}" data-in', 1)
+
+
+def _tied(rendering: str, tag: str, source: str) -> str:
+    """A rendering that says whose letters it has."""
+    if tag == "div":
+        return f'<div data-of="{source}">{rendering}</div>'
+    return re.sub(r"^<\w+", rf'\g<0> data-of="{source}"', rendering)
 
 
 def _side(content: str, source: str) -> str:
@@ -153,20 +160,26 @@ def _display(code: str, source: str, *, tied: bool) -> str:
         f'<div class="math-display">{to_mathml(latex, display=True)}</div>'
         for latex in block.typeset(source, mark=mark)
     )
-    legend = block.legend(source, mark=mark)
+    legend = sorted(block.legend(source, mark=mark), key=_place)
     where = "".join(map(_explain, legend))
+    vectors = [entry for entry in legend if _TOKENS & {*entry.role.shape}]
     note = ""
-    if tied and any(_TOKENS & {*entry.role.shape} for entry in legend):
-        note = "".join(f'<p class="wq-note">{said}</p>' for said in one_token(source))
+    if tied and vectors and notation.source(source).one_token:
+        note = f'<p class="wq-vectors">{one_token(vectors[0].latex)}</p>'
     return f'{formulas}<ul class="wq-where" data-search-exclude>{where}</ul>{note}'
 
 
-def one_token(source: str) -> list[str]:
-    """A sentence about a source whose letters are one token's vectors; of others, none."""
-    chosen = notation.source(source)
-    letter = to_mathml(chosen.letter(notation.role("X_Q")))
-    said = f"There {letter} is one word's vector; the shapes here are for all words together."
-    return [said] if chosen.one_token else []
+def _place(entry: notation.Entry) -> tuple[int, int]:
+    """Where an entry stands in a legend: beside those of its colour, as in the key of colours."""
+    return notation.GROUPS.index(entry.role.group), notation.roles().index(entry.role)
+
+
+def one_token(letter: str) -> str:
+    """A sentence about a source whose letters, such as this one, are one token's vectors."""
+    return (
+        f"There, {to_mathml(letter)} is one word's vector; the shapes here are for all words "
+        "together."
+    )
 
 
 def _explain(entry: notation.Entry) -> str:

@@ -6,7 +6,7 @@ from jinja2 import FileSystemBytecodeCache
 from mkdocs.structure.files import File
 
 from qkv import notation
-from qkv_site.generated import font, notebooks, wheel
+from qkv_site.generated import font, labels, notebooks, wheel
 from qkv_site.markdown import (
     blocks,
     choice,
@@ -14,6 +14,7 @@ from qkv_site.markdown import (
     current,
     diagrams,
     formulas,
+    key,
     mathml,
     on_library,
     sentences,
@@ -84,7 +85,7 @@ class Build:
 
         The template gets the formulas of the page in all letters.
         """
-        html = choice.told(html)
+        html = key.with_key(choice.told(html))
         if "map" in page.meta:
             html = html.replace("</h1>", f"</h1>{layer_map.mini(page.meta['map'])}", 1)
         page.meta["variants"] = [*current.variants]
@@ -109,6 +110,11 @@ class Build:
         target = self._assets / "fonts" / "math.woff2"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(font.formulas(self._characters, self._cache))
+
+
+def add_roles(files, config) -> None:
+    """Publish what each role is, for the label of a letter that is pointed at."""
+    files.append(File.generated(config, "assets/roles.json", content=labels.labels()))
 
 
 def join_styles(files, config) -> None:

@@ -1,0 +1,25 @@
+"""What each role is, and its shape in each source: what the label of a letter says, as data."""
+
+import json
+
+from qkv import notation
+from qkv.notation import Role
+from qkv_site.markdown.mathml import to_mathml
+
+
+def labels() -> str:
+    """JSON: of each role its meaning, its group, and its shapes, each with its sources."""
+    said = {
+        role.key: {"meaning": role.meaning, "group": role.group, "shapes": _shapes(role)}
+        for role in notation.roles()
+    }
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+
+
+def _shapes(role: Role) -> list[tuple[str, str]]:
+    if not role.shape:
+        return []
+    shapes: dict[str, list[str]] = {}
+    for source in notation.sources():
+        shapes.setdefault(notation.shape(role.key, source), []).append(source.id)
+    return [(to_mathml(latex), " ".join(sources)) for latex, sources in shapes.items()]

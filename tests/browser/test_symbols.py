@@ -1,0 +1,120 @@
+"""A letter that is pointed at: what lights up, and the label that says what it is."""
+
+import unicodedata
+
+import pytest
+
+LABEL = ".wq-label"
+# Points at each letter in turn; where its label covers it or leaves the screen.
+COVERED = """async () => {
+  const wrong = [], label = document.querySelector(".wq-label")
+  const symbols = [...document.querySelectorAll("article [data-role]")]
+    .filter(e => e.checkVisibility() && !e.closest("li[data-role]"))
+  for (const symbol of symbols.slice(0, 60)) {
+    symbol.scrollIntoView({block: symbols.indexOf(symbol) % 2 ? "center" : "start"})
+    await new Promise(requestAnimationFrame)
+    symbol.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}))
+    while (label.hidden) await new Promise(done => setTimeout(done, 5))
+    const it = symbol.getBoundingClientRect(), its = label.getBoundingClientRect()
+    const apart = its.bottom <= it.top || its.top >= it.bottom
+    if (!apart || its.left < 0 || its.right > document.documentElement.clientWidth)
+      wrong.push([symbol.outerHTML, {...it}, {...its}])
+    document.body.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}))
+  }
+  return [symbols.length, wrong]
+}"""
+
+
+@pytest.fixture
+def label(page):
+    return page.locator(LABEL)
+
+
+def words(label):
+    label.wait_for()
+    return unicodedata.normalize("NFKC", "".join(label.text_content().split()))
+
+
+def test_a_label_says_role_and_shape_as_the_source_has_it(page, label):
+    page.goto("/explanation/which-q/?notation=ng-multi-head")
+    page.locator('.wq-diagram [data-role="W_Q[i]"]:visible').first.hover()
+    assert words(label) == "onehead'sweightforqueries,dk×dmodel"
+    page.locator('[data-of="paper-3-2-2"] [data-role="W_Q[i]"]:visible').first.hover()
+    assert words(label) == "onehead'sweightforqueries,dmodel×dk"
+    assert page.wrong == []
+
+
+def test_a_letter_lights_up_wherever_it_stands(page, label):
+    page.goto("/explanation/which-q/")
+    page.locator('.wq-formula math [data-role="W_Q[i]"]:visible').first.hover()
+    alike = page.locator('[data-role="W_Q[i]"]')
+    assert alike.count() > 3
+    assert page.locator(".wq-same").count() == alike.count()
+
+
+def test_a_borrowed_letter_is_said_to_be_this_sites(page, label):
+    page.goto("/explanation/which-q/?notation=ng-multi-head")
+    page.locator("article .wq-borrowed:visible").first.hover()
+    assert words(label).endswith("(thissite'sletter)")
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_a_label_covers_no_letter_and_stays_on_the_screen(page, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    page.goto("/explanation/which-q/")
+    page.evaluate("document.fonts.ready.then(() => true)")
+    seen, wrong = page.evaluate(COVERED)
+    assert seen > 40
+    assert wrong == []
+
+
+def test_escape_hides_it_and_the_pointer_may_move_onto_it(page, label):
+    page.goto("/explanation/which-q/")
+    page.locator(".wq-formula math [data-role]:visible").first.hover()
+    label.wait_for()
+    label.hover()
+    assert label.is_visible()
+    page.keyboard.press("Escape")
+    assert not label.is_visible()
+    assert page.locator(".wq-same").count() == 0
+
+
+def test_a_tap_shows_it_and_another_hides_it(chromium, origin):
+    context = chromium.new_context(
+        base_url=origin, has_touch=True, viewport={"width": 390, "height": 844}
+    )
+    page = context.new_page()
+    page.goto("/explanation/which-q/")
+    page.locator(".wq-formula math [data-role]:visible").first.tap()
+    page.locator(LABEL).wait_for()
+    page.locator("h1").tap()
+    assert not page.locator(LABEL).is_visible()
+    context.close()
+
+
+def test_an_entry_of_a_legend_is_its_own_label_from_the_keyboard(page, label):
+    page.goto("/explanation/which-q/")
+    entry = page.locator(".wq-where li:visible").first
+    entry.focus()
+    assert page.locator(".wq-same").count() > 1
+    assert not label.is_visible()
+    page.keyboard.press("Escape")
+    assert page.locator(".wq-same").count() == 0
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_one_key_of_colours_stands_below_the_first_figure(chromium, origin, scripts):
+    context = chromium.new_context(base_url=origin, java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto("/explanation/which-q/")
+    key = page.locator(".wq-colours")
+    assert key.count() == 1
+    assert page.locator(":is(.wq-formula, .wq-diagrams) + .wq-colours").count() == 1
+    assert page.locator(".wq-colours ~ :is(.wq-formula, .wq-diagrams)").count() > 0
+    assert key.get_by_text("goes in: source").is_visible()
+    assert key.get_by_text("Point at a letter").is_visible() == scripts
+    edges = key.locator(".wq-swatch").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).outlineStyle)"
+    )
+    assert edges == ["dashed", *["solid"] * 4]
+    context.close()
