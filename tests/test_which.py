@@ -52,6 +52,9 @@ def symbols(candidates):
         ((2, 10, 10), PAPER, ("a mask, or A averaged over heads", "")),
         ((3, 2, 8, 10, 64), PAPER, ("Q, K and V", "")),
         ((2, 10, 3, 8, 64), PAPER, ("Q, K and V", "")),
+        # a number of tokens or samples that is not known yet
+        ((None, 5, 512), PAPER, ("X_Q, X_K, X_V or the output", "")),
+        ((None, 512), PAPER, ("X_Q, X_K, X_V or the output", "")),
     ],
 )
 def test_most_common_candidate_comes_first(shape, sizes, first):

@@ -23,7 +23,7 @@ function begin(root) {
   const form = root.querySelector("form")
   const { merged } = form.elements
   const fields = fieldsOf(form)
-  const status = root.querySelector("[role=status]")
+  const status = root.querySelector(".wq-shown > [role=status]")
   const output = root.querySelector("[data-output]")
   const drawings = Object.fromEntries([...output.children]
     .map((each) => each.content?.firstElementChild ?? each)

@@ -9,87 +9,150 @@ import { evaluate, layer, read } from "./sizes.js"
 function begin(root) {
   const form = root.querySelector("form")
   const fields = fieldsOf(form)
-  const status = root.querySelector("[role=status]")
+  const status = root.querySelector(".wq-shown > [role=status]")
   const output = root.querySelector("[data-output]")
   const data = JSON.parse(root.querySelector(":scope > template").content.textContent)
 
-  function show() {
+  let last // the last sizes that could be used
+
+  function show(changed = "") {
     const texts = textsOf(fields)
-    const [answers, refused] = result(() => {
-      const shapes = readShapes(texts.shape)
-      const sizes = layer(texts)
-      for (const name of ["d_k", "h_kv"]) fields[name].placeholder = sizes[name]
-      return shapes.map((shape) => answer(shape, sizes, data))
+    const [lines, refused] = result(() => {
+      const read = readLines(texts.shape)
+      last = layer(texts, changed)
+      for (const name of ["d_k", "h_kv"]) fields[name].placeholder = `= ${last[name]}`
+      return read.map((shapes) => ({ says: chain(shapes), answers: shapes.map((shape) => answer(shape, last, data)) }))
     })
     mark(fields, refused)
     root.classList.toggle("wq-refused", Boolean(refused))
+    output.inert = Boolean(refused) // the last answer stays, and is not taken for what was entered
+    const found = (lines ?? []).flatMap(({ answers }) => answers)
     status.textContent = refused
       ? refused.message
-      : answers.map(({ shape, readings }) => `${tuple(shape)}: ${many(readings.length)}.`).join(" ")
-    output.replaceChildren(...(answers ?? []).map(drawn))
+      : found.map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`).join(" ")
+    if (refused) return
+    output.replaceChildren(...lines.flatMap(({ says, answers }) =>
+      [...says.map((text) => element("p", { className: "wq-in-a-row" }, text)), ...answers.map(drawn)]))
+    tell?.()
   }
 
   form.addEventListener("submit", (event) => event.preventDefault())
-  form.addEventListener("input", () => {
+  form.addEventListener("input", ({ target }) => {
+    if (target.dataset?.back) return
     const { shape, ...sizes } = textsOf(fields)
     linkTo({ shape: shape.replaceAll("\n", ";"), ...sizes })
-    show()
+    show(target.dataset?.size)
   })
   for (const [name, field] of Object.entries(fields)) {
     field.value = (linked(name) ?? field.defaultValue).replaceAll(";", "\n")
   }
+  let tell
   show()
+  tell = wayBack(root, data, () => last)
 }
 
-/** The shapes that a text says, one on each line, in the brackets of any library. */
-function readShapes(text) {
+/** The questions that a text asks, one on each line: a shape, or several in a row. */
+function readLines(text) {
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean)
   if (!lines.length) refuse("shape", "No shape is entered: sizes are expected, as in 512, 64.")
-  return lines.map(readShape)
+  return lines.map((line) => line.split(/\s*,?\s*(?:\band then\b|\bthen\b|->|→)\s*/).map((part) => readShape(part, line)))
 }
 
-function readShape(line) {
-  const sizes = line.replace(/^(torch\.Size|TensorShape)?[\s([]*/, "").replace(/[\s,)\]]*$/, "")
-  if (!/^\d+(\s*[,×x*]\s*\d+|\s+\d+)*$/.test(sizes)) {
-    refuse("shape", `The shape is “${line}”: whole numbers with commas between are expected, as in 512, 64.`)
+/** The sizes of a shape, in the brackets and with the signs of any library; null is a size not known yet. */
+function readShape(text, line) {
+  const sizes = text.replace(/^(torch\.Size|TensorShape)?[\s([]*/, "").replace(/[\s,)\]]*$/, "")
+  const axes = sizes.split(/\s*(?:,|×|x|\*|\bby\b)\s*|\s+/).map((axis) => (/^(None|\?)$/.test(axis) ? null : axis))
+  const strange = axes.find((axis) => axis !== null && !/^\d+$/.test(axis))
+  if (strange !== undefined) {
+    const what = strange ? `“${strange}” is no size` : "a size is missing"
+    refuse("shape", `In “${line}”, ${what}: write 512, 64 or 512 x 64, with None for a size that is not known yet.`)
   }
-  return sizes.split(/\D+/).map((text, axis) =>
-    read(text) ?? refuse("shape", `In “${line}”, axis ${axis} is ${text}: a size from 1 to 999,999,999 is expected.`))
+  return axes.map((axis, i) => (axis === null ? null :
+    read(axis) ?? refuse("shape", `In “${line}”, axis ${i} is ${axis}: a size from 1 to 999,999,999 is expected.`)))
 }
 
 /** What qkv.which returns, and all sizes that a layer has. */
 function answer(shape, layerSizes, { rules, sizes: sums }) {
   const sizes = Object.fromEntries(Object.entries(sums).map(([symbol, sum]) => [symbol, evaluate(sum, layerSizes)]))
   const grouped = layerSizes.h_kv < layerSizes.h
-  const readings = rules[grouped ? "grouped" : "ungrouped"]
+  const found = rules[grouped ? "grouped" : "ungrouped"]
     .map((rule) => ({ ...rule, axes: rule.axes.split(" ") }))
     .filter(({ axes }) => axes.length === shape.length && axes.every((symbol, i) => mayBe(symbol, shape[i], sizes)))
     .map((rule) => ({
       ...rule,
       axes: tuple(rule.axes),
       why: rule.axes
-        .map((symbol, i) => (symbol in sizes ? `${shape[i]} = ${symbol}` : `${symbol} = ${shape[i]}`))
+        .map((symbol, i) => (symbol in sizes ? `${shape[i]} = ${symbol}` : `${symbol} = ${shape[i] ?? "None"}`))
         .filter((_, i) => !isNumber(rule.axes[i])).join(", "),
     }))
-  return { shape, readings, sizes }
+  return { shape, found, sizes }
 }
 
 /** Whether an axis may have this size; numbers of tokens and samples are free. */
 function mayBe(symbol, size, sizes) {
+  if (size === null) return !(symbol in sizes) && !isNumber(symbol)
   if (symbol === "batch·h") return size % sizes.h === 0n
   return size === (isNumber(symbol) ? BigInt(symbol) : sizes[symbol] ?? size)
 }
 
-const isNumber = (symbol) => /^\d+$/.test(symbol)
-const tuple = (axes) => (axes.length === 1 ? `(${axes[0]},)` : `(${axes.join(", ")})`)
-const many = (count) => (count === 1 ? "1 reading" : count ? `${count} readings` : "nothing in attention")
+/** What several matrices in a row do: one map, if each takes what the one before it gives. */
+function chain(shapes) {
+  if (shapes.length < 2) return []
+  const matrices = shapes.every((shape) => shape.length === 2 && !shape.includes(null))
+  const names = shapes.map((shape) => shape.join(" × ")).join(", then ")
+  if (!matrices) return [`${names}: enter matrices, with two sizes each, to see whether they can follow each other.`]
+  const ways = [["X @ W, (in, out)", shapes], ["X @ W.T or W x, (out, in)", shapes.map(([out, from]) => [from, out])]]
+  return ways.map(([way, maps]) => {
+    const gap = maps.findIndex(([from], i) => i && from !== maps[i - 1][1])
+    if (gap > 0) return `As ${way}: this does not fit. Matrix ${gap} gives ${maps[gap - 1][1]} numbers, and matrix ${gap + 1} takes ${maps[gap][0]}.`
+    const [from, to] = [maps[0][0], maps.at(-1)[1]]
+    const one = way.endsWith("(in, out)") ? [from, to] : [to, from]
+    return `As ${way}: they fit, ${[from, ...maps.map(([, out]) => out)].join(" → ")}. If nothing stands between them, one matrix of shape ${tuple(one)} does the same.`
+  })
+}
 
-function drawn({ shape, readings, sizes }) {
+/** The way back: a letter of a source, what it is and its shape. */
+function wayBack(root, { letters }, sizesOf) {
+  const [source, letter, said] = root.querySelectorAll("[data-back]")
+  const tell = () => {
+    const { letter: written, meaning, shape, sides } = letters[source.value][letter.value]
+    const sizes = sizesOf()
+    const numbers = sides.map((side) => {
+      const known = side.split(" ").map((name) => sizes?.[name === "d_v" ? "d_k" : name])
+      return known.every(Boolean) ? known.reduce((a, b) => a * b, 1n) : side.replace(" ", "·")
+    })
+    said.innerHTML = `${written} is ${meaning}. Its shape is ${shape}: ${numbers.join(" × ")}.`
+  }
+  const list = () => {
+    letter.replaceChildren(...letters[source.value].map(({ name }, i) => new Option(name, i)))
+    letter.value = Math.max(0, letters[source.value].findIndex(({ name }) => /^W_?i\^?Q|^W.*Q/.test(name)))
+    tell()
+  }
+  const follow = () => {
+    source.value = document.documentElement.dataset.notation ?? "site"
+    list()
+  }
+  source.addEventListener("change", list)
+  letter.addEventListener("change", tell)
+  new MutationObserver(() => root.isConnected && follow())
+    .observe(document.documentElement, { attributeFilter: ["data-notation"] })
+  follow()
+  return tell
+}
+
+const isNumber = (symbol) => /^\d+$/.test(symbol)
+const tuple = (axes) => {
+  const said = axes.map((axis) => axis ?? "None")
+  return said.length === 1 ? `(${said[0]},)` : `(${said.join(", ")})`
+}
+const many = (count) => (count === 1 ? "1 possibility" : count ? `${count} possibilities` : "nothing in attention")
+
+function drawn({ shape, found, sizes }) {
   const known = Object.entries(sizes).map(([symbol, size]) => `${symbol} = ${size}`).join(", ")
   const nothing = `No array of attention that is known here has shape ${tuple(shape)} at these sizes: ${known}. Where a head is not d_model / h wide, enter d_k.`
   return element("section", { className: "wq-answer" },
     element("h2", {}, tuple(shape)),
-    readings.length ? element("ol", {}, ...readings.map(line)) : element("p", {}, nothing))
+    found.length ? element("ol", {}, ...found.map(line)) : element("p", {}, nothing))
 }
 
 function line({ symbol, convention, what, axes, why, question }) {

@@ -32,7 +32,7 @@ class Candidate:
 
 
 def which(
-    *shape: int,
+    *shape: int | None,
     d_model: int,
     h: int,
     h_kv: int | None = None,
@@ -45,7 +45,8 @@ def which(
     array of weights may always be an activation of as many tokens as it has rows or columns.
 
     Args:
-        shape: The sizes of the axes, as in `which(*array.shape, ...)`.
+        shape: The sizes of the axes, as in `which(*array.shape, ...)`. None is a number of tokens
+            or samples that is not known yet, as in Keras' (None, 5, 512).
         d_model: Width of the sources and of the output.
         h: Number of heads, $h$.
         h_kv: Number of heads of keys and values, $h_{kv}$; `h` where None.
@@ -76,7 +77,8 @@ def which(
         W_O (in, out)
         P_Q, P_K or P_V (in, out) or (out, in)
     """
-    check_sizes(**{f"axis {axis} of the shape": size for axis, size in enumerate(shape)})
+    given = {f"axis {axis} of the shape": size for axis, size in enumerate(shape)}
+    check_sizes(**{axis: size for axis, size in given.items() if size is not None})
     check_sizes(d_model=d_model, h=h)
     h_kv = h if h_kv is None else h_kv
     d_k = head_width(d_model, h) if d_k is None else d_k
@@ -90,29 +92,32 @@ def which(
         if _fits(rule, shape, known)
     )
     if not candidates:
-        given = ", ".join(f"{name} = {size}" for name, size in known.items())
+        sizes_are = ", ".join(f"{name} = {size}" for name, size in known.items())
         raise ValueError(
-            f"No array of attention that is known here has shape {shape} at these sizes: {given}. "
+            f"No array of attention that is known here has shape {shape} at these sizes: "
+            f"{sizes_are}. "
             "Where a head is not d_model / h wide, pass d_k."
         )
     return candidates
 
 
-def _fits(rule: Rule, shape: tuple[int, ...], known: Mapping[str, int]) -> bool:
+def _fits(rule: Rule, shape: tuple[int | None, ...], known: Mapping[str, int]) -> bool:
     axes = rule.axes.split()
     return len(axes) == len(shape) and all(
         _may_be(axis, size, known) for axis, size in zip(axes, shape, strict=True)
     )
 
 
-def _may_be(axis: str, size: int, known: Mapping[str, int]) -> bool:
+def _may_be(axis: str, size: int | None, known: Mapping[str, int]) -> bool:
     """Whether an axis may have this size; numbers of tokens and samples are free."""
+    if size is None:
+        return axis not in known and not axis.isdigit()
     if axis == "batch·h":
         return size % known["h"] == 0
     return size == (int(axis) if axis.isdigit() else known.get(axis, size))
 
 
-def _candidate(rule: Rule, shape: tuple[int, ...], known: Mapping[str, int]) -> Candidate:
+def _candidate(rule: Rule, shape: tuple[int | None, ...], known: Mapping[str, int]) -> Candidate:
     axes = rule.axes.split()
     why = ", ".join(
         f"{size} = {axis}" if axis in known else f"{axis} = {size}"

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from forms import STATUS, enter
@@ -79,6 +80,8 @@ WRITTEN = [
     "8\u00d7512\u00d764",
     "8 * 512 * 64",
     "torch.Size([8, 512, 64])",
+    "8 by 512 by 64",
+    "8x512x64",
 ]
 
 
@@ -89,10 +92,38 @@ def test_shapes_are_read_as_libraries_print_them(form):
         assert form.locator(".wq-answer h2").all_inner_texts() == ["(8, 512, 64)"], text
 
 
+def test_a_size_that_is_not_known_yet_is_one_of_tokens_or_samples(form):
+    for text, shape in {"(None, 5, 512)": (None, 5, 512), "? x 512": (None, 512)}.items():
+        form.get_by_label("Shapes").fill(text)
+        assert form.evaluate(SHOWN) == [answer(shape, {"d_model": 512, "h": 8})], text
+
+
+def test_matrices_in_a_row_are_one_where_they_fit(form):
+    form.get_by_label("Shapes").fill("512\u00d7512, then 512\u00d764")
+    fit, misfit = form.locator(".wq-in-a-row").all_inner_texts()
+    one = (np.ones((512, 512)) @ np.ones((512, 64))).shape
+    assert f"one matrix of shape {one} does the same" in fit
+    assert "Matrix 1 gives 512 numbers, and matrix 2 takes 64." in misfit
+    form.get_by_label("Shapes").fill("64x512 -> 64x512")
+    for said in form.locator(".wq-in-a-row").all_inner_texts():
+        assert "does not fit" in said
+
+
+def test_a_letter_of_a_source_leads_back_to_its_shape(form):
+    form.get_by_label("Letters of").select_option("ng-multi-head")
+    form.get_by_label("Letter", exact=True).and_(form.locator("select")).select_option("W_i^Q")
+    said = form.locator("[data-back=answer]").inner_text()
+    assert "one head's weight for queries" in said
+    assert said.endswith(": 64 \u00d7 512.")
+    form.locator("[data-wq-notation]").select_option("paper-3-2-2")
+    form.wait_for_function("document.querySelector('[data-back=source]').value == 'paper-3-2-2'")
+    assert form.locator("[data-back=answer]").inner_text().endswith(": 512 \u00d7 64.")
+
+
 MISTAKES = [
-    ("shape", "512 by 64", "The shape is “512 by 64”: whole numbers with commas"),
-    ("shape", "(-1, 512)", "The shape is “(-1, 512)”"),
-    ("shape", "8.5, 2", "The shape is “8.5, 2”"),
+    ("shape", "512 to 64", "In “512 to 64”, “to” is no size: write 512, 64"),
+    ("shape", "(-1, 512)", "In “(-1, 512)”, “-1” is no size"),
+    ("shape", "8.5, 2", "In “8.5, 2”, “8.5” is no size"),
     ("shape", "512, 0", "In “512, 0”, axis 1 is 0: a size from 1"),
     ("shape", "", "No shape is entered"),
     ("d_model", "wide", "d_model is “wide”: a whole number"),
@@ -101,16 +132,16 @@ MISTAKES = [
 ]
 
 
-def test_a_mistake_is_quoted_and_nothing_old_stays(form):
+def test_a_mistake_is_quoted_and_the_last_answer_is_out_of_use(form):
     for field, entered, message in MISTAKES:
         entry = form.locator(f"[data-size={field}]")
         right = entry.input_value()
         entry.fill(entered)
         assert form.locator(STATUS).inner_text().startswith(message), entered
-        assert form.locator(".wq-answer").count() == 0
+        assert form.locator("[data-output]").get_attribute("inert") is not None
         assert form.locator("[aria-invalid=true]").count() == 1
         entry.fill(right)
-        assert form.locator(".wq-answer").count() > 0
+        assert form.locator("[data-output]").get_attribute("inert") is None
         assert form.locator("[aria-invalid=true]").count() == 0
 
 

@@ -6,6 +6,7 @@ of the pages do no more than add and multiply, so what they show is what Python 
 and the sides on which something stands follow the notation that a reader chooses.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from functools import cache
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
-from qkv.notation import Source
+from qkv.notation import Role, Source
 from qkv.notation.tree import Expression, Glyph, Transpose, Written, latex, parse
 from qkv.rules import known_sizes, rules
 from qkv_site.markdown import formulas
@@ -104,6 +105,30 @@ def shapes() -> dict:
             for name in ("grouped", "ungrouped")
         },
         "sizes": known_sizes(),
+    }
+
+
+def letters() -> dict[str, list[dict]]:
+    """What each source writes for which role, and of what shape, for the way back."""
+    return {
+        source.id: [_named(role, source) for role in notation.roles() if _has(role, source)]
+        for source in notation.sources()
+    }
+
+
+def _has(role: Role, source: Source) -> bool:
+    return source.names(role) and len(role.shape) == 2
+
+
+def _named(role: Role, source: Source) -> dict:
+    letter = source.letter(role)
+    turn = -1 if source.transposes(role) else 1
+    return {
+        "name": re.sub(r"\\[a-z]+|[{}\s]", "", letter),
+        "letter": to_mathml(letter),
+        "meaning": role.meaning,
+        "shape": to_mathml(notation.shape(role.key, source)),
+        "sides": [side.replace(" * ", " ") for side in role.shape[::turn]],
     }
 
 

@@ -9,6 +9,7 @@ import html
 import json
 import math
 
+from qkv import notation
 from qkv_site.generated import exports
 from qkv_site.generated.exports import Terms
 from qkv_site.markdown import formulas, matrices
@@ -84,17 +85,31 @@ def shape_form() -> str:
         _field(name, f"<code>{name}</code>", *said) for name, said in _SHAPE_FIELDS.items()
     )
     shapes = (
-        '<div class="wq-field"><label for="wq-shape">Shapes <span>one on each line, as in 512, 64 '
-        'or torch.Size([8, 512, 64])</span></label><textarea id="wq-shape" data-size="shape" '
-        'rows="3" autocomplete="off" spellcheck="false" aria-describedby="wq-shape-fault">512, 512'
+        '<div class="wq-field"><label for="wq-shape">Shapes <span>one on each line, as in 512 by '
+        "64, (None, 5, 512) or 512x512, then 512x64</span></label>"
+        '<textarea id="wq-shape" data-size="shape" rows="3" autocomplete="off" '
+        'spellcheck="false" aria-describedby="wq-shape-fault">512, 512'
         '</textarea><p class="wq-fault" id="wq-shape-fault"></p></div>'
     )
     data = exports.shapes()
+    data["letters"] = exports.letters()
+    sources = "".join(
+        f'<option value="{source.id}">{html.escape(source.short)}</option>'
+        for source in notation.sources()
+    )
+    back = (
+        '<fieldset class="wq-back"><legend>The way back</legend>'
+        '<label for="wq-source">Letters of</label>'
+        f'<select id="wq-source" data-back="source">{sources}</select>'
+        '<label for="wq-letter">Letter</label>'
+        '<select id="wq-letter" data-back="letter"></select>'
+        '<p role="status" data-back="answer"></p></fieldset>'
+    )
     data["sizes"] = {symbol: _sum(terms) for symbol, terms in data["sizes"].items()}
     rules = html.escape(json.dumps(data, ensure_ascii=False, separators=(",", ":")), quote=False)
     return (
         f'<div class="wq-tool" data-wq-which-shape><form class="wq-controls">'
-        f'<div class="wq-fields">{shapes}{fields}</div></form><div class="wq-shown">'
+        f'<div class="wq-fields">{shapes}{fields}</div>{back}</form><div class="wq-shown">'
         f'<p role="status"></p><div data-output></div></div><template>{rules}</template></div>'
     )
 
