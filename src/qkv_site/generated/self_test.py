@@ -93,7 +93,7 @@ def markdown() -> str:
     numbered = [*enumerate(questions(), start=1)]
     parts = [_progress([question for _, question in numbered])]
     for group, members in itertools.groupby(numbered, key=lambda entry: entry[1].group):
-        parts.append(f"## {titles[group]} {{ #{group} }}")
+        parts.append(f"## {titles[group]} {{ #group-{group} }}")
         parts.extend(_asked(*entry) for entry in members)
     parts.append('<section class="wq-result" aria-label="Result" hidden></section>')
     parts.append(_key(numbered))
