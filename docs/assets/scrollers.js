@@ -10,3 +10,5 @@ function makeFocusable() {
 window.document$.subscribe(makeFocusable)
 // Formulas in another notation have other widths, as soon as they are drawn.
 document.addEventListener("change", () => requestAnimationFrame(makeFocusable))
+// So has a screen that is turned.
+window.addEventListener("resize", makeFocusable)
