@@ -19,6 +19,7 @@ FIRST = {
     "gauge freedom": "explanation/is-w-q-unique",
     "are q k v the same": "explanation/are-they-the-same",
     "cross attention": "explanation/are-they-the-same",
+    "attention by hand": "explanation/worked-example",
     # shapes
     "is the weight matrix square": "explanation/square-or-rectangular",
     "slice of the embedding per head": "explanation/square-or-rectangular",
