@@ -6,7 +6,7 @@ from jinja2 import FileSystemBytecodeCache
 from mkdocs.structure.files import File
 
 from qkv import notation
-from qkv_site.generated import font, labels, notebooks, wheel
+from qkv_site.generated import font, labels, notebooks, preview, wheel
 from qkv_site.markdown import (
     blocks,
     choice,
@@ -18,6 +18,7 @@ from qkv_site.markdown import (
     mathml,
     on_library,
     sentences,
+    tables,
 )
 from qkv_site.markdown import map as layer_map
 
@@ -81,11 +82,13 @@ class Build:
             self._claims[claim.id] = claim.page
 
     def finish_content(self, html: str, page) -> str:
-        """Say what a choice of letters changes, and how linked statements are known.
+        """Say what a choice of letters changes, how linked statements are known, what a value is.
 
-        The template gets the formulas of the page in all letters.
+        The template gets the formulas of the page in all letters. Links to headings are for a
+        pointer; for the keyboard there is the list of what the page has in it.
         """
-        html = key.with_key(choice.told(html))
+        html = html.replace('class="headerlink"', 'class="headerlink" tabindex="-1"')
+        html = key.with_key(choice.told(tables.labelled(html)))
         if "map" in page.meta:
             html = html.replace("</h1>", f"</h1>{layer_map.mini(page.meta['map'])}", 1)
         page.meta["variants"] = [*current.variants]
@@ -115,6 +118,13 @@ class Build:
 def add_roles(files, config) -> None:
     """Publish what each role is, for the label of a letter that is pointed at."""
     files.append(File.generated(config, "assets/roles.json", content=labels.labels()))
+
+
+def add_preview(files, config) -> None:
+    """Add the picture that a link is shown with; it needs the site's address."""
+    if config.site_url:
+        picture = preview.picture(files.src_uris["assets/theme.css"].content_string)
+        files.append(File.generated(config, "assets/preview.png", content=picture))
 
 
 def join_styles(files, config) -> None:
