@@ -13,6 +13,8 @@ FIRST = {
     "two linear maps redundant": "threads/course-forum-357334",
     "Coursera Andrew Ng": "explanation/deeplearning-ai-course",
     "coursera assignment": "explanation/deeplearning-ai-assignment",
+    "Andrew Ng attention": "explanation/deeplearning-ai-course",
+    "what is q in multi-head attention video": "explanation/deeplearning-ai-course",
     # two matrices
     "merge W_Q W_K into one matrix": "explanation/why-not-one-matrix",
     "RoPE QK-norm merge": "explanation/rope-and-qk-norm",
@@ -77,6 +79,7 @@ def search(chromium, origin):
         )
         return [link.strip("/") for link in links]
 
+    found.page = page
     yield found
     page.close()
 
@@ -84,6 +87,16 @@ def search(chromium, origin):
 @pytest.mark.parametrize("query", FIRST)
 def test_the_page_that_answers_comes_first(search, query):
     assert search(query)[:1] == [FIRST[query]]
+
+
+def test_the_two_videos_are_found_by_their_letters(search):
+    assert "explanation/deeplearning-ai-course" in search("two linear maps q W_1^Q")[:3]
+
+
+def test_what_is_found_is_shown_with_its_formulas(search):
+    search("is the query projected twice")
+    said = search.page.locator(".md-search-result__item").first.inner_text()
+    assert "d_model numbers" in said
 
 
 def test_what_is_nowhere_is_not_found(search):
