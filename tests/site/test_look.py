@@ -1,0 +1,34 @@
+"""What the build adds to a page: words for the search, names of columns, a picture for links."""
+
+from qkv_site.markdown import formulas, mathml, tables
+
+
+def test_a_formula_is_plain_text_to_the_search():
+    def said(formula, source="site"):
+        return mathml.as_words(formulas.inline(formula, source))
+
+    assert "W_i^Q" in said("W_Q[i]")
+    assert "d_model × d_k" in said("shape(W_Q[i])")
+    assert "Q_i = X_Q W_i^Q" in said("Q[i] = X_Q @ W_Q[i]")
+    assert "softmax(S_i / √d_k)" in said("softmax(S[i] / sqrt(d_k))")
+    assert said("W_Q[i]", "ng-multi-head").count("W") == 1
+
+
+def test_a_value_has_its_columns_name_where_there_are_three_columns():
+    head = "<thead><tr><th>a</th><th><em>b</em> &amp; c</th><th>d</th></tr></thead>"
+    row = "<tr><td>1</td><td>2</td><td>3</td></tr>"
+    labelled = tables.labelled(f"<table>{head}<tbody>{row}</tbody></table>")
+    assert '<td data-label="b &amp; c">2</td><td data-label="d">3</td>' in labelled
+    two = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
+    assert tables.labelled(two) == two
+
+
+def test_a_link_to_a_page_is_shown_with_its_title_and_a_picture(build, monkeypatch):
+    monkeypatch.setenv("SITE_URL", "https://example.org/q/")
+    built = build({"index.md": "---\ndescription: What it says.\n---\n\n# Its title\n"})
+    assert built.returncode == 0, built.stdout
+    page = (built.site / "index.html").read_text()
+    assert '<meta property="og:title" content="Its title">' in page
+    assert '<meta property="og:description" content="What it says.">' in page
+    assert '"og:image" content="https://example.org/q/assets/preview.png"' in page
+    assert (built.site / "assets" / "preview.png").read_bytes().startswith(b"\x89PNG")
