@@ -52,7 +52,7 @@ def test_formulas_are_printed_in_the_chosen_notation(page):
     page.emulate_media(media="print")
     letters = set()
     for notation in ("site", "ng-multi-head"):
-        page.goto(f"/explanation/which-q/?notation={notation}")
+        page.goto(f"/explanation/scaling/?notation={notation}")
         shown = page.locator(".wq-formula > [data-in]:visible").first
         assert notation in shown.get_attribute("data-in").split()
         letters.add(shown.locator("math").first.text_content())
