@@ -63,7 +63,7 @@ def test_progress_counts_what_was_tried(test):
     choose(test, FIRST, FIRST.wrong[0])  # out of curiosity
     assert sentence(test) == f"2 of {count} answered, 1 right at the first try."
     link = test.get_by_role("link", name="Question 2: right at a later try")
-    assert link.get_attribute("href") == f"#{SECOND.id}"
+    assert link.get_attribute("href").endswith(f"#{SECOND.id}")
     missed = test.get_by_role("region", name="Result").get_by_role("link")
     page, _, heading = SECOND.page.partition("#")
     assert missed.count() == 1
