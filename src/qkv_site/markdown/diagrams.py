@@ -351,7 +351,8 @@ class _Drawer:
         return replace(
             one,
             html=f'<span class="wq-heads{" wq-down" * node.vertical}" '
-            f'style="--served:{served};--one:{along.length}">{slots}</span>',
+            f'style="--served:{served};--one:{along.length};--label:{_room(one.rows):g}">'
+            f"{slots}</span>",
             words=words,
             **{"rows" if node.vertical else "columns": self._of_heads(along, count)},
             units=across * one.units,
