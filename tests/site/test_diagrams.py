@@ -347,6 +347,14 @@ def test_a_side_has_a_line_of_its_own_and_a_note():
     assert re.search(r"\(two in a row\), equals .*, equals .*\(one\)$", drawing.words)
 
 
+def test_what_a_role_equals_may_go_on_in_the_next_line():
+    lines = "S[i] = Q[i] @ K[i].T  # of one head\n== X_Q @ W_Q[i] @ W_K[i].T @ X_K.T  # longer"
+    (drawing,) = diagrams.draw(lines, "site")
+    assert drawing.html.count("wq-side") == 2
+    assert "(of one head), equals " in drawing.words
+    assert "(longer), gives scores" in drawing.words
+
+
 def test_a_chain_that_does_not_hold_is_named_by_its_first_line():
     (fault,) = diagrams.faults("Q[i] = X_Q @ W_Q[i]\n\nX_Q @ W_Q[i]\n== X_Q @ W_K[i]", {})
     assert fault[0] == 2

@@ -234,21 +234,18 @@ class _Drawer:
     def line(self, written: Written, notes: list[str]) -> Drawing:
         """Draw a line: its sides, one below the other if each of them has a line of its own."""
         sides = list(map(self.draw, written.sides))
-        said = [side.words for side in sides]
-        if len(notes) < len(sides):  # all in one row
-            first, *others = sides
-            sides = [_row([first, *(part for other in others for part in ("=", other))])]
-        else:
-            pairs = zip(said, notes, strict=True)
-            said = [f"{words} ({note})" if note else words for words, note in pairs]
+        together = len(sides) - len(notes)  # so many more than one stand in the first row
+        said = [
+            f"{side.words} ({note})" if note else side.words
+            for side, note in zip(sides, [""] * together + notes, strict=True)
+        ]
         words = ", equals ".join(said[1:] if written.defines else said)
         if written.defines:
             words = f"{words}, gives {said[0]}"
-        return (
-            _below_each_other(sides, notes, words)
-            if any(notes) or len(sides) > 1
-            else replace(sides[0], words=words)
-        )
+        first, *others = sides[: together + 1]
+        row = _row([first, *(part for other in others for part in ("=", other))], words=words)
+        rows = [row, *sides[together + 1 :]]
+        return _below_each_other(rows, notes, words) if any(notes) or len(rows) > 1 else row
 
     def draw(self, node: Expression) -> Drawing:
         """Draw an expression."""
