@@ -230,3 +230,13 @@ def test_every_block_that_says_it_runs_is_found():
     for page, found in PAGES.items():
         fences = [line for line in (DOCS / page).read_text().splitlines() if 'exec="on"' in line]
         assert len(found) == sum(line.lstrip().startswith("```python ") for line in fences), page
+
+
+@pytest.mark.parametrize("page", EXECUTED)
+def test_what_a_reader_sees_runs_without_what_is_hidden(page):
+    """A hidden block draws a picture; who copies the others has all they need."""
+    names = {"__name__": page}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in EXECUTED[page]:
+            if "source" in block.options:
+                exec(block.code, names)
