@@ -135,7 +135,7 @@ class Layout:
         arguments: The arguments that it is called with, in the library's order; for each the
             sources that it is, such as "X_K X_V", or what else it is. One that is named with
             "=..." may be left out.
-        remark: What to notice in the order of the arguments.
+        remark: What to notice in the arguments.
         scaling: What the scores are multiplied by, and where, in sentences.
         forms: What is stored; more than one where the library distinguishes cases.
         optional_biases: Whether the library can leave the biases out: all of them, or none.

@@ -35,5 +35,9 @@ LAYOUT = Layout(
         "self.distance_embedding": "relative positions are added to the scores, "
         "which MultiHead cannot express"
     },
-    cannot=("dropout",),
+    cannot=(
+        "dropout",
+        "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
+        "pass it to MultiHead as mask",
+    ),
 )

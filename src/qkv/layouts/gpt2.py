@@ -45,6 +45,8 @@ LAYOUT = Layout(
     },
     cannot=(
         "dropout",
+        "the causal mask, which the layer applies with sdpa if it is given none: "
+        "pass it to MultiHead as mask",
         "scale_attn_weights=False and scale_attn_by_inverse_layer_idx change the scale "
         "and store nothing",
     ),

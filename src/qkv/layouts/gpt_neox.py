@@ -38,5 +38,10 @@ LAYOUT = Layout(
         "rotary_emb.inv_freq": "in older checkpoints the frequencies of the rotation, "
         "computed and not learned",
     },
-    cannot=("the rotation itself, here of a part of each head's width", "dropout"),
+    cannot=(
+        "the rotation itself, here of a part of each head's width",
+        "dropout",
+        "the causal mask, which the layer applies with sdpa if it is given none: "
+        "pass it to MultiHead as mask",
+    ),
 )

@@ -37,5 +37,10 @@ LAYOUT = Layout(
         "computed and not learned"
     },
     refused={"q_norm": QK_NORM, "k_norm": QK_NORM},
-    cannot=("the rotation itself", "dropout"),
+    cannot=(
+        "the rotation itself",
+        "dropout",
+        "the causal mask, which the layer applies with sdpa if it is given none: "
+        "pass it to MultiHead as mask",
+    ),
 )

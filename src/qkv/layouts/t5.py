@@ -28,5 +28,10 @@ LAYOUT = Layout(
         "MultiHead cannot express; the first layer of a T5 stack stores it and shares it with "
         "the other layers"
     },
-    cannot=("the relative position bias in layers that share the first one's", "dropout"),
+    cannot=(
+        "the relative position bias in layers that share the first one's",
+        "dropout",
+        "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
+        "pass it to MultiHead as mask",
+    ),
 )

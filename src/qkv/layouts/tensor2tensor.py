@@ -7,9 +7,10 @@ LAYOUT = Layout(
     order=150,
     title="Tensor2Tensor, multihead_attention",
     read_in="tensorflow/tensor2tensor, tensor2tensor/layers/common_attention.py, "
-    "lines 4370-4481 and 4701-4702, commit bafdc1b of 1 April 2023",
+    "lines 4370-4478, 4701-4702 and 4816-4818, commit bafdc1b of 1 April 2023",
     call="multihead_attention",
     arguments={"query_antecedent": "X_Q", "memory_antecedent": "X_K X_V"},
+    remark="in self-attention `memory_antecedent` is None, and `query_antecedent` is all three",
     scaling="The projected queries are multiplied by 1/sqrt(d_k). `dot_product_attention` itself "
     "does not scale.",
     forms=(
@@ -23,7 +24,11 @@ LAYOUT = Layout(
             ),
         ),
     ),
-    cannot=("dropout",),
+    cannot=(
+        "dropout",
+        "hard_attention_k, max_area_width and max_area_height change the weights and store nothing",
+        "an attention_type such as local_mask_right hides tokens and stores nothing",
+    ),
     unknown=(
         "attention_variables_3d, which stores q, k, v and o with a head axis and does not scale",
         "convolutions in place of the projections (filter widths other than 1)",

@@ -28,5 +28,9 @@ LAYOUT = Layout(
         ),
     ),
     square=True,
-    cannot=("dropout",),
+    cannot=(
+        "dropout",
+        "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
+        "pass it to MultiHead as mask",
+    ),
 )
