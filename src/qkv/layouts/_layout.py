@@ -143,9 +143,9 @@ class Layout:
         scale: What `MultiHead.scale` is for these weights.
         rotary: Whether queries and keys are rotated (RoPE) before the dot product.
         in_order: Whether weights may come as a list without names, in the order of `forms`.
-        outside: What is stored under the same prefix but takes no part between the sources and
-            the output (a causal mask, a norm before or after); `load` passes over it. Name, or
-            pattern of names ("*/adam_m"), to what it is.
+        outside: What is stored under the same prefix and is none of the layer's maps or biases (a
+            causal mask, a norm before or after); `load` passes over it. Name, or pattern of names
+            ("*/adam_m"), to what it is.
         refused: What takes part between the sources and the output and has no place in
             `MultiHead`; `load` refuses it. Name to why.
         cannot: What else the library's layer can do that the stored arrays do not show.
