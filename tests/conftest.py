@@ -16,14 +16,6 @@ hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, 
 hypothesis.settings.load_profile("steady")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """One worker runs a file, whose tests share what they built, or a group that a test names."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
-
-
 @pytest.fixture
 def unchecked():
     """Switch the shape checks off, so that a test sees what a user who has none installed sees."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 GROUPS = ("source", "weight", "query", "key", "value", "score", "output", "size")
+"""What a role has its colour from, in the order of legends."""
 
 
 @dataclass(frozen=True)

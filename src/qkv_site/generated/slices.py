@@ -121,9 +121,10 @@ def figure(layout: Layout) -> str:
     sizes, weights = sizes_of(layout), layout.forms[0].without_biases
     views = [View.of(stored, sizes) for stored in weights]
     units = max(view.columns for view in views) // _UNIT
+    words = html.escape(". ".join(view.words() for view in views))
     return (
         f'<figure class="wq-diagram wq-stored" data-search-exclude style="--units:{units};--ems:4">'
-        f'<div role="img" aria-label="{html.escape(". ".join(view.words() for view in views))}.">'
+        f'<div role="img" aria-label="Stored: {words}.">'
         f'<div class="wq-drawn" aria-hidden="true">{"".join(view.html() for view in views)}</div>'
         f"</div><figcaption>{_caption(weights)}</figcaption></figure>"
     )
