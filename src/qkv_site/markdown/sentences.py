@@ -24,13 +24,19 @@ _SENTENCE = re.compile(r"(?<=[.?!])[\"')*_]*\s+(?=[\"'(*_`\[{]*[A-Z{])")
 
 def faults(text: str) -> Iterator[tuple[int, str]]:
     """Say what is wrong with which sentence of a page; lines are counted from 1."""
-    prose = _FRONT_MATTER.sub(_blank, blocks.FENCE.sub(_blank, text))
-    for start, sentence in _sentences(prose):
+    for line, sentence in of_page(text):
         for fault in _faults(sentence):
-            yield prose.count("\n", 0, start) + 1, fault
+            yield line, fault
     for block in blocks.find(text):
         for fault in _faults(block.options.get("title", "")):
             yield block.line, fault
+
+
+def of_page(text: str) -> Iterator[tuple[int, str]]:
+    """The sentences, headings and cells of a page, and the lines in which they begin."""
+    prose = _FRONT_MATTER.sub(_blank, blocks.FENCE.sub(_blank, text))
+    for start, sentence in _sentences(prose):
+        yield prose.count("\n", 0, start) + 1, sentence
 
 
 def _faults(sentence: str) -> Iterator[str]:
