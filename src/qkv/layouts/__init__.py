@@ -1,4 +1,4 @@
-"""From any library's stored weights to the paper's per-head matrices, and back.
+"""From a library's stored weights to the paper's per-head matrices, and back.
 
 Each library has one module here, which holds what the library stores as data: names, shapes in
 the paper's symbols, conventions, and where that was read.
