@@ -5,6 +5,7 @@ The first line of a test's docstring is the claim. Pages that state it name the 
 
 import inspect
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -115,6 +116,35 @@ def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch,
     modules = (q, k, v, mha)
     assert sum(p.numel() for module in modules for p in module.parameters()) == 7 * E * E + 4 * E
     assert size(once) == 4 * E * E + 4 * E
+
+    stored = qkv.dump(once, "pytorch")
+    mha.load_state_dict({name: torch.from_numpy(array) for name, array in stored.items()})
+    assert close(called(mha, x, x, x)[0], twice)
+
+
+def test_torch_linear_layers_fold_into_the_thirds_of_in_proj_weight(torch, mha, x, rng):
+    """PyTorch's linear layers fold into the thirds of `in_proj_weight` and of `in_proj_bias`.
+
+    A layer without biases first gives its weights to a new one, whose biases begin as zeros.
+    """
+    linears = [randomised(torch.nn.Linear(E, E), rng) for _ in range(3)]
+    make = partial(torch.nn.MultiheadAttention, E, H, batch_first=True, dtype=torch.float64)
+    plain, fresh = randomised(make(bias=False), rng), make()
+    missing, _ = fresh.load_state_dict(plain.state_dict(), strict=False)
+    assert missing == ["in_proj_bias", "out_proj.bias"]
+    assert not fresh.in_proj_bias.any()
+    assert not fresh.out_proj.bias.any()
+
+    for before, layer in (mha, mha), (plain, fresh):
+        sources = [linear(torch.from_numpy(x)).detach().numpy() for linear in linears]
+        twice = called(before, *sources)[0]
+        for third, linear in enumerate(linears):
+            rows = slice(third * E, (third + 1) * E)
+            with torch.no_grad():
+                W = layer.in_proj_weight[rows].clone()
+                layer.in_proj_weight[rows] = W @ linear.weight
+                layer.in_proj_bias[rows] += W @ linear.bias
+        assert close(called(layer, x, x, x)[0], twice)
 
 
 def test_torch_without_batch_first_attends_across_the_batch_and_says_nothing(torch, mha, rng):
@@ -430,6 +460,30 @@ def test_torch_multihead_attention_and_scaled_dot_product_attention_read_masks_i
         *map(torch.from_numpy, (Q, K, V)), attn_mask=torch.from_numpy(mask)
     )
     assert close(heads, qkv.attention(Q, K, V, mask=mask))
+
+
+def test_torch_adds_a_mask_of_floats_so_zero_allows(torch, mha, x, y, rng):
+    """PyTorch adds a mask of floats to the scores, so 0.0 allows, and −∞ hides.
+
+    So do attn_mask and key_padding_mask of nn.MultiheadAttention, and attn_mask of
+    scaled_dot_product_attention.
+    """
+    added = rng.normal(size=(N_Q, N_K))
+    added[:, 0], added[:, 1] = 0, -np.inf
+    Q, K, V = loaded(mha).project(x, y)
+    scores = Q @ K.swapaxes(-1, -2) / np.sqrt(D_K)
+
+    per_head = called(mha, x, y, y, attn_mask=added, average_attn_weights=False)[1]
+    assert close(per_head, qkv.softmax(scores + added))
+    heads = torch.nn.functional.scaled_dot_product_attention(
+        *map(torch.from_numpy, (Q, K, V)), attn_mask=torch.from_numpy(added)
+    )
+    assert close(heads, qkv.softmax(scores + added) @ V)
+
+    padding = np.where(np.arange(N_K) == 1, -np.inf, 0.0)
+    of_keys = np.broadcast_to(padding, (len(y), N_K)).copy()
+    per_head = called(mha, x, y, y, key_padding_mask=of_keys, average_attn_weights=False)[1]
+    assert close(per_head, qkv.softmax(scores + padding))
 
 
 def test_torch_mask_with_three_axes_is_per_head(mha, rng):
