@@ -38,7 +38,7 @@ function begin(root) {
     const [sizes, refused] = result(() => sizesOf(entered, grouped, changed))
     mark(fields, refused)
     slide(form, sizes ?? Object.fromEntries(Object.entries(entered).map(([name, text]) => [name, read(text)])))
-    if (sizes) fields.d_k.placeholder = `= ${sizes.d_k}`
+    fields.d_k.placeholder = sizes ? `= ${sizes.d_k}` : "?" // no width is known while sizes are wrong
     root.classList.toggle("wq-refused", Boolean(refused))
     root.classList.toggle("wq-noted", Boolean(note))
     output.inert = Boolean(refused) // the last drawing stays, and is not taken for what was entered

@@ -11,11 +11,17 @@ export function read(text) {
   return number >= 1n && number <= MOST ? number : undefined
 }
 
+const WANTED = {
+  n: "the number of tokens, for example 100",
+  d_model: "the width of the source, for example 512",
+  h: "the number of heads, for example 8",
+  h_kv: "the number of heads of keys and values, for example 2",
+}
+
 /** The size that a text says; refuses a text that says none. */
 export function size(name, text) {
-  const entered = text ? `is “${text}”` : "is empty"
-  const expected = `a whole number from 1 to ${format(MOST)} is expected`
-  return read(text) ?? refuse(name, `${name} ${entered}: ${expected}.`)
+  if (!text) refuse(name, `Type ${WANTED[name]}.`)
+  return read(text) ?? refuse(name, `${name} is “${text}”: a whole number from 1 to ${format(MOST)} is expected.`)
 }
 
 /** The sizes of a layer, by name, from texts; d_k and h_kv may be empty. What does not fit together
@@ -34,11 +40,12 @@ export function layer(texts, changed = "") {
 
 function headWidth(d_model, h, changed) {
   if (d_model % h === 0n) return d_model / h
+  const heads = nearest(h, divisors(d_model))
   const instead = changed === "d_model"
     ? `d_model = ${nearestMultiple(d_model, h)}`
-    : `h = ${nearest(h, divisors(d_model))}`
+    : `${heads} ${heads === 1n ? "head" : "heads"}`
   refuse(changed === "d_model" || changed === "d_k" ? changed : "h",
-    `${d_model} / ${h} is not whole: choose d_k, or ${instead}.`)
+    `${d_model} cannot be divided evenly by ${h}. Try ${instead}, or choose d_k.`)
 }
 
 const nearest = (number, candidates) =>

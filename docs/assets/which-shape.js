@@ -21,8 +21,9 @@ function begin(root) {
       const read = readLines(texts.shape)
       last = layer(texts, changed)
       for (const name of ["d_k", "h_kv"]) fields[name].placeholder = `= ${last[name]}`
-      return read.map((shapes) => ({ says: chain(shapes), answers: shapes.map((shape) => answer(shape, last, data)) }))
+      return read.map((shapes) => ({ says: chain(shapes, last, data), answers: shapes.map((shape) => answer(shape, last, data)) }))
     })
+    if (refused) for (const name of ["d_k", "h_kv"]) fields[name].placeholder = "?"
     mark(fields, refused)
     root.classList.toggle("wq-refused", Boolean(refused))
     output.inert = Boolean(refused) // the last answer stays, and is not taken for what was entered
@@ -32,7 +33,7 @@ function begin(root) {
       : found.map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`).join(" ")
     if (refused) return
     output.replaceChildren(...lines.flatMap(({ says, answers }) =>
-      [...says.map((text) => element("p", { className: "wq-in-a-row" }, text)), ...answers.map(drawn)]))
+      [...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())), ...answers.map(drawn)]))
     tell?.()
   }
 
@@ -96,22 +97,28 @@ function mayBe(symbol, size, sizes) {
 }
 
 /** What several matrices in a row do: one map, if each takes what the one before it gives. */
-function chain(shapes) {
+function chain(shapes, { d_model }, { course }) {
   if (shapes.length < 2) return []
   const matrices = shapes.every((shape) => shape.length === 2 && !shape.includes(null))
   const names = shapes.map((shape) => shape.join(" × ")).join(", then ")
   if (!matrices) return [`${names}: enter matrices, with two sizes each, to see whether they can follow each other.`]
   const ways = [["X @ W, (in, out)", shapes], ["X @ W.T or W x, (out, in)", shapes.map(([out, from]) => [from, out])]]
-  return ways.map(([way, maps]) => {
+  const said = ways.map(([way, maps]) => {
     const gap = maps.findIndex(([from], i) => i && from !== maps[i - 1][1])
     if (gap > 0) return `As ${way}: this does not fit. Matrix ${gap} gives ${maps[gap - 1][1]} numbers, and matrix ${gap + 1} takes ${maps[gap][0]}.`
     const [from, to] = [maps[0][0], maps.at(-1)[1]]
     const one = way.endsWith("(in, out)") ? [from, to] : [to, from]
     return `As ${way}: they fit, ${[from, ...maps.map(([, out]) => out)].join(" → ")}. If nothing stands between them, one matrix of shape ${tuple(one)} does the same.`
   })
+  const fits = ways.some(([, maps]) => maps.every(([from], i) => !i || from === maps[i - 1][1]))
+  const alike = ways.some(([, maps]) => maps.every(([from]) => from === d_model))
+  if (fits || !alike) return said
+  const which = shapes.length === 2 ? "both" : "all"
+  return [...said, [`Perhaps ${which} matrices take the same ${d_model} numbers: those of the word. `,
+    element("a", { href: course }, "How to read the two videos")]]
 }
 
-/** The way back: a letter of a source, what it is and its shape. */
+/** The shape of a letter: a letter of a source, what it is and its shape. */
 function wayBack(root, { letters }, sizesOf) {
   const [source, letter, said] = root.querySelectorAll("[data-back]")
   const tell = () => {

@@ -175,14 +175,15 @@ def assert_ratio(shown, ratio):
 
 MISTAKES = [
     ("n", "abc", "n is “abc”: a whole number from 1 to 999,999,999 is expected."),
-    ("n", "", "n is empty: a whole number"),
+    ("n", "", "Type the number of tokens, for example 100."),
+    ("h", "", "Type the number of heads, for example 8."),
     ("d_model", "0", "d_model is “0”: a whole number"),
     ("d_model", "-5", "d_model is “-5”"),
     ("h", "1.5", "h is “1.5”"),
     ("h", "1000000000", "h is “1000000000”"),
     ("d_k", "x", "d_k is “x”"),
     ("h_kv", "3", "8 heads cannot share 3 evenly: choose h_kv = 4."),
-    ("h_kv", "", "h_kv is empty"),
+    ("h_kv", "", "Type the number of heads of keys and values"),
 ]
 
 
@@ -218,12 +219,15 @@ def test_a_head_width_that_is_left_out_has_to_be_whole(explorer):
     slider = explorer.get_by_label("d_k, width of one head (values have the same width): slider")
     place = slider.input_value()
     explorer.locator("[data-size=h]").fill("7")
-    assert "512 / 7 is not whole" in explorer.locator("#wq-h-fault").inner_text()
+    said = explorer.locator("#wq-h-fault").inner_text()
+    assert said == "512 cannot be divided evenly by 7. Try 8 heads, or choose d_k."
+    assert explorer.locator(STATUS).bounding_box()["width"] > 100  # above the greyed results too
+    assert explorer.locator("[data-size=d_k]").get_attribute("placeholder") == "?"
     assert slider.input_value() == place
     explorer.locator("[data-size=h]").fill("8")
     explorer.locator("[data-size=d_model]").fill("510")
     said = explorer.locator("#wq-d_model-fault").inner_text()
-    assert said == "510 / 8 is not whole: choose d_k, or d_model = 512."
+    assert said == "510 cannot be divided evenly by 8. Try d_model = 512, or choose d_k."
     explorer.locator("[data-size=d_k]").fill("64")
     assert "parameters" in explorer.locator(STATUS).inner_text()
 

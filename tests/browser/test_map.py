@@ -101,6 +101,20 @@ def test_on_paper_each_state_is_shown(page):
     assert page.evaluate(SHOWN) == ["paper", "sound", "code"]
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_phone_the_small_map_is_one_row_of_letters(page, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/explanation/worked-example/")
+    drawn = page.locator(".wq-mini-drawn")
+    row, parts = drawn.bounding_box(), drawn.locator(".wq-lit").all()
+    boxes = [part.bounding_box() for part in parts]
+    tops = [box["y"] for box in boxes if box["y"] < row["y"] + row["height"]]
+    assert len(tops) >= 4
+    assert {*tops} == {row["y"]}
+    assert drawn.locator("svg:visible").count() == 0
+    assert page.evaluate(SMALLEST) >= 11
+
+
 def test_the_small_map_leads_to_the_whole(page):
     page.goto("/explanation/which-q/")
     assert page.evaluate(SMALLEST) >= 11

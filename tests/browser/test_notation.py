@@ -101,6 +101,14 @@ def test_a_page_says_why_nothing_changed(page):
     assert "This page compares sources, so its formulas stay." in page.locator(TOLD).inner_text()
 
 
+def test_a_page_says_that_a_picture_in_the_letters_of_one_source_stays(page):
+    said = "The picture in the letters of The paper, section 3.2.2 stays (words are rows)."
+    page.goto("/explanation/which-q/?notation=ng-multi-head")
+    assert said in page.locator(TOLD).inner_text()
+    page.locator(CHOICE).select_option("paper-3-2-2")
+    assert said not in page.locator(TOLD).inner_text()
+
+
 def test_the_way_back_and_a_link_stand_beside_it(page):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto("/explanation/which-q/#why")

@@ -105,8 +105,11 @@ def test_matrices_in_a_row_are_one_where_they_fit(form):
     assert f"one matrix of shape {one} does the same" in fit
     assert "Matrix 1 gives 512 numbers, and matrix 2 takes 64." in misfit
     form.get_by_label("Shapes").fill("64x512 -> 64x512")
-    for said in form.locator(".wq-in-a-row").all_inner_texts():
-        assert "does not fit" in said
+    *ways, perhaps = form.locator(".wq-in-a-row").all()
+    assert all("does not fit" in way.inner_text() for way in ways)
+    assert "both matrices take the same 512 numbers" in perhaps.inner_text()
+    perhaps.get_by_role("link").click()
+    form.wait_for_url("**/explanation/deeplearning-ai-course/")
 
 
 def test_a_letter_of_a_source_leads_back_to_its_shape(form):
@@ -127,7 +130,7 @@ MISTAKES = [
     ("shape", "512, 0", "In “512, 0”, axis 1 is 0: a size from 1"),
     ("shape", "", "No shape is entered"),
     ("d_model", "wide", "d_model is “wide”: a whole number"),
-    ("h", "7", "512 / 7 is not whole: choose d_k, or h = 8."),
+    ("h", "7", "512 cannot be divided evenly by 7. Try 8 heads, or choose d_k."),
     ("h_kv", "3", "8 heads cannot share 3 evenly: choose h_kv = 4."),
 ]
 

@@ -136,7 +136,10 @@ def test_two_videos_do_not_fit():
     sound = drawn({**PRIMES, "d_v": 5}, "sound")
     (misfit,) = links(sound, "misfit")
     assert text(misfit) == "5 is not 13"
+    assert "Video 1 turns the 13 numbers of a word into 5." in text(sound.find("p"))
     assert "5 numbers where it wants 13. That does not fit." in text(sound.find("p"))
+    (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
+    assert "square, 13 × 13, it would fit" in text(sizes)
 
 
 def test_where_the_videos_would_fit_no_misfit_is_drawn():
@@ -148,8 +151,8 @@ def test_two_videos_keep_their_own_letters():
     sound = drawn(layer.BASE_MODEL, "sound")
     assert not list(sound.iterfind(".//*[@data-set]"))
     heard, meant = (text(side).replace(" ", "") for side in sound.iter("div") if side is not sound)
-    assert "x512WQ64×512video1q6464isnot512W1Q64×512video2" in heard
-    assert "q=x512W1Q64×512video264" in meant
+    assert "x512WQ64×512video164q64isnot512W1Q64×512video2" in heard
+    assert "q=x512W1Q64×512video264W1Qq" in meant
 
 
 def test_code_cuts_one_array_into_what_each_head_has():
@@ -159,6 +162,26 @@ def test_code_cuts_one_array_into_what_each_head_has():
     assert "13 numbers to 15, which are cut into 3 pieces of 5" in text(code.find("p"))
     (bars,) = links(code, "bars")
     assert len(bars) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "packed"),
+    [
+        ("site", "8 matrices of 512×64, side by side: 512×512"),
+        ("ng-multi-head", "8 matrices of 64×512, in one array: 512×512"),
+    ],
+)
+def test_the_array_is_that_of_all_heads(source, packed):
+    code = states(tree(in_letters(layer_map.figure(), source)))["code"]
+    assert packed in [text(note) for note in code.iter("span")]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_where_a_source_writes_one_head_the_map_says_so(source):
+    query, one = notation.role("Q[i]"), "shows one head with this letter"
+    chosen = notation.source(source)
+    said = chosen.names(query) and not chosen.tells_heads_apart(query)
+    assert (one in in_letters(layer_map.figure(), source)) == said
 
 
 def test_a_state_is_chosen_by_a_radio_button():

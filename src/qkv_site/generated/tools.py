@@ -13,6 +13,7 @@ from qkv import notation
 from qkv_site.generated import exports
 from qkv_site.generated.exports import Terms
 from qkv_site.markdown import formulas, matrices
+from qkv_site.markdown import map as layer_map
 from qkv_site.markdown.mathml import to_mathml
 
 # The first state: the base model of "Attention Is All You Need".
@@ -88,17 +89,18 @@ def shape_form() -> str:
         '<div class="wq-field"><label for="wq-shape">Shapes <span>one on each line, as in 512 by '
         "64, (None, 5, 512) or 512x512, then 512x64</span></label>"
         '<textarea id="wq-shape" data-size="shape" rows="3" autocomplete="off" '
-        'spellcheck="false" aria-describedby="wq-shape-fault">512, 512'
+        'spellcheck="false" aria-describedby="wq-shape-fault">512, 64'
         '</textarea><p class="wq-fault" id="wq-shape-fault"></p></div>'
     )
     data = exports.shapes()
     data["letters"] = exports.letters()
+    data["course"] = layer_map.href(layer_map.COURSE)
     sources = "".join(
         f'<option value="{source.id}">{html.escape(source.short)}</option>'
         for source in notation.sources()
     )
     back = (
-        '<fieldset class="wq-back"><legend>The way back</legend>'
+        '<fieldset class="wq-back"><legend>Find the shape of a letter</legend>'
         '<label for="wq-source">Letters of</label>'
         f'<select id="wq-source" data-back="source">{sources}</select>'
         '<label for="wq-letter">Letter</label>'
@@ -144,11 +146,18 @@ def _results(data: dict, version: str) -> str:
     )
     results = (
         f'<div data-version="{version}"><p hidden>{_summary(data, version)}</p>'
-        f'<dl class="wq-counts">{_cards(data, version)}</dl>'
+        f'<dl class="wq-counts">{_cards(data, version)}</dl>{_note(version)}'
         f'<ol class="wq-steps" style="--longest:{longest}">{drawn}</ol>'
         '<p class="wq-scale">Drawn to one scale. No side is drawn shorter than 3 pixels.</p></div>'
     )
     return results if version == _FIRST else f"<template>{results}</template>"
+
+
+def _note(version: str) -> str:
+    """What a letter stands for in a version, where that is another thing than on other pages."""
+    if version != _TWO:
+        return ""
+    return f"<p>Here {formulas.inline('X_Q')}, what enters the heads, is already a product.</p>"
 
 
 def _cards(data: dict, version: str) -> str:

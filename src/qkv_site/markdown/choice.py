@@ -19,6 +19,7 @@ _KINDS = {
 }
 _TOP = re.compile(r"</h1>(\s*<p>.*?</p>)?", re.DOTALL)
 _MAP = re.compile(r'<figure class="wq-map".*?</figure>', re.DOTALL)
+_TIED = re.compile(r'<figure class="wq-equation"[^>]*><div data-of="([^"]*)"')
 _BUTTONS = (
     '<button type="button" data-wq-back>Back to this site\'s letters</button> '
     '<button type="button" data-wq-copy>Copy a link<span> in these letters</span></button>'
@@ -53,9 +54,19 @@ def _said(shown: Counter[str], page: str, source: str) -> str:
     if not changed:
         return said + _why_nothing_changed(shown, page)
     stay = ["Formulas under a source's name stay."] if "wq-in" in page else []
+    stay += [_stays(tied) for tied in dict.fromkeys(_TIED.findall(page)) if tied != source]
     counts = f"Changed on this page: {_listed(changed, with_map=bool(_MAP.search(page)))}."
     vectors = [formulas.one_token(chosen.letter(notation.role("X_Q")))] if chosen.one_token else []
     return said + " ".join([counts, *stay, *vectors])
+
+
+def _stays(tied: str) -> str:
+    """What is said of pictures that keep one source's letters, and its rows or columns."""
+    source = notation.source(tied)
+    return (
+        f"The picture in the letters of <strong>{html.escape(source.short)}</strong> stays "
+        f"(words are {source.tokens})."
+    )
 
 
 def _as_on_this_site(variants: str, source: str) -> bool:

@@ -21,7 +21,7 @@ from qkv_site.markdown.layer import Layer
 from qkv_site.markdown.mathml import mark, to_mathml
 
 STATES = {
-    "paper": "the paper",
+    "paper": "the paper's layer",
     "sound": "as two videos sound",
     "code": "as code packs it",
 }
@@ -101,7 +101,8 @@ def figure(state: str = "paper", lit: str = "", layer: Layer | None = None) -> s
     return (
         f'<figure class="wq-map"{anchor} data-search-exclude aria-label="Map of the layer">'
         f'<fieldset><legend class="wq-unseen">Show the layer</legend>{choices}</fieldset>'
-        f"{drawn}<figcaption>Width: how many numbers there are for one word.</figcaption></figure>"
+        f"{drawn}<figcaption>The wider a bar, the more numbers one word has there."
+        "</figcaption></figure>"
     )
 
 
@@ -113,7 +114,8 @@ def mini(lit: str, layer: Layer | None = None) -> str:
         f'<a class="wq-mini" href="{href(HOME)}#map" data-search-exclude>'
         f'<span class="wq-unseen">This page on the map of the layer: {html.escape(words)}.</span>'
         f'<span class="wq-mini-drawn" aria-hidden="true">{drawer.small()}</span>'
-        '<span class="wq-mini-name" aria-hidden="true">on the map</span></a>'
+        '<span class="wq-mini-name" aria-hidden="true"><span>where this is </span>in the layer'
+        "</span></a>"
     )
 
 
@@ -139,7 +141,10 @@ class _Drawer:
             + self._funnel(weight, f"{self._named(weight)}<br>one matrix per head")
             + self._bars(query)
             + _flag(query)
-            + _note(f"{_math(query.key)} in each of {self.layer.count(query)} heads", query)
+            + _note(
+                f"{_math(query.key)} in each of {self.layer.count(query)} heads{_of_one(query)}",
+                query,
+            )
             + self._link(call.function, "wq-map-call", f"<b>{EQUATION}</b> {_math(str(call))}")
             + f'<div class="wq-map-others">{chips}<span>made the same way</span></div>'
             + self._bars(head)
@@ -172,18 +177,21 @@ class _Drawer:
         meant = (
             self._bar(source, to_mathml(word))
             + self._funnel(weight, matrix_2, one=True)
-            + self._bars(query, 1)
+            + self._bars(query, 1, _first_head(query, second))
             + f"<p>In video 2 read {_math(source.key, second)} as the word itself: "
             f"{self.layer.numbers(source)} numbers.</p>"
         )
         return (
             _unseen(
-                f"Video 1 makes {has} numbers of the {wants} of a word. If video 2 went on with "
-                f"them, its matrix would get {has} numbers where it wants {wants}. That does not "
+                f"Video 1 turns the {wants} numbers of a word into {has}. If video 2 went on with "
+                f"these, its matrix would get {has} numbers where it wants {wants}. That does not "
                 "fit. What video 2 calls q is the word itself."
             )
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>What is meant</b></p>{meant}</div>'
+            + '<p class="wq-map-sizes">The videos give no sizes. At those of the paper it does not '
+            f"fit. If the first matrix were square, {wants} × {wants}, it would fit. But two "
+            "matrices in a row are one matrix: either way, one per head.</p>"
         )
 
     def code(self) -> str:
@@ -198,7 +206,11 @@ class _Drawer:
             + _note("one word, as it comes in", source)
             + self._bar(source)
             + self._link(packed.key, "wq-map-slices", slices, says=self._takes(packed))
-            + _note(f"one array for {heads} matrices: {_math(self.layer.shape(packed))}", packed)
+            + _note(
+                f"{heads} matrices of {_math(self.layer.shape(weight))}, {_packed(weight)}: "
+                f"{_math(self.layer.shape(packed))}",
+                packed,
+            )
             + self._bars(query)
             + _note(f"cut into {heads} pieces of {numbers}: the same queries", query)
         )
@@ -243,11 +255,12 @@ class _Drawer:
         return self._link(role.key, "wq-map-bar", content, numbers, says=_numbers(role, numbers))
 
     def _bars(self, role: Role, count: int = 0, letter: str = "") -> str:
-        """What each head has for one word, or `count` of them."""
+        """What each head has for one word, or `count` of them, with a letter beside them."""
         numbers, count = self.layer.numbers(role), count or self.layer.count(role)
-        each = f"<span>{letter}<b>{numbers}</b></span>"
+        content = f"<span><b>{numbers}</b></span>" * count
+        content += f'<i class="wq-map-letter">{letter}</i>' if letter else ""
         says = _numbers(role, numbers)
-        return self._link(role.key, "wq-map-bars", each * count, numbers * count, says=says)
+        return self._link(role.key, "wq-map-bars", content, numbers * count, says=says)
 
     def _chip(self, role: Role) -> str:
         numbers = self.layer.numbers(role)
@@ -338,8 +351,29 @@ def _flag_of(key: str, source: str) -> str:
     return f"{html.escape(chosen.short)}<br><b>{says}</b>"
 
 
+def _of_one(role: Role) -> str:
+    """Says so where a source has the same letter for what each head has."""
+
+    def say(source: str) -> str:
+        chosen = notation.source(source)
+        if not chosen.names(role) or chosen.tells_heads_apart(role):
+            return ""
+        return f"<br>{html.escape(chosen.short)} shows one head with this letter"
+
+    return formulas.variants(say, "span")
+
+
+def _packed(weight: Role) -> str:
+    """How all heads' weights are one array; they are not drawn so where a word is a column."""
+
+    def say(source: str) -> str:
+        return "in one array" if notation.source(source).transposes(weight) else "side by side"
+
+    return formulas.variants(say, "span")
+
+
 def _first_head(role: Role, source: str) -> str:
-    return to_mathml(mark(role, notation.source(source).letter(role, head="1"), False))
+    return _typeset(role.key.replace("[i]", "[1]"), source)
 
 
 def _of_head(role: Role, head: int) -> str:
