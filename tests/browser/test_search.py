@@ -1,5 +1,7 @@
 """What readers type into the search, and the page that has to come first."""
 
+import re
+
 import pytest
 
 FIRST = {
@@ -15,6 +17,10 @@ FIRST = {
     "coursera assignment": "explanation/deeplearning-ai-assignment",
     "Andrew Ng attention": "explanation/deeplearning-ai-course",
     "what is q in multi-head attention video": "explanation/deeplearning-ai-course",
+    "two linear maps q W_1^Q": "explanation/deeplearning-ai-course",
+    "W1Q": "explanation/deeplearning-ai-course",
+    "what is q": "explanation/which-q",
+    "is there a second linear layer": "explanation/projected-twice",
     # two matrices
     "merge W_Q W_K into one matrix": "explanation/why-not-one-matrix",
     "RoPE QK-norm merge": "explanation/rope-and-qk-norm",
@@ -25,6 +31,7 @@ FIRST = {
     # shapes
     "is the weight matrix square": "explanation/square-or-rectangular",
     "slice of the embedding per head": "explanation/square-or-rectangular",
+    "what is a head": "explanation/widths",
     "d_k d_model difference": "explanation/widths",
     "key_dim": "explanation/widths",
     "head_dim times heads not hidden size": "explanation/widths",
@@ -89,8 +96,17 @@ def test_the_page_that_answers_comes_first(search, query):
     assert search(query)[:1] == [FIRST[query]]
 
 
-def test_the_two_videos_are_found_by_their_letters(search):
-    assert "explanation/deeplearning-ai-course" in search("two linear maps q W_1^Q")[:3]
+def test_what_is_typed_stays_and_is_shared_as_typed(search):
+    search("what is W^Q")
+    assert search.page.get_by_role("textbox", name="Search").input_value() == "what is W^Q"
+
+
+def test_the_search_reads_no_menu_no_button_and_no_data(search):
+    index = search.page.request.get("/search/search_index.json").json()
+    for section in index["docs"]:
+        said = re.sub(r"<code>.*?</code>", "", section["text"], flags=re.DOTALL)
+        for tool in ("Copy a link", "The way back", '{"'):
+            assert tool not in said, section["location"]
 
 
 def test_what_is_found_is_shown_with_its_formulas(search):

@@ -67,7 +67,8 @@ def explorer() -> str:
     )
     results = "".join(_results(data, version) for version in data["versions"])
     return (
-        '<div class="wq-tool" data-wq-explorer><form class="wq-controls" id="wq-explorer">'
+        '<div class="wq-tool" data-wq-explorer data-search-exclude>'
+        '<form class="wq-controls" id="wq-explorer">'
         f'<fieldset class="wq-choices"><legend>Version</legend>{versions}</fieldset>'
         f'<div class="wq-fields">{fields}</div></form>'
         f'<div class="wq-shown"><p role="status">{_summary(data, _FIRST)}</p>{merge}'
@@ -110,7 +111,7 @@ def shape_form() -> str:
     data["sizes"] = {symbol: _sum(terms) for symbol, terms in data["sizes"].items()}
     rules = html.escape(json.dumps(data, ensure_ascii=False, separators=(",", ":")), quote=False)
     return (
-        f'<div class="wq-tool" data-wq-which-shape><form class="wq-controls">'
+        f'<div class="wq-tool" data-wq-which-shape data-search-exclude><form class="wq-controls">'
         f'<div class="wq-fields">{shapes}{fields}</div>{back}</form><div class="wq-shown">'
         f'<p role="status"></p><div data-output></div></div><template>{rules}</template></div>'
     )

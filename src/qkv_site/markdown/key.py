@@ -2,14 +2,18 @@
 
 import re
 
+from qkv_site.markdown import elements
+
 _FIGURE = re.compile(r'<div class="wq-(?:formula|diagrams)">')
-_DIV = re.compile(r"<(/?)div\b")
 _KINDS = {
     "goes in": {"source": "source"},
     "learned": {"weight": "weight"},
     "projected": {"query": "queries", "key": "keys", "value": "values"},
 }
-_HINT = "Point at a letter to see its name, its shape, and where else it stands."
+_HINT = (
+    '<span class="wq-point">Point at</span><span class="wq-touch">Touch</span> a letter to see its '
+    "name, its shape, and where else it stands."
+)
 
 
 def with_key(page: str) -> str:
@@ -21,7 +25,7 @@ def with_key(page: str) -> str:
     }
     if not figure or not any(kinds.values()):
         return page
-    end = _end(page, figure.start())
+    end = elements.end(page, figure.start())
     return page[:end] + _key(kinds) + page[end:]
 
 
@@ -36,13 +40,3 @@ def _named(groups: dict[str, str]) -> str:
     return " ".join(
         f'<i class="wq-swatch role-{group}"></i>{name}' for group, name in groups.items()
     )
-
-
-def _end(page: str, start: int) -> int:
-    """Where the element ends that begins here."""
-    depth = 0
-    for tag in _DIV.finditer(page, start):
-        depth += -1 if tag[1] else 1
-        if not depth:
-            return page.index(">", tag.start()) + 1
-    raise ValueError("The figure does not end.")

@@ -17,7 +17,7 @@ from markdown.postprocessors import Postprocessor
 from math_core import LatexError, LatexToMathML
 
 from qkv.notation import Role, roles
-from qkv_site.markdown import current
+from qkv_site.markdown import current, elements
 
 # math-core has no \class: a colour that nothing else uses stands for a role meanwhile.
 _ROLES = roles()
@@ -78,8 +78,8 @@ def _role(owner: str, number: int) -> dict[str, str]:
 
 
 def as_words(page: str) -> str:
-    """The HTML of a page whose formulas are plain text, as the search shows them: `W_i^Q`."""
-    return _MATH.sub(_as_words, _UNSEEN.sub("", page))
+    """The HTML that the search reads: formulas are plain text, `W_i^Q`, and nothing is a tool."""
+    return elements.without_tools(_MATH.sub(_as_words, _UNSEEN.sub("", page)))
 
 
 def _as_words(found: re.Match) -> str:

@@ -17,9 +17,7 @@ def labelled(page: str) -> str:
 
 
 def _label(table: re.Match) -> str:
-    heads = [
-        html.unescape(_TAG.sub("", as_words(head))).strip() for head in _HEAD.findall(table[1])
-    ]
+    heads = [_words(head) for head in _HEAD.findall(table[1])]
     if not 3 <= len(heads) <= 6:
         return table[0]
     rows = _ROW.sub(lambda row: _label_row(row[0], heads), table[1])
