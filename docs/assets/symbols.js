@@ -31,18 +31,19 @@ async function name(symbol) {
   const borrowed = symbol.closest(".wq-borrowed") ? " (this site's letter)" : ""
   label.innerHTML = `${group === "size" ? "" : `<i class="wq-swatch role-${group}"></i>`}${meaning}${shape && ", "}${shape}${borrowed}`
   label.hidden = false
-  place((symbol.closest(".wq-matrix") ?? symbol).getBoundingClientRect())
+  const line = symbol.closest("h1, math, .wq-matrix") ?? symbol
+  place((symbol.closest(".wq-matrix") ?? symbol).getBoundingClientRect(), line.getBoundingClientRect())
 }
 
-/** Put the label above the symbol, or below it where the header would cover it. */
-function place(box) {
+/** Put the label above the symbol and what stands beside it, or below where the header would cover it. */
+function place(box, line) {
   const { offsetWidth: width, offsetHeight: height } = label
   const top = document.querySelector(".md-header").getBoundingClientRect().bottom
-  const above = box.top - GAP - height
+  const above = line.top - GAP - height
   const middle = (box.left + box.right - width) / 2
   const rightmost = document.documentElement.clientWidth - width - GAP
   label.style.left = `${scrollX + Math.max(GAP, Math.min(middle, rightmost))}px`
-  label.style.top = `${scrollY + (above < top ? box.bottom + GAP : above)}px`
+  label.style.top = `${scrollY + (above < top ? line.bottom + GAP : above)}px`
 }
 
 function follow({ target }) {

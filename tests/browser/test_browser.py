@@ -33,6 +33,37 @@ def test_every_character_of_a_formula_has_a_glyph(site):
         assert not missing, (path, missing)
 
 
+@pytest.mark.parametrize("path", ["/", "/libraries/keras/", "/explanation/projected-twice/"])
+def test_code_stands_on_a_phones_column_of_text_and_output_is_whole(page, path):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(path)
+    boxes = ".md-content__inner > :is(p, .highlight)"
+    sides = "all => all.map(e => e.getBoundingClientRect()).map(box => `${box.left} ${box.right}`)"
+    assert len({*page.locator(boxes).evaluate_all(sides)}) == 1
+    output = page.locator(".language-text code:visible")
+    assert output.count() > 0
+    assert output.evaluate_all("all => all.every(e => e.scrollWidth <= e.clientWidth)")
+    assert page.locator(".language-text button:visible").count() == 0
+
+
+def test_a_wide_drawing_stands_in_the_middle_of_the_text(page):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto("/explanation/projected-twice/")
+    middle = "e => (e.getBoundingClientRect().left + e.getBoundingClientRect().right) / 2"
+    drawn = page.locator(".wq-drawn").first.evaluate(middle)
+    assert drawn == pytest.approx(page.locator("h2").first.evaluate(middle), abs=30)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_side_of_an_equation_stands_in_one_line(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/explanation/projected-twice/")
+    lines = "all => all.map(e => e.offsetTop + e.offsetHeight / 2)"
+    for side in page.locator(".wq-side").all():
+        middles = side.locator("> :not(.wq-note)").evaluate_all(lines)
+        assert max(middles) - min(middles) < 12
+
+
 @pytest.mark.parametrize(("width", "least"), [(390, 40), (768, 60), (1280, 60), (1920, 60)])
 def test_a_line_holds_as_many_letters_as_are_read_with_ease(page, width, least):
     page.set_viewport_size({"width": width, "height": 900})

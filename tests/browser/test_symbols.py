@@ -112,7 +112,7 @@ def test_one_key_of_colours_stands_below_the_first_figure(chromium, origin, scri
     assert page.locator(":is(.wq-formula, .wq-diagrams) + .wq-colours").count() == 1
     assert page.locator(".wq-colours ~ :is(.wq-formula, .wq-diagrams)").count() > 0
     assert key.get_by_text("goes in: source").is_visible()
-    assert key.get_by_text("Point at a letter").is_visible() == scripts
+    assert key.get_by_text("a letter to see its name").is_visible() == scripts
     edges = key.locator(".wq-swatch").evaluate_all(
         "all => all.map(e => getComputedStyle(e).outlineStyle)"
     )
