@@ -18,7 +18,7 @@ FIRST = {
     "Andrew Ng attention": "explanation/deeplearning-ai-course",
     "what is q in multi-head attention video": "explanation/deeplearning-ai-course",
     "two linear maps q W_1^Q": "explanation/deeplearning-ai-course",
-    "W1Q": "explanation/deeplearning-ai-course",
+    "W1Q in the video": "explanation/deeplearning-ai-course",
     "what is q": "explanation/which-q",
     "is there a second linear layer": "explanation/projected-twice",
     # two matrices
@@ -110,9 +110,9 @@ def test_the_search_reads_no_menu_no_button_and_no_data(search):
 
 
 def test_what_is_found_is_shown_with_its_formulas(search):
-    search("is the query projected twice")
+    search("what does W^O do")
     said = search.page.locator(".md-search-result__item").first.inner_text()
-    assert "d_model numbers" in said
+    assert "weight W^O decides" in said
 
 
 def test_what_is_nowhere_is_not_found(search):
