@@ -25,9 +25,7 @@ def printed(request, chromium, origin):
     context.close()
 
 
-@pytest.mark.parametrize(
-    "address", ["/explanation/which-q/", "/explanation/biases/", "/self-test/"]
-)
+@pytest.mark.parametrize("address", ["/explanation/which-q/", "/explanation/biases/"])
 def test_a_page_stands_alone_with_everything_folded_out(printed, address):
     printed.goto(address)
     assert [name for name in FURNITURE if printed.locator(f"{name}:visible").count()] == []
