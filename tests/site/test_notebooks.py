@@ -87,7 +87,9 @@ def test_a_notebook_has_the_pages_titles_and_headings(site, name):
 def test_nothing_that_jupyter_does_not_know_is_left(site, name):
     text = "\n".join(c.source for c in read(site, name).cells if c.cell_type == "markdown")
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
-    unknown = r"\{\{|\{:? *[#.]|^ *(?:\?\?\?|!!!|===|:::)|\[\^|\.md\b|exec=|<(?!t|caption>)\w"
+    unknown = (
+        r"\{\{|\{:? *[#.]|^ *(?:\?\?\?|!!!|===|:::)|\[\^|\.md\b|exec=|<(?!t|caption>|/?sup>)\w"
+    )
     assert re.findall(rf".*(?:{unknown}).*", prose, re.MULTILINE) == []
 
 

@@ -173,7 +173,7 @@ def _without_ours(code: str, ours: set[str]) -> str:
         written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
         if isinstance(statement, ast.ImportFrom) and statement.module.startswith("qkv_site"):
             ours |= {each.asname or each.name for each in statement.names}
-        elif ours & read:
+        elif ours & (read - written):
             ours |= written
         else:
             ours -= written
