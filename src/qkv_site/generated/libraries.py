@@ -168,9 +168,10 @@ def _known(layout: Layout) -> str:
 def _inside(layout: Layout) -> str:
     query = holding("W_Q", layout)
     return (
-        f"**You need no linear layer before it.** {{{{site: W_Q[i]}}}} of each head is inside: "
-        f"{_taken(query, 'W_Q')}. What is filled in the picture belongs to one head, `i = "
-        f"{slices.MARKED}` in Python, which the paper counts as head {slices.MARKED + 1}."
+        f"**You need no linear layer before it.** The matrix of each head is inside: "
+        f"{_taken(query, 'W_Q')} is {{{{site: W_Q[i]}}}}. "
+        "What is filled in the picture belongs to one head, "
+        f"`i = {slices.MARKED}` in Python, which the paper counts as head {slices.MARKED + 1}."
     )
 
 

@@ -62,7 +62,7 @@ def explorer() -> str:
     )
     merge = (
         '<label class="wq-merge" hidden><input type="checkbox" name="merged" form="wq-explorer">'
-        "<span>Multiply the two matrices of each row once: "
+        "<span>Multiply the two matrices into one, for keys and values too: "
         f"{formulas.inline('P_Q @ W_Q[i] == M[i]')}</span></label>"
     )
     results = "".join(_results(data, version) for version in data["versions"])

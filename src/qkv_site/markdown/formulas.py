@@ -177,7 +177,7 @@ def _place(entry: notation.Entry) -> tuple[int, int]:
 def one_token(letter: str) -> str:
     """A sentence about a source whose letters, such as this one, are one token's vectors."""
     return (
-        f"There, {to_mathml(letter)} is one word's vector; the shapes here are for all words "
+        f"In that text {to_mathml(letter)} is one word's vector. The shapes here are for all words "
         "together."
     )
 

@@ -185,13 +185,13 @@ class _Drawer:
             _unseen(
                 f"Video 1 turns the {wants} numbers of a word into {has}. If video 2 went on with "
                 f"these, its matrix would get {has} numbers where it wants {wants}. That does not "
-                "fit. What video 2 calls q is the word itself."
+                "fit. In video 2 read q as the word itself."
             )
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
-            + f'<div class="wq-map-meant"><p><b>What is meant</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The videos give no sizes. At those of the paper it does not '
-            f"fit. If the first matrix were square, {wants} × {wants}, it would fit. But two "
-            "matrices in a row are one matrix: either way, one per head.</p>"
+            + f'<div class="wq-map-meant"><p><b>How to read it</b></p>{meant}</div>'
+            + '<p class="wq-map-sizes">The videos give no sizes. At the paper\'s sizes it does not '
+            f"fit. If the first matrix were square, {wants}\u00a0×\u00a0{wants}, it would fit. "
+            "But two matrices in a row are one matrix: either way, one per head.</p>"
         )
 
     def code(self) -> str:
