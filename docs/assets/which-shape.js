@@ -21,20 +21,19 @@ function begin(root) {
       const read = readLines(texts.shape)
       last = layer(texts, changed)
       for (const name of ["d_k", "h_kv"]) fields[name].placeholder = `= ${last[name]}`
-      return read.map((shapes) => ({ says: chain(shapes, last, data), answers: shapes.map((shape) => answer(shape, last, data)) }))
+      return read.map((shapes) => ({ says: chain(shapes, last, data), answers: once(shapes.map((shape) => answer(shape, last, data))) }))
     })
     if (refused) for (const name of ["d_k", "h_kv"]) fields[name].placeholder = "?"
     mark(fields, refused)
     root.classList.toggle("wq-refused", Boolean(refused))
     output.inert = Boolean(refused) // the last answer stays, and is not taken for what was entered
-    const found = [...once((lines ?? []).flatMap(({ answers }) => answers))]
+    const found = (lines ?? []).flatMap(({ answers }) => answers)
     status.textContent = refused
       ? refused.message
       : found.map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`).join(" ")
     if (refused) return
-    output.replaceChildren(
-      ...lines.flatMap(({ says }) => says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat()))),
-      ...found.map(drawn))
+    output.replaceChildren(...lines.flatMap(({ says, answers }) =>
+      [...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())), ...answers.map(drawn)]))
     tell?.()
   }
 
@@ -153,7 +152,7 @@ const tuple = (axes) => {
   const said = axes.map((axis) => axis ?? "None")
   return said.length === 1 ? `(${said[0]},)` : `(${said.join(", ")})`
 }
-const once = (answers) => new Map(answers.map((answer) => [tuple(answer.shape), answer])).values()
+const once = (answers) => [...new Map(answers.map((answer) => [tuple(answer.shape), answer])).values()]
 const many = (count) => (count === 1 ? "1 possibility" : count ? `${count} possibilities` : "nothing in attention")
 
 function drawn({ shape, found, sizes }) {

@@ -139,7 +139,7 @@ def test_two_videos_do_not_fit():
     assert "Video 1 turns the 13 numbers of a word into 5." in text(sound.find("p"))
     assert "5 numbers where it wants 13. That does not fit." in text(sound.find("p"))
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
-    assert "square, 13\u00a0×\u00a013, it would fit" in text(sizes)
+    assert "square, 13 × 13, it would fit" in text(sizes)
 
 
 def test_where_the_videos_would_fit_no_misfit_is_drawn():
