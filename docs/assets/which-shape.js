@@ -13,6 +13,7 @@ function begin(root) {
   const output = root.querySelector("[data-output]")
   const data = JSON.parse(root.querySelector(":scope > template").content.textContent)
 
+  const chosen = () => data.letters[document.documentElement.dataset.notation] // none for this site's
   let last // the last sizes that could be used
 
   function show(changed = "") {
@@ -33,7 +34,7 @@ function begin(root) {
       : found.map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`).join(" ")
     if (refused) return
     output.replaceChildren(...lines.flatMap(({ says, answers }) =>
-      [...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())), ...answers.map(drawn)]))
+      [...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())), ...answers.map((each) => drawn(each, chosen()))]))
     tell?.()
   }
 
@@ -49,6 +50,8 @@ function begin(root) {
   }
   let tell
   show()
+  new MutationObserver(() => root.isConnected && show())
+    .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   tell = wayBack(root, data, () => last)
 }
 
@@ -155,17 +158,24 @@ const tuple = (axes) => {
 const once = (answers) => [...new Map(answers.map((answer) => [tuple(answer.shape), answer])).values()]
 const many = (count) => (count === 1 ? "1 possibility" : count ? `${count} possibilities` : "nothing in attention")
 
-function drawn({ shape, found, sizes }) {
+function drawn({ shape, found, sizes }, letters) {
   const known = Object.entries(sizes).map(([symbol, size]) => `${symbol} = ${size}`).join(", ")
   const nothing = `No array of attention that is known here has shape ${tuple(shape)} at these sizes: ${known}. Where a head is not d_model / h wide, enter d_k.`
   return element("section", { className: "wq-answer" },
     element("h2", {}, tuple(shape)),
-    found.length ? element("ol", {}, ...found.map(line)) : element("p", {}, nothing))
+    found.length ? element("ol", {}, ...found.map((each) => line(each, letters))) : element("p", {}, nothing))
 }
 
-function line({ symbol, convention, what, axes, why, question }) {
+/** The letters that a source has for the roles that `qkv` names so. */
+function written(symbol, letters) {
+  const roles = symbol.match(/\w+(\[i\])?/g)
+  const said = (letters ?? []).filter(({ role }) => roles.includes(role)).map(({ letter }) => letter)
+  return element("span", { className: "wq-written", innerHTML: said.length ? `in the chosen letters: ${said.join(", ")}` : "" })
+}
+
+function line({ symbol, convention, what, axes, why, question }, letters) {
   return element("li", {},
-    element("p", { className: "wq-name" }, element("code", {}, symbol), element("b", {}, convention), element("span", {}, what)),
+    element("p", { className: "wq-name" }, element("code", {}, symbol), written(symbol, letters), element("b", {}, convention), element("span", {}, what)),
     element("p", { className: "wq-ask" }, question),
     element("p", { className: "wq-why" }, element("span", {}, axes), element("span", {}, why)))
 }

@@ -11,7 +11,7 @@ from qkv import which
 SHOWN = """() => [...document.querySelectorAll(".wq-answer")].map(answer => ({
   shape: answer.querySelector("h2").textContent,
   readings: [...answer.querySelectorAll("ol > li")].map(li => [
-    ...[...li.querySelector(".wq-name").children].map(e => e.textContent),
+    ...[...li.querySelectorAll(".wq-name > :not(.wq-written)")].map(e => e.textContent),
     li.querySelector(".wq-ask").textContent,
     ...[...li.querySelector(".wq-why").children].map(e => e.textContent),
   ]),
@@ -165,3 +165,12 @@ def test_without_scripts_python_answers(chromium, origin):
     assert not page.locator("form.wq-controls").is_visible()
     assert which(1536, 512, d_model=512, h=8)[0].question in page.locator("article").inner_text()
     context.close()
+
+
+def test_possibilities_have_the_chosen_letters(page):
+    page.goto("/which-shape/?shape=512,64&notation=ng-multi-head")
+    first = page.locator(".wq-written").first
+    assert "".join(first.text_content().split()) == "inthechosenletters:WiQ,WiK,WiV"
+    page.locator("[data-wq-notation]").select_option("site")
+    assert first.text_content() == ""
+    assert page.wrong == []

@@ -109,7 +109,7 @@ def shapes() -> dict:
 
 
 def letters() -> dict[str, list[dict]]:
-    """What each source writes for which role, and of what shape, for the way back."""
+    """What each source writes for which role, and of what shape."""
     return {
         source.id: [_named(role, source) for role in notation.roles() if _has(role, source)]
         for source in notation.sources()
@@ -125,6 +125,7 @@ def _named(role: Role, source: Source) -> dict:
     turn = -1 if source.transposes(role) else 1
     return {
         "name": re.sub(r"\\[a-z]+|[{}\s]", "", letter),
+        "role": role.key,
         "letter": to_mathml(letter),
         "meaning": role.meaning,
         "shape": to_mathml(notation.shape(role.key, source)),
