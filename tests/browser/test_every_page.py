@@ -236,7 +236,7 @@ def test_a_diagram_has_one_unit_and_no_part_of_it_sticks_out(facts):
         assert outside == []
         for units in all_units:
             assert max(units) - min(units) < 0.02 * min(units)
-            assert min(units) >= 4.5
+            assert min(units) >= 3.9
 
 
 def test_every_diagram_is_one_picture_to_a_screen_reader(facts):
