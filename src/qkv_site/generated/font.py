@@ -1,8 +1,9 @@
 """The faces of the site: STIX Two, out of an installed package, cut to the glyphs in use.
 
 The mathematical alphabets of that one file, bold and italic, are the letters of the text's bold and
-italic; the italic ones are spaced for formulas, and are spaced anew. The text's faces stand in the
-style itself, so that no line is broken anew when a file comes; the formulas' face is a file.
+italic; the italic ones are spaced for formulas, and are spaced anew. Other signs are the upright
+ones: taken from the formulas' face, they would move the text when it comes. The text's faces stand
+in the style itself, so that no line is broken anew when a file comes; the formulas' face is a file.
 """
 
 import base64
@@ -25,9 +26,7 @@ _SINGLE = re.compile(r"<mi\b[^>]*>(.)</mi>")
 _TAG = re.compile(r"<[^>]+>")
 _ALPHABETS = {"italic": (0x1D434, 0x1D44E, None), "bold": (0x1D400, 0x1D41A, 0x1D7CE)}
 _TEXT = ("regular", *_ALPHABETS)
-
-# Signs that are neither bold nor italic here; a browser takes them from another face that is.
-_LEFT_OUT = {"regular": "", "italic": "?!;:&()[]", "bold": ".,:;!?&()[]+-="}
+_SELDOM = set(map(ord, "#$%&*+<=>@[]^_{|}~;\\`"))  # not in the bold and italic faces: bytes
 
 # Italic letters in words: how far each is moved, and its width.
 _IN_WORDS = {
@@ -74,7 +73,7 @@ def formulas(code_points: set[int], cache: Path) -> bytes:
 def put_into(style: str, cache: Path) -> str:
     """A style in which the text's faces stand themselves, in place of their addresses."""
     for name in _TEXT:
-        wanted = (_ASCII | _PUNCTUATION) - set(map(ord, _LEFT_OUT[name]))
+        wanted = (_ASCII | _PUNCTUATION) - _SELDOM if name in _ALPHABETS else _ASCII | _PUNCTUATION
         face = base64.b64encode(_kept(name, wanted, cache)).decode()
         style = style.replace(f"fonts/{name}.woff2", f"data:font/woff2;base64,{face}")
     return style
