@@ -18,6 +18,8 @@ FIRST = {
     "Andrew Ng attention": "explanation/deeplearning-ai-course",
     "what is q in multi-head attention video": "explanation/deeplearning-ai-course",
     "two linear maps q W_1^Q": "explanation/deeplearning-ai-course",
+    "W1Q": "explanation/deeplearning-ai-course",
+    "W_1^Q": "explanation/deeplearning-ai-course",
     "W1Q in the video": "explanation/deeplearning-ai-course",
     "what is q": "explanation/which-q",
     "is there a second linear layer": "explanation/projected-twice",
@@ -49,6 +51,7 @@ FIRST = {
     # code
     "attention mask": "how-to/masks",
     "padding mask true false": "how-to/masks",
+    "get W_1^Q out of a checkpoint": "how-to/weights-out-of-a-checkpoint",
     "state_dict in_proj_weight": "how-to/weights-out-of-a-checkpoint",
     "keras set_weights": "how-to/weights-into-a-library",
     "GPT-NeoX query_key_value": "libraries/gpt-neox",
