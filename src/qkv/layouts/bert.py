@@ -8,7 +8,9 @@ LAYOUT = Layout(
     title="Transformers, BertAttention: BertSelfAttention and the dense layer of BertSelfOutput",
     read_in="transformers 5.23.0, models/bert/modeling_bert.py, lines 139 and 282",
     call="layer",
-    arguments={"hidden_states": "X_Q X_K X_V"},
+    arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
+    remark="`encoder_hidden_states` is for a layer that is made with `is_cross_attention=True`. "
+    "Another layer ignores it",
     scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
     "`scaled_dot_product_attention`.",
     forms=(
