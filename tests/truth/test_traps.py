@@ -231,12 +231,14 @@ def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(t
 def test_torch_linear_layers_draw_their_first_weights_by_their_inputs_alone(torch):
     """PyTorch linear layers draw their first weights by their inputs alone.
 
-    A block of a square nn.Linear starts as large as a layer of its own, unlike Xavier's rule.
+    A head's rows of a square start as large as a layer of their own; its columns start smaller.
     """
     torch.manual_seed(0)
     square, own = torch.nn.Linear(512, 512), torch.nn.Linear(512, 64)
-    for weight in (square.weight, square.weight[:64], own.weight):
+    for weight in (square.weight, square.weight[:64], square.weight[:, :64], own.weight):
         assert weight.std().item() == pytest.approx((3 * 512) ** -0.5, rel=0.02)
+    of_output = torch.nn.Linear(64, 512)
+    assert of_output.weight.std().item() == pytest.approx((3 * 64) ** -0.5, rel=0.02)
 
 
 def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
@@ -518,8 +520,9 @@ def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):
 def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(torch, mha, x):
     """PyTorch answers a fully masked query with NaN or with the output bias.
 
-    NaN where weights are asked for and on the fast path of inference, b_O otherwise. The fast
-    path takes neither batch_first=False nor an odd number of heads nor another source of keys.
+    NaN where weights are asked for and on the fast path of inference, b_O otherwise.
+    The fast path takes neither batch_first=False nor an odd number of heads nor another source of
+    keys, no mask of floats, no source without batch, no layer without biases: that gives zeros.
     """
     X = torch.from_numpy(x)
     blocked = torch.zeros((N_Q, N_Q), dtype=torch.bool)
@@ -543,6 +546,16 @@ def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(tor
         with torch.no_grad():
             slow, _ = layer(*sources, attn_mask=blocked, need_weights=False)
         assert close(slow.reshape(N_Q, E)[1], mha.out_proj.bias.detach())
+
+    of_floats = torch.zeros((N_Q, N_Q), dtype=X.dtype).masked_fill(blocked, float("-inf"))
+    for source, mask in ((X, of_floats), (X[0], blocked)):
+        with torch.no_grad():
+            slow, _ = mha(source, source, source, attn_mask=mask, need_weights=False)
+        assert close(slow.reshape(N_Q, E)[1], mha.out_proj.bias.detach())
+    unbiased = torch.nn.MultiheadAttention(E, H, bias=False, batch_first=True).double().eval()
+    with torch.no_grad():
+        output, _ = unbiased(X, X, X, attn_mask=blocked, need_weights=False)
+    assert_array_equal(output[0, 1], 0)
 
 
 def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, keras, rng, x):
@@ -857,18 +870,22 @@ def test_gpt_neox_first_third_is_not_the_queries(rng, x):
     assert_array_equal(np.concatenate(W, axis=1), weight[of_head].T)
     assert_array_equal(np.concatenate([mh.b_Q[1], mh.b_K[1], mh.b_V[1]]), bias[of_head])
 
-    in_thirds = qkv.load(
-        {
-            name.replace("query_key_value", "c_attn").replace("dense", "c_proj"): array
-            for name, array in state.items()
-        },
-        "nanogpt",
-        h=H,
-    )
+    renamed = {
+        name.replace("query_key_value", "c_attn").replace("dense", "c_proj"): array
+        for name, array in state.items()
+    }
+    in_thirds = qkv.load(renamed, "nanogpt", h=H)
     real, _ = attend(layer, x, no_rotation())
     assert close(replace(mh, rotary=False)(x), real)
     assert in_thirds.W_Q.shape == mh.W_Q.shape
     assert not close(in_thirds(x), real)
+
+    library = transformers("gpt2")
+    config = library.GPT2Config(n_embd=E, n_head=H, attn_implementation="eager")
+    gpt2 = library.GPT2Attention(config).double().eval()
+    gpt2.load_state_dict({name: array.t() for name, array in renamed.items()})
+    as_gpt2, _ = called(gpt2, x)
+    assert close(as_gpt2, in_thirds(x))
 
 
 def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
@@ -916,8 +933,8 @@ def test_llama_and_gpt_neox_given_no_mask_are_causal_with_sdpa_and_not_in_eager_
             assert np.allclose(output, mh(x, mask=mask), rtol=0, atol=1e-5)  # eager: in float32
 
 
-def test_decoders_of_t5_and_whisper_given_no_mask_are_causal_with_sdpa(rng, x):
-    """Layers of T5 and Whisper made for a decoder, given no mask, are causal with sdpa.
+def test_decoders_of_bert_t5_and_whisper_given_no_mask_are_causal_with_sdpa(torch, rng, x):
+    """Layers of BERT, T5 and Whisper made for a decoder, given no mask, are causal with sdpa.
 
     They are made with is_causal=True, and their weights do not show it.
     """
@@ -933,6 +950,18 @@ def test_decoders_of_t5_and_whisper_given_no_mask_are_causal_with_sdpa(rng, x):
         mh = qkv.load(randomised(layer, rng).state_dict(), layout, h=H)
         assert close(called(layer, x)[0], mh(x, mask=np.tri(N_Q, dtype=bool)))
         assert not close(called(layer, x)[0], mh(x))
+
+    library = transformers("bert")
+    config = library.BertConfig(
+        hidden_size=E, num_attention_heads=H, attn_implementation="sdpa", is_decoder=True
+    )
+    bert = randomised(library.BertAttention(config, **made), rng)
+    mh = qkv.load(bert.state_dict(), "bert", h=H)
+    heads, _ = called(bert.self, x)  # what follows the output map is not attention
+    with torch.no_grad():
+        output = bert.output.dense(torch.from_numpy(heads))
+    assert close(output, mh(x, mask=np.tri(N_Q, dtype=bool)))
+    assert not close(output, mh(x))
 
 
 def test_t5_does_not_scale_its_scores(torch, rng, x):
