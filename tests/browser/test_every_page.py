@@ -30,6 +30,9 @@ TEXT_FOR_FORMULAS = """() => {
   for (const math of [...document.querySelectorAll("math")]) math.replaceWith(math.textContent)
 }"""
 WIDTH = "document.documentElement.scrollWidth"
+# A page preloads what it may not use; left earlier, it would be a request that failed.
+PRELOADED = """[...document.querySelectorAll("link[rel=preload]")]
+  .every(({href}) => performance.getEntriesByName(href).length)"""
 NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # Of each formula in several notations: those of each variant that waits in the page's template.
 SETS = """[...document.querySelectorAll("[data-set]")].map(shown => {
@@ -98,7 +101,6 @@ def facts(chromium, origin, addresses):
     axed = {*one_of_each_kind(addresses)}
     page = chromium.new_page(base_url=origin)
     page.add_init_script(NOTE_SHIFTS)
-    page.route("**/assets/*.json", lambda route: sleep(0.3) or route.continue_())  # as on a phone
     seen = {address: Facts() for address in addresses}
     now = seen[addresses[0]]
     page.on("request", lambda request: now.requested.append(request.url))
@@ -122,15 +124,19 @@ def look(page, address, now, with_axe):
     """Note all that is to be known of a page, which is laid out as seldom as possible."""
     page.emulate_media(media="screen")
     show(page, PHONE)
+    if address in FILLED:  # with data that come late, as on a phone
+        page.route("**/assets/*.json", lambda route: sleep(0.3) or route.continue_())
     now.shift = 1
     for _ in range(3):  # on a busy machine a page may be painted before its style has come
         page.goto(address, wait_until="load")
         if address in FILLED:
             page.locator(FILLED[address]).first.wait_for()
+        page.wait_for_function(PRELOADED)
         page.evaluate(f"document.fonts.ready.then(() => {NEXT_FRAME})")
         now.shift = min(now.shift, page.evaluate("window.shifted"))
         if now.shift < 0.01:
             break
+    page.unroute_all()  # while anything is routed, a browser caches nothing
     now.elements = page.evaluate("document.querySelectorAll('*').length")
     now.sets = page.evaluate(SETS)
     page.add_style_tag(content=AT_ONCE)
