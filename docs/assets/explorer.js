@@ -3,7 +3,6 @@
 
 import { element } from "./element.js"
 import { fieldsOf, linked, linkTo, mark, result, textsOf } from "./form.js"
-import { onPage } from "./page.js"
 import { divisors, evaluate, format, layer, read, size } from "./sizes.js"
 
 const powers = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => 2n ** BigInt(first + i))
@@ -224,4 +223,4 @@ function move({ bars, rows }, drawing, root) {
   })
 }
 
-onPage("[data-wq-explorer]", begin)
+begin(document.querySelector("[data-wq-explorer]"))

@@ -55,16 +55,6 @@ document.addEventListener("click", ({ target }) => {
   choice.focus() // the button is gone
 })
 
-// A link such as ?notation=ng-multi-head may also be followed without loading the page anew.
-function followLink() {
-  const wanted = new URLSearchParams(location.search).get("notation")
-  if (!known(wanted)) return
-  show(wanted)
-  stored(() => sessionStorage.setItem("notation", wanted))
-}
-
-window.document$.subscribe(followLink)
-
 // A page that a browser kept while another one was shown was not there when the reader chose.
 window.addEventListener("pageshow", ({ persisted }) => {
   const wanted = stored(() => sessionStorage.getItem("notation"))

@@ -7,7 +7,7 @@ function makeFocusable() {
   }
 }
 
-window.document$.subscribe(makeFocusable)
+makeFocusable()
 // Formulas in another notation have other widths, as soon as they are drawn.
 document.addEventListener("change", () => requestAnimationFrame(makeFocusable))
 // So has a screen that is turned.

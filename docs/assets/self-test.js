@@ -2,7 +2,6 @@
 // answer and what each wrong one is; here a choice is answered. Nothing is sent or stored.
 
 import { element } from "./element.js"
-import { onPage } from "./page.js"
 
 const SAYS = {
   open: "not answered",
@@ -71,4 +70,4 @@ function report(questions, progress, result) {
   }
 }
 
-onPage(".wq-progress", begin)
+begin(document.querySelector(".wq-progress"))

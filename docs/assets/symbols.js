@@ -58,4 +58,3 @@ document.addEventListener("keydown", ({ key }) => key === "Escape" && pointOut(n
 document.addEventListener("scroll", ({ target }) => {
   if (target !== document && target.contains(pointedAt)) pointOut(null)
 }, true)
-window.document$.subscribe(() => pointOut(null))

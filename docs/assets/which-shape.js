@@ -3,7 +3,6 @@
 
 import { element } from "./element.js"
 import { fieldsOf, linked, linkTo, mark, refuse, result, textsOf } from "./form.js"
-import { onPage } from "./page.js"
 import { evaluate, layer, read } from "./sizes.js"
 
 function begin(root) {
@@ -180,4 +179,4 @@ function line({ symbol, convention, what, axes, why, question }, letters) {
     element("p", { className: "wq-why" }, element("span", {}, axes), element("span", {}, why)))
 }
 
-onPage("[data-wq-which-shape]", begin)
+begin(document.querySelector("[data-wq-which-shape]"))

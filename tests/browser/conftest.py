@@ -68,20 +68,3 @@ def addresses(site):
 def sources():
     """The names of all notations."""
     return [source.id for source in notation.sources()]
-
-
-@pytest.fixture
-def open_instantly(page, origin, addresses):
-    """Open an address where Material replaces pages instead of loading them.
-
-    It does so for what the sitemap lists, and that is empty where a site is built for no address.
-    """
-    listed = "".join(f"<url><loc>{origin}{address}</loc></url>" for address in addresses)
-    sitemap = f"<urlset>{listed}</urlset>"
-    page.route("**/sitemap.xml", lambda route: route.fulfill(body=sitemap, content_type="text/xml"))
-
-    def open_it(address):
-        with page.expect_response("**/sitemap.xml"):
-            page.goto(address)
-
-    return open_it

@@ -109,7 +109,7 @@ def test_nothing_is_sent_or_stored(test):
     assert test.context.cookies() == []
 
 
-def test_it_works_after_instant_navigation(test):
+def test_it_works_after_going_back(test):
     test.locator(".md-footer__link--prev").click()
     test.wait_for_url(lambda url: "/self-test/" not in url)
     test.go_back()
