@@ -196,8 +196,8 @@ def diagrams_of_pages():
 
 @pytest.mark.parametrize("picture", NEEDED)
 def test_what_pages_need_is_drawn(picture):
-    drawn = chain.from_iterable(formulas.lines(block.code) for _, block in diagrams_of_pages())
-    assert NEEDED[picture] in drawn
+    read = chain.from_iterable(formulas.read(block.code) for _, block in diagrams_of_pages())
+    assert NEEDED[picture] in [line.formula for line in read]
 
 
 def test_grouped_heads_are_drawn():
@@ -335,7 +335,9 @@ def test_equal_numbers_are_drawn():
 
 
 def test_a_heat_map_wants_a_name_for_each_row_and_column():
-    with pytest.raises(ValueError, match=r"shape \(2, 3\).* 3 names of rows and 2 of columns"):
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 3\), but `rows` names 3 and `columns` names 2"
+    ):
         heat_map(np.zeros((2, 3)), rows=list("abc"), columns=list("de"), label="")
 
 
@@ -374,7 +376,9 @@ def test_a_mask_is_a_table_with_a_sign_that_is_read_aloud():
 
 
 def test_a_mask_wants_a_word_for_each_query_and_key():
-    with pytest.raises(ValueError, match=r"shape \(2, 3\).* 3 words of queries and 2 of keys"):
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 3\), but `queries` names 3 and `keys` names 2"
+    ):
         mask_grid(np.ones((2, 3), bool), queries=list("abc"), keys=list("de"), label="")
 
 

@@ -248,7 +248,7 @@ def _typeset(block: blocks.Block) -> str:
 
 
 def _in_letters_of(source: str, code: str, named: bool) -> str:
-    block = notation.Block(tuple(formulas.lines(code)))
+    block = formulas.as_block(code)
     title = f"**{notation.source(source).short}**\n\n" if named else ""
     displayed = "".join(f"$$\n{latex}\n$$\n\n" for latex in block.typeset(source))
     entries = (

@@ -6,6 +6,7 @@ import re
 from PIL import Image, ImageDraw, ImageFont
 
 from qkv_site.generated import font
+from qkv_site.markdown.layer import BASE_MODEL
 
 SIZE = 1200, 630
 _Q, _W, _I = "\U0001d444", "\U0001d44a", "\U0001d456"
@@ -30,8 +31,9 @@ def picture(theme: str) -> bytes:
 
     write((88, 150), "Which Q?", 112, "ink")
     write((90, 212), "One letter, two things, one matrix between them", 38, "ink-soft")
-    number(90, 512, "in MultiHead(Q, K, V)", "512 numbers for each word", "role-source")
-    number(1000, 64, "in equation (1)", "64 numbers", "role-query")
+    wide, narrow = BASE_MODEL["d_model"], BASE_MODEL["d_k"]
+    number(90, wide, "in MultiHead(Q, K, V)", f"{wide} numbers for each word", "role-source")
+    number(1000, narrow, "in equation (1)", f"{narrow} numbers", "role-query")
     draw.line((632, 370, 950, 370), fill=colours["role-weight"], width=4)
     draw.polygon(((970, 370), (948, 358), (948, 382)), fill=colours["role-weight"])
     write((770, 344), _W, 64, "role-weight", "ms")

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from qkv import notation
 from qkv.layouts import Layout, Stored
 from qkv_site.markdown import matrices
+from qkv_site.markdown.layer import BASE_MODEL
 from qkv_site.markdown.mathml import mark, to_mathml
 
-SIZES = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "d_out": 512}
-SIZES |= {"d_source": 512, "d_source_k": 512, "d_source_v": 512}
+_AS_WIDE = ("d_out", "d_source", "d_source_k", "d_source_v")  # as the model
+SIZES = BASE_MODEL | dict.fromkeys(_AS_WIDE, BASE_MODEL["d_model"])
 _GROUPED = {"llama": 2}  # heads of keys and values, as in the code that its page shows
 MARKED = 1  # the head whose matrices are filled, counted from 0
 

@@ -14,10 +14,11 @@ from qkv_site.generated import exports
 from qkv_site.generated.exports import Terms
 from qkv_site.markdown import formulas, matrices
 from qkv_site.markdown import map as layer_map
+from qkv_site.markdown.layer import BASE_MODEL
 from qkv_site.markdown.mathml import to_mathml
 
-# The first state: the base model of "Attention Is All You Need".
-SIZES = {"n": 100, "d_model": 512, "h": 8, "d_k": 64, "h_kv": 8}
+# The first state: the base model of "Attention Is All You Need", with 100 tokens.
+SIZES = {"n": 100} | BASE_MODEL
 _FIRST = "paper"
 
 # What is said about each size, and what is in its field when the page is opened.

@@ -142,20 +142,8 @@ def draw(
     chosen = notation.source(source)
     drawer = _Drawer.of(chosen, read_sizes(sizes))
     drawer = replace(drawer, apart=heads == "apart", kept=frozenset(kept.split()))
-    block = notation.Block(tuple(formulas.lines(code)))
-    return tuple(map(drawer.line, block.write(chosen), _notes(code)))
-
-
-def _notes(code: str) -> list[list[str]]:
-    """What is written beside each side of each formula, empty where nothing is."""
-    notes: list[list[str]] = []
-    for line in code.splitlines():
-        formula, _, note = (part.strip() for part in line.partition("#"))
-        if formula.startswith("==") and notes:
-            notes[-1].append(note)
-        elif formula:
-            notes.append([note])
-    return notes
+    notes = [line.notes for line in formulas.read(code)]
+    return tuple(map(drawer.line, formulas.as_block(code).write(chosen), notes))
 
 
 def _figure(code: str, cases: dict[str, str], source: str, **options: str) -> str:

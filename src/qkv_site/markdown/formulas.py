@@ -12,6 +12,7 @@ import ast
 import html
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 
 from markdown import Extension, Markdown
@@ -29,31 +30,46 @@ BORROWED = "this site's letter"
 BORROWED_BELOW = "A letter with dots below it is this site's: the source has none."
 
 
-def lines(code: str) -> list[str]:
-    """The formulas of a block; one that begins with `==` goes on with the one before."""
-    return [formula for _, formula in _numbered(code)]
+@dataclass
+class Line:
+    """A formula of a block, as it was written.
+
+    Attributes:
+        number: Its line, counted from 0.
+        formula: What it says; a line that begins with `==` goes on with the one before.
+        notes: What stands after the `#` of each of its lines, empty where nothing does.
+    """
+
+    number: int
+    formula: str
+    notes: list[str]
 
 
-def _numbered(code: str) -> list[tuple[int, str]]:
-    """Each formula of a block and its line, counted from 0."""
-    found: list[tuple[int, str]] = []
+def read(code: str) -> list[Line]:
+    """The formulas of a block."""
+    found: list[Line] = []
     for number, line in enumerate(code.splitlines()):
-        formula = line.partition("#")[0].strip()
+        formula, _, note = (part.strip() for part in line.partition("#"))
         if formula.startswith("==") and found:
-            first, before = found.pop()
-            found.append((first, f"{before} {formula}"))
+            found[-1].formula += f" {formula}"
+            found[-1].notes.append(note)
         elif formula:
-            found.append((number, formula))
+            found.append(Line(number, formula, [note]))
     return found
+
+
+def as_block(code: str) -> notation.Block:
+    """The formulas of a block as the notation reads them: together."""
+    return notation.Block(tuple(line.formula for line in read(code)))
 
 
 @cache
 def faults(code: str, sources: str = "") -> tuple[tuple[int, str], ...]:
     """Run the formulas of a block; say what is wrong with which line, counted from 0."""
-    numbered = _numbered(code)
+    lines = read(code)
     found = [
-        (numbered[fault.line][0], f"formula `{numbered[fault.line][1]}`: {fault.message}")
-        for fault in notation.Block(tuple(line for _, line in numbered)).faults()
+        (lines[fault.line].number, f"formula `{lines[fault.line].formula}`: {fault.message}")
+        for fault in as_block(code).faults()
     ]
     for source in sources.split():
         try:
@@ -155,7 +171,7 @@ def _with_note(mathml: str) -> str:
 
 @cache
 def _display(code: str, source: str, *, tied: bool) -> str:
-    block = notation.Block(tuple(lines(code)))
+    block = as_block(code)
     formulas = "".join(
         f'<div class="math-display">{to_mathml(latex, display=True)}</div>'
         for latex in block.typeset(source, mark=mark)

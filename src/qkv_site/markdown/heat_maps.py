@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float
 
 from qkv import notation
-from qkv_site.markdown import formulas
+from qkv_site.markdown import formulas, tables
 
 _MINUS = "\u2212"
 _TOKENS = {"n": "word", "n_q": "query", "n_k": "key"}
@@ -53,11 +53,7 @@ def heat_map(
     Raises:
         ValueError: If there are not as many names as rows or columns.
     """
-    if values.shape != (len(rows), len(columns)):
-        raise ValueError(
-            f"values has shape {values.shape}, but there are {len(rows)} names of rows and "
-            f"{len(columns)} of columns."
-        )
+    tables.check_names("values", values.shape, rows=rows, columns=columns)
     most = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0)
     return _table(
         _cells(values, digits, most), rows, columns, html.escape(label), notation.role(role)
@@ -208,17 +204,11 @@ def _table(
 
     Its letter as LaTeX is for notebooks.
     """
-    head = "".join(f'<th scope="col"><span>{html.escape(name)}</span></th>' for name in columns)
-    corner = f"<td>{corner}</td>" if rows else ""
-    head = f"<thead><tr>{corner}{head}</tr></thead>" if head else ""
     said = f' data-letter="{html.escape(letter)}"' if letter else ""
-    names = [f'<th scope="row">{html.escape(name)}</th>' for name in rows] or [""] * len(cells)
-    body = "".join(f"<tr>{name}{row}</tr>" for name, row in zip(names, cells, strict=True))
     return (
         '<div class="md-typeset__scrollwrap"><div class="md-typeset__table">'
         f'<table class="wq-heat" data-role="{role.key}" style="--role:var(--role-{role.group})"'
-        f"{said}>"
-        f"<caption>{label}</caption>{head}<tbody>{body}</tbody></table></div></div>"
+        f"{said}>{tables.named(cells, rows, columns, label, corner)}</table></div></div>"
     )
 
 

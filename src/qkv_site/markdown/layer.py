@@ -14,6 +14,7 @@ LINES = (
     "head[i] = attention(Q[i], K[i], V[i])",
     "Y = concat(head[i] for i in heads) @ W_O",
 )
+# The base model of "Attention Is All You Need".
 BASE_MODEL = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64}
 
 
@@ -101,6 +102,10 @@ class Layer:
         """What `formulas.inline` writes as a role's shape, in numbers."""
         sizes = ", ".join(f"{name}={number}" for name, number in self.sizes.items())
         return f"shape({role.key}, {sizes})"
+
+
+PAPERS = Layer()
+"""The layer of the paper, at the sizes of its base model."""
 
 
 def _factors(formula: Formula) -> list[tuple[Expression, Expression]]:

@@ -17,7 +17,7 @@ from functools import partial
 from qkv import notation
 from qkv.notation import Role
 from qkv_site.markdown import current, formulas
-from qkv_site.markdown.layer import Layer
+from qkv_site.markdown.layer import PAPERS, Layer
 from qkv_site.markdown.mathml import mark, to_mathml
 
 STATES = {
@@ -75,17 +75,17 @@ def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
 
 def lit_faults(lit: str) -> list[str]:
     """Say which of some parts the map does not have."""
-    layer = Layer()
+    parts = PAPERS.parts
     return [
-        f"the map has no part {key!r}: expected some of {', '.join(layer.parts)}"
+        f"the map has no part {key!r}: expected some of {', '.join(parts)}"
         for key in str(lit).split()
-        if layer.part(key) not in layer.parts
+        if PAPERS.part(key) not in parts
     ]
 
 
-def figure(state: str = "paper", lit: str = "", layer: Layer | None = None) -> str:
+def figure(state: str = "paper", lit: str = "", layer: Layer = PAPERS) -> str:
     """The map, in the state that is shown first, with a choice of all three."""
-    drawer = _Drawer(layer or Layer(), tuple(lit.split()))
+    drawer = _Drawer(layer, tuple(lit.split()))
     choices = "".join(
         f'<label><input type="radio" name="map-{state}" value="{name}"'
         f"{' checked' if name == state else ''}><span>{label}</span></label>"
@@ -106,9 +106,9 @@ def figure(state: str = "paper", lit: str = "", layer: Layer | None = None) -> s
     )
 
 
-def mini(lit: str, layer: Layer | None = None) -> str:
+def mini(lit: str, layer: Layer = PAPERS) -> str:
     """The map, small: one link to the whole, with the parts of a page lit."""
-    drawer = _Drawer(layer or Layer(), tuple(lit.split()))
+    drawer = _Drawer(layer, tuple(lit.split()))
     words = "; ".join(_meaning(key) for key in lit.split())
     return (
         f'<a class="wq-mini" href="{href(HOME)}#map" data-search-exclude>'

@@ -19,10 +19,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool
 
+from qkv_site.markdown import tables
+
 _MAY, _MAY_NOT = (
     f'<td class="wq-{name}"><span role="img" aria-label="{words}">{sign}</span></td>'
     for name, words, sign in (("may", "may attend", "✓"), ("may-not", "may not", "✕"))
 )
+_CORNER = 'query <span aria-hidden="true">↓</span><br/>key <span aria-hidden="true">→</span>'
 
 
 def mask_grid(
@@ -43,20 +46,7 @@ def mask_grid(
     Raises:
         ValueError: If there are not as many words as queries or keys.
     """
-    if allowed.shape != (len(queries), len(keys)):
-        raise ValueError(
-            f"allowed has shape {allowed.shape}, but there are {len(queries)} words of queries "
-            f"and {len(keys)} of keys."
-        )
-    head = "".join(f'<th scope="col"><span>{html.escape(word)}</span></th>' for word in keys)
-    body = "".join(
-        f'<tr><th scope="row">{html.escape(word)}</th>'
-        f"{''.join(_MAY if may else _MAY_NOT for may in row)}</tr>"
-        for word, row in zip(queries, allowed, strict=True)
-    )
-    return (
-        f'<table class="wq-mask"><caption>{html.escape(label)}</caption>'
-        '<thead><tr><td>query <span aria-hidden="true">↓</span><br/>'
-        f'key <span aria-hidden="true">→</span></td>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table>"
-    )
+    tables.check_names("allowed", allowed.shape, queries=queries, keys=keys)
+    cells = ["".join(_MAY if may else _MAY_NOT for may in row) for row in allowed]
+    drawn = tables.named(cells, queries, keys, html.escape(label), _CORNER)
+    return f'<table class="wq-mask">{drawn}</table>'

@@ -1,7 +1,8 @@
-"""Tables whose rows a phone shows below each other: each value has its column's name."""
+"""Tables with a name for each row and column, and tables that a phone shows as cards."""
 
 import html
 import re
+from collections.abc import Sequence
 
 from qkv_site.markdown.mathml import as_words
 
@@ -11,8 +12,30 @@ _ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")
 
 
+def check_names(array: str, shape: tuple[int, ...], **names: Sequence[str]) -> None:
+    """Raise `ValueError` unless each axis of an array has as many names as it is long."""
+    if shape != tuple(map(len, names.values())):
+        counts = " and ".join(f"`{axis}` names {len(each)}" for axis, each in names.items())
+        raise ValueError(f"{array} has shape {shape}, but {counts}.")
+
+
+def named(
+    cells: Sequence[str], rows: Sequence[str], columns: Sequence[str], caption: str, corner: str
+) -> str:
+    """What stands in a table, from the cells of each row; rows and columns may have no names."""
+    head = "".join(f'<th scope="col"><span>{html.escape(name)}</span></th>' for name in columns)
+    corner = f"<td>{corner}</td>" if rows else ""
+    head = f"<thead><tr>{corner}{head}</tr></thead>" if head else ""
+    names = [f'<th scope="row">{html.escape(name)}</th>' for name in rows] or [""] * len(cells)
+    body = "".join(f"<tr>{name}{row}</tr>" for name, row in zip(names, cells, strict=True))
+    return f"<caption>{caption}</caption>{head}<tbody>{body}</tbody>"
+
+
 def labelled(page: str) -> str:
-    """A page in whose tables of three to six columns each value says its column's name."""
+    """A page in whose tables of three to six columns each value says its column's name.
+
+    So a phone can show the values of a row below each other.
+    """
     return _TABLE.sub(_label, page)
 
 

@@ -1,5 +1,6 @@
 """One build of the site: what Markdown extensions cannot do."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
@@ -46,6 +47,24 @@ class Build:
         """Add a notebook for each page that has one."""
         self._notebooks = notebooks.add_to(files, config)
 
+    def add_assets(self, files, config) -> None:
+        """Add what pages ask for and no one wrote by hand.
+
+        Styles that all pages need are one file, for a phone waits for each request; those of
+        mkdocstrings are left to the pages of the reference, which name them themselves. The picture
+        that a link is shown with needs the site's address.
+        """
+        files.append(File.generated(config, "assets/roles.json", content=labels.labels()))
+        if config.site_url:
+            picture = preview.picture(files.src_uris["assets/theme.css"].content_string)
+            files.append(File.generated(config, "assets/preview.png", content=picture))
+        parts = [files.src_uris[name] for name in config.extra_css if name in files.src_uris]
+        for part in parts:
+            files.remove(part)
+        styles = font.put_into("\n".join(part.content_string for part in parts), self._cache)
+        files.append(File.generated(config, "assets/site.css", content=styles))
+        config.extra_css = ["assets/site.css"]
+
     def tell(self, env) -> None:
         """Tell the templates which notations and which notebooks there are."""
         env.globals["notations"] = notation.grouped_sources()
@@ -62,15 +81,8 @@ class Build:
         for block in blocks.find(text):
             for fault in (*blocks.faults(block), *on_library.faults(block)):
                 current.warn(fault, line=block.line)
-            if block.language == "formula":
-                for line, fault in formulas.faults(block.code, block.options.get("in", "")):
-                    current.warn(fault, line=block.line + 1 + line)
-            if block.language == "diagram":
-                for line, fault in diagrams.faults(block.code, block.options):
-                    current.warn(fault, line=block.line + 1 + line)
-            if block.language == "map":
-                for line, fault in layer_map.faults(block.code, block.options):
-                    current.warn(fault, line=block.line + 1 + line)
+            for line, fault in _faults_within(block):
+                current.warn(fault, line=block.line + 1 + line)
         for fault in layer_map.lit_faults(page.meta.get("map", "")):
             current.warn(fault, line=current.line_of("\nmap:") or 1)
         for statement, fault in claims.faults(page.file.src_uri, text):
@@ -115,27 +127,13 @@ class Build:
         target.write_bytes(font.formulas(self._characters, self._cache))
 
 
-def add_roles(files, config) -> None:
-    """Publish what each role is, for the label of a letter that is pointed at."""
-    files.append(File.generated(config, "assets/roles.json", content=labels.labels()))
-
-
-def add_preview(files, config) -> None:
-    """Add the picture that a link is shown with; it needs the site's address."""
-    if config.site_url:
-        picture = preview.picture(files.src_uris["assets/theme.css"].content_string)
-        files.append(File.generated(config, "assets/preview.png", content=picture))
-
-
-def join_styles(files, config) -> None:
-    """Publish the styles that all pages need as one file: a phone waits for each request.
-
-    Those of mkdocstrings are left to the pages of the reference, which name them themselves.
-    """
-    parts = [files.src_uris[name] for name in config.extra_css if name in files.src_uris]
-    for part in parts:
-        files.remove(part)
-    cache = Path(config.config_file_path).parent / ".cache"
-    styles = font.put_into("\n".join(part.content_string for part in parts), cache)
-    files.append(File.generated(config, "assets/site.css", content=styles))
-    config.extra_css = ["assets/site.css"]
+def _faults_within(block) -> Iterable[tuple[int, str]]:
+    """What is wrong with which line of a block that is drawn or typeset, counted from 0."""
+    match block.language:
+        case "formula":
+            return formulas.faults(block.code, block.options.get("in", ""))
+        case "diagram":
+            return diagrams.faults(block.code, block.options)
+        case "map":
+            return layer_map.faults(block.code, block.options)
+    return ()

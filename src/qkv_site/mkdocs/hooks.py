@@ -42,12 +42,8 @@ def on_page_content(html, *, page, **_):
 
 
 def on_env(env, *, config, files):
-    """When all pages are rendered: add the notebooks, and tell the templates what there is."""
-    from qkv_site.mkdocs.build import add_preview, add_roles, join_styles
-
-    add_preview(files, config)
-    join_styles(files, config)
-    add_roles(files, config)
+    """When all pages are rendered: add what is made of them, and tell the templates of it."""
+    _build.add_assets(files, config)
     _build.add_notebooks(files, config)
     _build.tell(env)
 
