@@ -336,8 +336,6 @@ def test_equal_numbers_are_drawn():
 
 def test_a_heat_map_wants_a_name_for_each_row_and_column():
     with pytest.raises(ValueError, match=r"shape \(2, 3\).* `rows` names 3 and `columns` names 2"):
-        ValueError, match=r"shape \(2, 3\), but `rows` names 3 and `columns` names 2"
-    ):
         heat_map(np.zeros((2, 3)), rows=list("abc"), columns=list("de"), label="")
 
 
