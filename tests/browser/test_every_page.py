@@ -7,6 +7,8 @@ from time import sleep
 
 import pytest
 
+from browser.watching import watch
+
 SMALL_PHONE, PHONE, DESK = 320, 390, 1280
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
 COLUMNS = "ng-multi-head"  # a notation with tokens in columns; this site has them in rows
@@ -103,21 +105,11 @@ def facts(chromium, origin, addresses):
     page.add_init_script(NOTE_SHIFTS)
     seen = {address: Facts() for address in addresses}
     now = seen[addresses[0]]
-    page.on("request", lambda request: now.requested.append(request.url))
-    page.on("requestfailed", lambda request: now.wrong.extend(failed(request)))
-    page.on("response", lambda r: r.status >= 400 and now.wrong.append(f"{r.status}: {r.url}"))
-    page.on("console", lambda m: m.type in ("error", "warning") and now.wrong.append(m.text))
-    page.on("pageerror", lambda error: now.wrong.append(str(error)))
+    watch(page, lambda url: now.requested.append(url), lambda fault: now.wrong.append(fault))
     for address, now in seen.items():  # what listens to the page writes to `now`
         look(page, address, now, address in axed)
     page.close()
     return seen
-
-
-def failed(request):
-    """What a failed request is called; none if it asked for the icon of a page left at once."""
-    left = request.failure == "net::ERR_ABORTED" and request.url.endswith("favicon.svg")
-    return [] if left else [f"failed: {request.url}"]
 
 
 def look(page, address, now, with_axe):

@@ -355,7 +355,7 @@ def test_the_largest_sizes_are_not_wider_than_the_screen(page):
 
 
 def test_it_survives_going_back(page):
-    page.goto("/explore/", wait_until="networkidle")  # left earlier, its icon would be missing
+    page.goto("/explore/")
     page.locator(".md-footer").get_by_role("link", name="Which array is this?").click()
     page.locator(".wq-answer").first.wait_for()
     page.go_back()
