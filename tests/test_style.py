@@ -1,4 +1,4 @@
-"""ruff finds nothing, and would change nothing."""
+"""ruff finds nothing, and would change nothing; annotated shapes are checked."""
 
 import subprocess
 import sys
@@ -13,3 +13,13 @@ def test_ruff(command):
     ruff = [sys.executable, "-m", "ruff", *command, "src", "tests"]
     found = subprocess.run(ruff, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_where_shapes_are_annotated_they_are_checked(pytestconfig):
+    annotated = {
+        f"qkv.{path.stem}"
+        for path in (ROOT / "src/qkv").rglob("*.py")
+        if "from jaxtyping import" in path.read_text()
+    }
+    (option,) = (each for each in pytestconfig.getini("addopts") if "--jaxtyping-packages" in each)
+    assert {*option.partition("=")[2].split(",")} == {*annotated, "beartype.beartype"}
