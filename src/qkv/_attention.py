@@ -98,7 +98,7 @@ def attention(
     Raises:
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.
         ValueError: If shapes do not fit; the message quotes them. If an array holds NaN or
-            infinity, or the scores overflow.
+            infinity, or the largest score of a query overflows.
 
     Examples:
         3 queries of width 2 attend to 5 keys; each value is 7 wide.

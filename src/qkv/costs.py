@@ -267,13 +267,16 @@ def counts(scheme: str) -> dict[str, tuple[Factors, ...]]:
 
 
 def crossover_width(d_model: int, n_q: int, n_k: int | None = None) -> Fraction:
-    r"""Find the head width below which two factors score with fewer multiplications than one map.
+    r"""Find the head width below which two factors score cheaper than one map, queries first.
 
     $$d_k\,(2n + p) < n\,(n + p) \iff d_k < \frac{n\,(n + p)}{2n + p}
       \qquad n = d_{model},\; p = n_q = n_k$$
 
     The left side is $XW^Q$, $XW^K$ and $QK^\top$, the right side $(XW^{QK})X^\top$, both divided
     by $p$. The bound rises from $n/2$ for few tokens to $n$ for many.
+
+    The map meets the queries first. If there are fewer keys than queries, it costs less to let it
+    meet the keys first, and this bound says nothing about that.
 
     Args:
         d_model: Width of the sources.

@@ -247,8 +247,8 @@ class MultiHead:
         Raises:
             TypeError: If a source does not hold floating-point numbers, or the mask is not
                 boolean.
-            ValueError: If shapes do not fit, a source holds NaN or infinity, the scores overflow,
-                or the weights need a rotation (`rotary`).
+            ValueError: If shapes do not fit, a source holds NaN or infinity, the largest score of a
+                query overflows, or the weights need a rotation (`rotary`).
 
         Examples:
             Cross-attention: 3 queries attend to 5 keys.

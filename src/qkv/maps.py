@@ -146,7 +146,7 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
     Raises:
         ValueError: If the layer has a bias of queries or keys and `constant` is False, or if its
             scores need a rotation (`rotary`): then each distance between two tokens has a matrix
-            of its own.
+            of its own in each direction.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)
@@ -158,7 +158,7 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
         columns and so $W_Q^\top W_K$.
     """
-    _refuse_rotation(mh, "so W_QK is another matrix for each distance of two tokens.")
+    _refuse_rotation(mh, "so W_QK is another matrix for each difference of two positions.")
     W_Q = _with_constant(mh.W_Q, mh.b_Q) if constant else _linear(mh, "W_Q", "b_Q")
     W_K = _with_constant(mh.W_K, mh.b_K) if constant else _linear(mh, "W_K", "b_K")
     return W_Q @ _per_query_head(mh, W_K).swapaxes(-1, -2)

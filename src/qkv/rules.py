@@ -1,4 +1,6 @@
-"""What `qkv.which` goes by: every shape that an array of attention is known to have, as data.
+"""What `qkv.which` goes by: the shapes that it knows, as data.
+
+They are not all shapes that libraries store. In them, values are as wide as keys.
 
 The rules are in `rules.toml`; the sizes in them are written as they are computed, "(h+2·h_kv)·d_k".
 """
@@ -29,7 +31,7 @@ class Rule(NamedTuple):
 
 
 def rules(*, grouped: bool) -> tuple[Rule, ...]:
-    """List every shape that an array of attention is known to have, the most common first.
+    """List the shapes that `qkv.which` knows, the most common first.
 
     Args:
         grouped: Whether keys and values have fewer heads than queries.

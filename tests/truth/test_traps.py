@@ -515,6 +515,11 @@ def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):
     assert mean.shape == (1, N_Q, N_K)
     assert per_head.shape == (1, H, N_Q, N_K)
     assert close(mean, per_head.mean(axis=1))
+    mha.dropout = 0.5
+    _, in_training = called(mha.train(), x, y, y, average_attn_weights=False)
+    kept = in_training != 0
+    assert 0 < kept.sum() < kept.size
+    assert close(in_training[kept], 2 * per_head[kept])
 
 
 def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(torch, mha, x):
@@ -561,7 +566,7 @@ def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(tor
 def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, keras, rng, x):
     """Libraries disagree about a query that may attend to nothing.
 
-    scaled_dot_product_attention gives zeros, Flax the mean of all values, Keras either.
+    scaled_dot_product_attention gives zeros, Flax a mean of all values, Keras three answers.
     """
     mask = np.ones((1, N_Q, N_Q), dtype=bool)
     mask[0, 1] = False
@@ -592,6 +597,21 @@ def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, kera
     output = with_dropout(x, x, attention_mask=mask, training=False)
     output_bias = with_dropout.get_weights()[-1]
     assert np.allclose(keras.ops.convert_to_numpy(output)[0, 1], output_bias, atol=1e-6)
+
+    for dtype in ("float32", "float16"):
+        layer = keras_layer(keras, rng, dtype=dtype)
+        mh = qkv.load(layer.get_weights(), "keras", h=H)
+        _, _, V = mh.project(x.astype(dtype))
+        mean = (V.mean(axis=-2, keepdims=True) @ mh.W_O).sum(axis=1)[0, 0] + mh.b_O
+        masked, unmasked = (
+            keras.ops.convert_to_numpy(layer(x, x, **options))[0, 1]
+            for options in ({"attention_mask": mask}, {})
+        )
+        asked, _ = layer(x, x, attention_mask=mask, return_attention_scores=True)
+        half = dtype == "float16"
+        assert np.allclose(masked, mean, atol=1e-2) != half
+        assert np.allclose(masked, unmasked, atol=1e-1) == half
+        assert np.allclose(keras.ops.convert_to_numpy(asked)[0, 1], mh.b_O, atol=1e-2)
 
 
 # PyTorch: what a layer's weights leave open
@@ -708,7 +728,7 @@ def test_keras_heads_need_not_divide_d_model(keras):
 
 
 def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y):
-    """Keras computes in float32 unless asked for the scores.
+    """Keras on PyTorch computes in float32 by default, and not if it is asked for the scores.
 
     A layer of dtype float64 differs from itself by float32's rounding.
     """
@@ -797,18 +817,33 @@ def test_flax_qkv_features_is_the_width_of_all_heads():
 
 
 def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, x):
-    """Flax nnx takes the softmax in float32 unless it keeps the weights.
+    """Flax nnx takes the softmax in float32 unless it has dropout or keeps the weights.
 
-    A layer of dtype float64 differs from itself by float32's rounding.
+    A layer of dtype float64 differs from itself by float32's rounding. linen does if told to.
     """
-    nnx = pytest.importorskip("flax.nnx")
+    jax, nnx = pytest.importorskip("jax"), pytest.importorskip("flax.nnx")
+    linen = pytest.importorskip("flax.linen")
+
+    def errors(mh, *outputs):
+        assert all(output.dtype == np.float64 for output in outputs)
+        return [np.abs(np.asarray(output) - mh(x)).max() for output in outputs]
+
     with in_float64():
-        layer = nnx.MultiHeadAttention(H, E, param_dtype=np.float64, decode=False, rngs=nnx.Rngs(0))
-        mh = qkv.load(nnx.to_pure_dict(nnx.state(layer, nnx.Param)), "flax", h=H)
-        short, exact = (np.asarray(layer(x, sow_weights=keep)) for keep in (False, True))
-    assert close(exact, mh(x))
-    assert short.dtype == np.float64
-    assert 1e-10 < np.abs(short - exact).max() < 1e-5
+        for dropout_rate in (0.0, 0.1):
+            options = {"param_dtype": np.float64, "decode": False, "dropout_rate": dropout_rate}
+            layer = nnx.MultiHeadAttention(H, E, **options, deterministic=True, rngs=nnx.Rngs(0))
+            mh = qkv.load(nnx.to_pure_dict(nnx.state(layer, nnx.Param)), "flax", h=H)
+            by_default, kept = errors(mh, layer(x), layer(x, sow_weights=True))
+            assert kept < 1e-12
+            assert by_default < 1e-12 if dropout_rate else 1e-10 < by_default < 1e-5
+
+        for told in (False, True):
+            layer = linen.MultiHeadDotProductAttention(
+                H, param_dtype=np.float64, force_fp32_for_softmax=told
+            )
+            output, variables = layer.init_with_output(jax.random.key(0), x)
+            [error] = errors(qkv.load(variables["params"], "flax", h=H), output)
+            assert 1e-10 < error < 1e-5 if told else error < 1e-12
 
 
 def test_haiku_output_is_as_wide_as_all_heads_unless_told_otherwise():
@@ -893,7 +928,8 @@ def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
 
     Conv1D computes x @ W + b with the W that it stores, nn.Linear x @ Wᵀ + b.
     """
-    conv1d = pytest.importorskip("transformers.pytorch_utils").Conv1D(nf=13, nx=11)
+    Conv1D = pytest.importorskip("transformers.pytorch_utils").Conv1D
+    conv1d = Conv1D(nf=13, nx=11)
     linear = torch.nn.Linear(11, 13)
     assert conv1d.weight.shape == (11, 13)
     assert linear.weight.shape == (13, 11)
@@ -901,6 +937,11 @@ def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
     with torch.no_grad():
         assert close(randomised(conv1d, rng)(x), x @ conv1d.weight + conv1d.bias)
         assert close(randomised(linear, rng)(x), x @ linear.weight.T + linear.bias)
+
+    square, wrong_way = randomised(Conv1D(11, 11), rng), torch.nn.Linear(11, 11).double()
+    wrong_way.load_state_dict(square.state_dict())
+    with torch.no_grad():
+        assert not close(wrong_way(x), square(x))
 
 
 def test_gpt2_given_no_mask_is_causal_in_one_implementation_and_not_in_the_other(rng, x):
@@ -990,9 +1031,10 @@ def test_t5_heads_need_not_fill_d_model():
     d_kv times the number of heads may be more or less than d_model.
     """
     library = transformers("t5")
-    layer = library.T5Attention(library.T5Config(d_model=E, num_heads=H, d_kv=5))
-    assert layer.q.weight.shape == (H * 5, E)
-    assert layer.o.weight.shape == (E, H * 5)
+    for d_kv in (2, 5):
+        layer = library.T5Attention(library.T5Config(d_model=E, num_heads=H, d_kv=d_kv))
+        assert layer.q.weight.shape == (H * d_kv, E)
+        assert layer.o.weight.shape == (E, H * d_kv)
 
 
 def test_whisper_has_no_key_bias():
@@ -1063,6 +1105,9 @@ def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, 
     _, rotated = attend(layer, copies, rotation)
     assert np.allclose(unrotated, 1 / N_Q, atol=1e-7)
     assert np.ptp(rotated, axis=-1).max() > 1e-2
+    log = np.log(rotated[0])  # scores but for a constant of each query
+    forward, back = log[:, 1, 2] - log[:, 1, 1], log[:, 1, 0] - log[:, 1, 1]
+    assert np.abs(forward - back).max() > 1e-2
 
 
 def test_rotation_makes_a_key_bias_count(torch, rng, x):

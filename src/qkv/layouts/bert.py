@@ -34,7 +34,7 @@ LAYOUT = Layout(
         "the source"
     },
     refused={
-        "self.distance_embedding": "relative positions are added to the scores, "
+        "self.distance_embedding": "of older versions: relative positions are added to the scores, "
         "which MultiHead cannot express"
     },
     cannot=(

@@ -2,9 +2,9 @@
 
 A *role* is a thing that attention has, such as the projected queries of one head. A *source* is a
 text, and says which letter it uses for which role. A *formula* is one line of a small part of
-Python, in roles' names. It is parsed once into a tree of `qkv.notation.tree`, and never
-executed; all that is done with it is a function of that tree. Formulas that stand together are a
-`Block`: they are about one layer.
+Python, in roles' names. It is parsed once into a tree of `qkv.notation.tree`. Python does not run
+its text: `check` computes the tree with NumPy, and other functions write it. Formulas that stand
+together are a `Block`: they are about one layer.
 
 A formula has
 

@@ -1,4 +1,4 @@
-"""Formulas run: on arrays whose sizes are distinct primes, so that no two can be confused."""
+"""Formulas run: on arrays whose widths and lengths are distinct primes."""
 
 import math
 import operator
@@ -68,10 +68,10 @@ class Fault(NamedTuple):
 def check(*lines: str) -> None:
     r"""Run formulas that stand together, and compare the sides of each.
 
-    Each role is an array of random numbers whose sizes are distinct primes, or what its
-    definition makes of such arrays. Which definition holds follows from all lines together: with
-    `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its sides have the
-    same shape and the same values, for every head.
+    Each role is an array of random numbers whose widths and lengths are distinct primes, or what
+    its definition makes of such arrays. Which definition holds follows from all lines together:
+    with `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its sides have
+    the same shape and the same values, for every head.
 
     Args:
         *lines: `Q[i] = X_Q @ W_Q[i]` states what a role is; `A == B` that two expressions are

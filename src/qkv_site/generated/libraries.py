@@ -299,8 +299,8 @@ def _order(query: Stored) -> str:
 def _biases(layout: Layout) -> str:
     parts = [part for array in layout.forms[0].stored if array.is_bias for part in array.parts]
     named = ", ".join(f"`{part}`" for part in ("b_Q", "b_K", "b_V", "b_O") if part in parts)
-    if not parts:
-        return "It has no biases."
+    if not parts:  # a form that is not known may have some
+        return "By default it has no biases." if layout.unknown else "It has no biases."
     return f"It has {named}" + (", all of them or none." if layout.optional_biases else ".")
 
 
