@@ -68,7 +68,7 @@ function readShape(text, line) {
   const strange = axes.find((axis) => axis !== null && !/^\d+$/.test(axis))
   if (strange !== undefined) {
     const what = strange ? `“${strange}” is no size` : "a size is missing"
-    refuse("shape", `In “${line}”, ${what}: write 512, 64 or 512 x 64, with None for a size that is not known yet.`)
+    refuse("shape", `In “${line}”, ${what}: write 512, 64 or 512 x 64, with None for a size that is not known yet. A letter has its shape below, under “Find the shape of a letter”.`)
   }
   return axes.map((axis, i) => (axis === null ? null :
     read(axis) ?? refuse("shape", `In “${line}”, axis ${i} is ${axis}: a size from 1 to 999,999,999 is expected.`)))
@@ -130,10 +130,10 @@ function wayBack(root, { letters }, sizesOf) {
       const known = side.split(" ").map((name) => sizes?.[name === "d_v" ? "d_k" : name])
       return known.every(Boolean) ? known.reduce((a, b) => a * b, 1n) : side.replace(" ", "·")
     })
-    said.innerHTML = `${written} is ${meaning}. Its shape is ${shape}: ${numbers.join(" × ")}.`
+    said.innerHTML = `${written}: ${meaning}. The shape is ${shape}: ${numbers.join(" × ")}.`
   }
   const list = () => {
-    letter.replaceChildren(...letters[source.value].map(({ name }, i) => new Option(name, i)))
+    letter.replaceChildren(...letters[source.value].map(({ name, meaning }, i) => new Option(`${name}: ${meaning}`, i)))
     letter.value = Math.max(0, letters[source.value].findIndex(({ name }) => /^W_?i\^?Q|^W.*Q/.test(name)))
     tell()
   }

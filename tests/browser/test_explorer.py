@@ -187,6 +187,17 @@ MISTAKES = [
 ]
 
 
+def test_letters_of_another_version_are_the_chosen_ones(explorer):
+    explorer.locator("[data-wq-notation]").select_option("ng-multi-head")
+    for version in VERSIONS:
+        choose(explorer, version=version)
+        explorer.wait_for_function(
+            """() => [...document.querySelectorAll("[data-wq-explorer] [data-set]")]
+              .every(shown => shown.dataset.in.split(" ").includes("ng-multi-head"))"""
+        )
+        assert explorer.locator("[data-wq-explorer] [data-set]").count() > 3, version
+
+
 def test_a_mistake_is_quoted_and_the_last_drawing_is_out_of_use(explorer):
     explorer.get_by_label("Grouped").check()
     output = explorer.locator("[data-output]")

@@ -114,7 +114,9 @@ def test_matrices_in_a_row_are_one_where_they_fit(form):
 
 def test_a_letter_of_a_source_leads_back_to_its_shape(form):
     form.get_by_label("Letters of").select_option("ng-multi-head")
-    form.get_by_label("Letter", exact=True).and_(form.locator("select")).select_option("W_i^Q")
+    form.get_by_label("Letter", exact=True).and_(form.locator("select")).select_option(
+        "W_i^Q: one head's weight for queries"
+    )
     said = form.locator("[data-back=answer]").inner_text()
     assert "one head's weight for queries" in said
     assert said.endswith(": 64 \u00d7 512.")

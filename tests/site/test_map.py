@@ -167,8 +167,8 @@ def test_code_cuts_one_array_into_what_each_head_has():
 @pytest.mark.parametrize(
     ("source", "packed"),
     [
-        ("site", "8 matrices of 512×64, side by side: 512×512"),
-        ("ng-multi-head", "8 matrices of 64×512, in one array: 512×512"),
+        ("site", "8 matrices of 512×64, side by side: 512×512. No extra matrix"),
+        ("ng-multi-head", "8 matrices of 64×512, in one array: 512×512. No extra matrix"),
     ],
 )
 def test_the_array_is_that_of_all_heads(source, packed):

@@ -159,7 +159,10 @@ def _note(version: str) -> str:
     """What a letter stands for in a version, where that is another thing than on other pages."""
     if version != _TWO:
         return ""
-    return f"<p>Here {formulas.inline('X_Q')}, what enters the heads, is already a product.</p>"
+    return (
+        "<p>This is how some hear the two videos: what enters the heads is a product already. The "
+        "paper's layer has no such matrix.</p>"
+    )
 
 
 def _cards(data: dict, version: str) -> str:

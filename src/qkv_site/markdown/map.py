@@ -208,7 +208,7 @@ class _Drawer:
             + self._link(packed.key, "wq-map-slices", slices, says=self._takes(packed))
             + _note(
                 f"{heads} matrices of {_math(self.layer.shape(weight))}, {_packed(weight)}: "
-                f"{_math(self.layer.shape(packed))}",
+                f"{_math(self.layer.shape(packed))}. No extra matrix",
                 packed,
             )
             + self._bars(query)
