@@ -69,7 +69,7 @@ function begin(root) {
     show({ changed: slides ?? target.dataset.size })
   })
   // Letters follow the notation by themselves; on which side a matrix stands does here.
-  new MutationObserver(() => root.isConnected && show())
+  new MutationObserver(() => show())
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   // What the page comes with is what it shows without a link's wishes: then only sliders are set.
   const note = follow(form, fields)

@@ -49,7 +49,7 @@ function begin(root) {
   }
   let tell
   show()
-  new MutationObserver(() => root.isConnected && show())
+  new MutationObserver(() => show())
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   tell = wayBack(root, data, () => last)
 }
@@ -143,7 +143,7 @@ function wayBack(root, { letters }, sizesOf) {
   }
   source.addEventListener("change", list)
   letter.addEventListener("change", tell)
-  new MutationObserver(() => root.isConnected && follow())
+  new MutationObserver(follow)
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   follow()
   return tell
