@@ -366,9 +366,10 @@ def test_the_largest_sizes_are_not_wider_than_the_screen(page):
 
 
 def test_it_survives_going_back(page):
-    page.goto("/explore/")
+    page.goto("/explore/", wait_until="networkidle")  # what a page left at once asked for, fails
     page.locator(".md-footer").get_by_role("link", name="Which array is this?").click()
     page.locator(".wq-answer").first.wait_for()
+    page.wait_for_load_state("networkidle")
     page.go_back()
     page.locator("[data-count]").first.wait_for()
     assert page.locator(".wq-controls").count() == 1
