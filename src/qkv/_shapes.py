@@ -9,6 +9,7 @@ import inspect
 import math
 import re
 import typing
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ class Shape:
     """A shape in symbols.
 
     Args:
-        axes: For each axis the symbols, or numbers, whose product is its size.
+        axes: For each axis the sizes whose product it is: symbols, numbers, or a sum of symbols,
+            numbers and quotients, such as h+h_kv+h_kv.
         batch: The name of the leading axes, of which there may be any number; empty if there may
             be none.
 
@@ -86,23 +88,48 @@ def _split(axis: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, list[s
 
 
 def _spell_product(axis: tuple[str, ...], sizes: Mapping[str, int] | None) -> str:
-    if sizes is None:
-        return "·".join(axis)
-    known, unknown = _split(axis, sizes)
-    return "·".join([str(known)] * (len(unknown) < len(axis)) + unknown)
+    known, unknown = _split(axis, sizes) if sizes is not None else (1, axis)
+    spelled = [_spell_sum(size, alone=len(axis) == 1) for size in unknown]
+    return "·".join([str(known)] * (len(unknown) < len(axis)) + spelled)
+
+
+def _spell_sum(size: str, alone: bool) -> str:
+    """Write a size, with equal terms of a sum counted: h+h_kv+h_kv is h+2·h_kv."""
+    terms = Counter(size.split("+"))
+    ones = [str(terms.pop("1"))] if "1" in terms and len(terms) > 1 else []
+    counted = [term if times == 1 else f"{times}·{term}" for term, times in terms.items()]
+    spelled = "+".join(counted + ones)
+    return spelled if alone or not {"+", "/"} & {*spelled} else f"({spelled})"
 
 
 def _if_not_divided(axis: tuple[str, ...], size: int, sizes: Mapping[str, int]) -> str:
     others = math.prod(int(symbol) for symbol in axis if symbol.isdigit())
-    for symbol in {*axis} & {*_SPELLED}:
-        if size // others % sizes.get(symbol, 1):
-            return f" {symbol} = {sizes[symbol]} does not divide {size // others}."
+    for symbol in axis:
+        if {*names_in(symbol)} & {*_SPELLED} and size // others % (size_of(symbol, sizes) or 1):
+            spelled = _spell_sum(symbol, alone=True)
+            return f" {spelled} = {size_of(symbol, sizes)} does not divide {size // others}."
     return ""
 
 
-def size_of(symbol: str, sizes: Mapping[str, int]) -> int | None:
-    """What a symbol or a number stands for; None if that is not known."""
-    return int(symbol) if symbol.isdigit() else sizes.get(symbol)
+def names_in(size: str) -> list[str]:
+    """The symbols in a size."""
+    return re.findall(r"[a-z]\w*", size)
+
+
+def size_of(size: str, sizes: Mapping[str, int]) -> int | None:
+    """What a symbol, a number, or a sum of such and of quotients is; None if that is not known."""
+    terms = [_quotient(*term.split("/"), sizes=sizes) for term in size.split("+")]
+    return None if None in terms else sum(terms)
+
+
+def _quotient(of: str, by: str = "1", *, sizes: Mapping[str, int]) -> int | None:
+    size, divisor = (int(each) if each.isdigit() else sizes.get(each) for each in (of, by))
+    if size is None or divisor is None:
+        return None
+    if size % divisor:
+        by_size = by if by.isdigit() else f"{by} = {divisor}"
+        raise ValueError(f"{by_size} must divide {of}, but {of} = {size}.")
+    return size // divisor
 
 
 @dataclass(frozen=True)

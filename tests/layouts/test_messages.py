@@ -84,7 +84,9 @@ def test_a_prefix_that_stops_short():
 
 def test_gpt2_stored_as_nanogpt_and_the_reverse():
     for layout, other in (("gpt2", "nanogpt"), ("nanogpt", "gpt2")):
-        with refuses("must have shape", "but has shape", f"These names and shapes fit '{other}'."):
+        with refuses(
+            "must have shape", "but has shape", "These names and shapes fit", f"'{other}'."
+        ):
             load(dump(BIASED, other), layout, h=2)
 
 
@@ -129,6 +131,17 @@ def test_heads_that_do_not_divide():
         load(dump(BIASED, "gpt2"), "gpt2", h=4)
     with refuses("h_kv must divide h, but h_kv = 3 and h = 4."):
         load(dump(GROUPED, "llama"), "llama", h=4, h_kv=3)
+
+
+def test_parts_that_are_not_equally_long():
+    weights = dump(GROUPED, "phi3")
+    with refuses(
+        "qkv_proj.weight must have shape ((h+2·h_kv)·d_k, d_model) = (9·d_k, d_model), but has",
+        "(40, 12). h+2·h_kv = 9 does not divide 40.",
+    ):
+        load(weights, "phi3", h=3, h_kv=3)
+    with refuses("h+2·h_kv = 6 does not divide 40.", "The shapes fit h_kv = 2."):
+        load(weights, "phi3", h=4, h_kv=1)
 
 
 def test_another_number_of_heads_where_they_have_an_axis():

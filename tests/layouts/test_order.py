@@ -213,6 +213,44 @@ def test_packed_queries_keys_and_values(layout):
     check(load(weights, layout, h=H), weights, where)
 
 
+def queries_first(part, i):
+    """Four heads of queries, two of keys, two of values."""
+    return i + {"Q": 0, "K": 4, "V": 6}[part]
+
+
+def in_groups(part, i):
+    """Two groups, each of two heads of queries, one of keys and one of values."""
+    return 4 * (i // 2) + i % 2 if part == "Q" else 4 * i + {"K": 2, "V": 3}[part]
+
+
+GROUPED = {
+    "phi3": ("qkv_proj", "o_proj", queries_first),
+    "falcon": ("query_key_value", "dense", in_groups),
+    "gpt-bigcode": ("c_attn", "c_proj", in_groups),
+}
+
+
+@pytest.mark.parametrize("layout", GROUPED)
+def test_packed_heads_of_which_keys_and_values_have_fewer(layout):
+    packed, out, place = GROUPED[layout]
+    biased = layout != "phi3"
+    shapes = {f"{packed}.weight": (8 * D_K, 4 * D_K), f"{out}.weight": (4 * D_K, 4 * D_K)}
+    shapes |= {f"{packed}.bias": (8 * D_K,), f"{out}.bias": (4 * D_K,)} if biased else {}
+    where = {"W_O": (f"{out}.weight", lambda i, b, a: (a, i * D_K + b))}
+    for part in "QKV":
+
+        def row(i, b, part=part):
+            return place(part, i) * D_K + b
+
+        where[f"W_{part}"] = (f"{packed}.weight", lambda i, a, b, row=row: (row(i, b), a))
+        if biased:
+            where[f"b_{part}"] = (f"{packed}.bias", row)
+    weights = numbered(shapes)
+    mh = load(weights, layout, h=4, h_kv=2)
+    assert (mh.h, mh.h_kv) == (4, 2)
+    check(mh, weights, where)
+
+
 def test_gpt2_packs_only_keys_and_values_where_it_attends_across():
     weights = numbered(
         {

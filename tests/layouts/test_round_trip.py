@@ -15,7 +15,7 @@ DTYPE = st.sampled_from([np.float16, np.float32, np.float64])
 def layers(layout):
     """Any layer that a layout can express."""
     all_stored = [stored for form in layout.forms for stored in form.stored]
-    symbols = {symbol for stored in all_stored for axis in stored.axes for symbol in axis}
+    symbols = {symbol for stored in all_stored for symbol in stored.symbols}
     held = {part for stored in all_stored for part in stored.parts}
     return drawn_layers(layout, symbols, held)
 

@@ -26,7 +26,10 @@ LIBRARIES = {
     "flax": ("flax", "jax"),
     "haiku": ("dm-haiku", "jax"),
     "vit-pytorch": ("vit-pytorch", "torch"),
-} | dict.fromkeys(("bert", "gpt2", "gpt-neox", "llama", "t5", "whisper"), ("transformers", "torch"))
+} | dict.fromkeys(
+    ("bert", "gpt2", "gpt-bigcode", "gpt-neox", "falcon", "llama", "phi3", "t5", "whisper"),
+    ("transformers", "torch"),
+)
 
 
 @dataclass(frozen=True)
@@ -316,6 +319,56 @@ def llama(case: Case, rng: np.random.Generator) -> Layer:
     return torch_layer(library.LlamaAttention(config, layer_idx=0), unrotated, rng)
 
 
+def phi3(case: Case, rng: np.random.Generator) -> Layer:
+    library = transformers("phi3")
+    config = library.Phi3Config(
+        hidden_size=case.widths[0],
+        num_attention_heads=case.h,
+        num_key_value_heads=case.h_kv,
+        pad_token_id=0,
+        attn_implementation="sdpa",  # the other one takes the softmax in float32
+    )
+    config.head_dim = 5  # which the class reads, though its configuration does not list it
+    return torch_layer(library.Phi3Attention(config, layer_idx=0), unrotated, rng)
+
+
+def falcon(case: Case, rng: np.random.Generator) -> Layer:
+    library = transformers("falcon")
+    config = library.FalconConfig(
+        hidden_size=case.widths[0],
+        num_attention_heads=case.h,
+        num_kv_heads=case.h_kv,
+        attn_implementation="sdpa",
+        **case.options,
+    )
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        angle = X_Q.new_zeros(1, 1, 1)
+        return module(
+            X_Q,
+            alibi=None,
+            attention_mask=added(X_Q, X_K, mask),
+            position_embeddings=(angle.cos(), angle.sin()),
+        )[0]
+
+    return torch_layer(library.FalconAttention(config, layer_idx=0), forward, rng)
+
+
+def gpt_bigcode(case: Case, rng: np.random.Generator) -> Layer:
+    library = transformers("gpt_bigcode")
+    config = library.GPTBigCodeConfig(
+        n_embd=case.widths[0],
+        n_head=case.h,
+        attn_implementation="sdpa",  # the other one takes the softmax in float32
+        **case.options,
+    )
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(X_Q, attention_mask=added(X_Q, X_K, mask))[0]
+
+    return torch_layer(library.GPTBigCodeAttention(config), forward, rng)
+
+
 def t5(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("t5")
     config = library.T5Config(
@@ -493,6 +546,57 @@ CASES = {
             widths=(12, 12, 12),
             forms=SELF,
             rotary=True,
+        ),
+        Case("phi3", "phi3", phi3, h=6, h_kv=2, widths=(7, 7, 7), forms=SELF, rotary=True),
+        Case(
+            "falcon",
+            "falcon",
+            falcon,
+            {"new_decoder_architecture": True},
+            h=6,
+            h_kv=2,
+            widths=(12, 12, 12),
+            forms=SELF,
+            rotary=True,
+        ),
+        Case(
+            "falcon-bias",
+            "falcon",
+            falcon,
+            {"new_decoder_architecture": True, "bias": True},
+            h=6,
+            h_kv=2,
+            widths=(12, 12, 12),
+            forms=SELF,
+            rotary=True,
+        ),
+        Case(
+            "falcon-multi-query",
+            "falcon",
+            falcon,
+            {"multi_query": True},
+            h=3,
+            h_kv=1,
+            forms=SELF,
+            rotary=True,
+        ),
+        Case(
+            "falcon-multi-head",
+            "falcon",
+            falcon,
+            {"multi_query": False},
+            h=3,
+            forms=SELF,
+            rotary=True,
+        ),
+        Case("gpt-bigcode", "gpt-bigcode", gpt_bigcode, h=3, h_kv=1, forms=SELF),
+        Case(
+            "gpt-bigcode-multi-head",
+            "gpt-bigcode",
+            gpt_bigcode,
+            {"multi_query": False},
+            h=3,
+            forms=SELF,
         ),
         Case("t5", "t5", t5, {"d_kv": 5}),
         Case("whisper", "whisper", whisper),

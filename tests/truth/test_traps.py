@@ -923,6 +923,155 @@ def test_gpt_neox_first_third_is_not_the_queries(rng, x):
     assert close(as_gpt2, in_thirds(x))
 
 
+def phi3_and_what_it_computes(rng, x):
+    """A layer of Phi-3 with four heads over two, and its output."""
+    library = transformers("phi3")
+    sizes = {"hidden_size": E, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = library.Phi3Config(**sizes, pad_token_id=0, attn_implementation="sdpa")
+    config.head_dim = D_K
+    layer = randomised(library.Phi3Attention(config, layer_idx=0), rng)
+    output, _ = attend(layer, x, no_rotation())
+    mh = replace(qkv.load(layer.state_dict(), "phi3", h=4, h_kv=2), rotary=False)
+    assert close(mh(x), output)
+    return layer, mh, output
+
+
+def test_phi3_cut_into_thirds_is_wrong_where_heads_are_grouped(rng, x):
+    """Phi-3 cut into thirds is wrong where heads are grouped.
+
+    With four heads of queries over two, half of the rows of qkv_proj are queries.
+    """
+    layer, mh, _ = phi3_and_what_it_computes(rng, x)
+    weight = layer.qkv_proj.weight.detach().numpy()
+    assert len(weight) == 8 * D_K
+    queries, keys, values = np.split(weight, [4 * D_K, 6 * D_K])
+    assert_array_equal(np.concatenate(mh.W_Q, axis=1), queries.T)
+    assert_array_equal(np.concatenate(mh.W_K, axis=1), keys.T)
+    assert_array_equal(np.concatenate(mh.W_V, axis=1), values.T)
+    assert len(queries) != len(weight) / 3
+
+
+def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
+    """`Phi3` read in the order of Falcon is wrong without an error.
+
+    Both arrays have h + 2 h_kv heads. Falcon's has them in groups.
+    """
+    layer, mh, output = phi3_and_what_it_computes(rng, x)
+    wide = {  # Falcon's heads fill its width, so the source gets as many zeros as it needs
+        "query_key_value.weight": np.pad(layer.qkv_proj.weight.detach(), ((0, 0), (0, 6))),
+        "dense.weight": np.pad(layer.o_proj.weight.detach(), ((0, 6), (0, 0))),
+    }
+    read = replace(qkv.load(wide, "falcon", h=4, h_kv=2), rotary=False)
+    assert read.W_Q.shape[::2] == mh.W_Q.shape[::2]
+    computed = read(np.pad(x, ((0, 0), (0, 0), (0, 6))))[..., :E]
+    assert not np.allclose(computed, output, atol=1e-3)
+
+
+def falcon_layer(rng, **options):
+    library = transformers("falcon")
+    config = library.FalconConfig(
+        hidden_size=12, num_attention_heads=4, attn_implementation="sdpa", **options
+    )
+    return randomised(library.FalconAttention(config, layer_idx=0), rng)
+
+
+def test_falcon_queries_do_not_come_first_if_there_are_groups(rng):
+    """In Falcon queries do not come first if there are several groups.
+
+    A group of the new architecture is its heads of queries, then one key, then one value. Read in
+    Phi-3's order the same weights load, and the layer computes something else.
+    """
+    layer = falcon_layer(rng, new_decoder_architecture=True, num_kv_heads=2)
+    x = rng.normal(size=(1, N_Q, 12))
+    mask = np.zeros((1, 1, N_Q, N_Q))
+    real, _ = called(layer, x, alibi=None, attention_mask=mask, position_embeddings=no_rotation())
+    state = layer.state_dict()
+    mh = qkv.load(state, "falcon", h=4, h_kv=2)
+    group = state["query_key_value.weight"].numpy()[4 * D_K :]  # heads 2 and 3 with key 1
+    assert_array_equal(group.T, np.hstack([mh.W_Q[2], mh.W_Q[3], mh.W_K[1], mh.W_V[1]]))
+    assert close(replace(mh, rotary=False)(x), real)
+
+    renamed = {
+        name.replace("query_key_value", "qkv_proj").replace("dense", "o_proj"): array
+        for name, array in state.items()
+    }
+    queries_first = replace(qkv.load(renamed, "phi3", h=4, h_kv=2), rotary=False)
+    assert not np.allclose(queries_first(x), real, atol=1e-3)
+
+
+def test_falcon_multi_query_ignores_num_kv_heads(rng):
+    """Falcon with multi_query has one head of keys, and num_kv_heads changes nothing.
+
+    In the new architecture num_kv_heads counts, and multi_query changes nothing.
+    """
+
+    def rows(**options):
+        return len(falcon_layer(rng, **options).query_key_value.weight)
+
+    for num_kv_heads in (1, 2, 4):
+        sizes = {"num_kv_heads": num_kv_heads}
+        assert rows(multi_query=True, **sizes) == (4 + 2) * D_K
+        assert rows(multi_query=False, **sizes) == 3 * 4 * D_K
+        for multi_query in (True, False):
+            new = {"new_decoder_architecture": True, "multi_query": multi_query}
+            assert rows(**new, **sizes) == (4 + 2 * num_kv_heads) * D_K
+
+
+def test_falcon_does_not_rotate_where_it_gets_alibi(torch, rng):
+    """Falcon does not rotate where it gets alibi.
+
+    With sdpa the numbers of alibi are part of the mask already, and the layer adds no others.
+    """
+    layer = falcon_layer(rng, multi_query=False, alibi=True, bias=True)
+    mh = qkv.load(layer.state_dict(), "falcon", h=4)
+    x = rng.normal(size=(1, N_Q, 12))
+    angle = torch.arange(float(N_Q), dtype=float)[None, :, None]
+    given = {"attention_mask": np.zeros((1, 1, N_Q, N_Q)), "position_embeddings": None}
+    with_alibi, _ = called(layer, x, alibi=np.ones((1, 4, 1, N_Q)), **given)
+    assert close(with_alibi, replace(mh, rotary=False)(x))
+    given["position_embeddings"] = (angle.cos(), angle.sin())
+    assert close(called(layer, x, alibi=np.ones((1, 4, 1, N_Q)), **given)[0], with_alibi)
+    assert not np.allclose(called(layer, x, alibi=None, **given)[0], with_alibi, atol=1e-3)
+
+
+def gpt_bigcode_layer(rng, **options):
+    library = transformers("gpt_bigcode")
+    config = library.GPTBigCodeConfig(n_embd=E, n_head=H, attn_implementation="sdpa", **options)
+    return randomised(library.GPTBigCodeAttention(config), rng)
+
+
+def test_gpt_bigcode_stores_out_in_under_the_names_of_gpt2(torch, rng):
+    """GPT-BigCode stores (out, in) under the names of GPT-2, which stores (in, out).
+
+    Its c_attn and c_proj are Linear layers.
+    """
+    ours = gpt_bigcode_layer(rng, multi_query=False)
+    library = transformers("gpt2")
+    gpt2 = library.GPT2Attention(library.GPT2Config(n_embd=E, n_head=H))
+    for name in ("c_attn", "c_proj"):
+        assert isinstance(getattr(ours, name), torch.nn.Linear)
+        assert not isinstance(getattr(gpt2, name), torch.nn.Linear)
+    assert ours.c_attn.weight.shape == (3 * E, E)
+    assert gpt2.c_attn.weight.shape == (E, 3 * E)
+    with pytest.raises(ValueError, match=r"c_attn.* must have shape .*fit 'gpt-bigcode'"):
+        qkv.load(ours.state_dict(), "gpt2", h=H)
+
+
+def test_gpt_bigcode_with_many_heads_of_keys_is_stored_head_after_head(rng, x):
+    """GPT-BigCode with as many heads of keys as of queries is stored head after head.
+
+    nanoGPT has the same names and shapes in thirds. Read so, the layer computes something else.
+    """
+    layer = gpt_bigcode_layer(rng, multi_query=False)
+    real = called(layer, x, attention_mask=np.zeros((1, 1, N_Q, N_Q)))[0]
+    mh = qkv.load(layer.state_dict(), "gpt-bigcode", h=H)
+    head = layer.c_attn.weight.detach().numpy()[3 * D_K :].T
+    assert_array_equal(head, np.hstack([mh.W_Q[1], mh.W_K[1], mh.W_V[1]]))
+    assert close(mh(x), real)
+    in_thirds = qkv.load(layer.state_dict(), "nanogpt", h=H)
+    assert not np.allclose(in_thirds(x), real, atol=1e-3)
+
+
 def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
     """GPT-2 stores (in, out) where linear stores (out, in).
 

@@ -89,9 +89,10 @@ def _solve(layout: Layout, arrangement: tuple[Stored, ...], mh: MultiHead) -> _S
     for stored in arrangement:
         parts = {part: getattr(mh, part) for part in stored.parts}
         for part, array in parts.items():
-            sizes = stored.part_shape.solve(
+            sizes = stored.part_shape(part).solve(
                 f"For layout {layout.name!r} {part}", array.shape, sizes
             )
+        stored.shape_for(sizes)  # it refuses heads that do not come out even in a block
         dtypes = sorted({str(array.dtype) for array in parts.values()})
         if len(dtypes) > 1:
             raise TypeError(

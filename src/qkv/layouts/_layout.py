@@ -8,12 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from qkv._shapes import Shape, check_groups, check_sizes, size_of
+from qkv._shapes import Shape, check_groups, check_sizes, names_in, size_of
 
 QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product, "
     "which MultiHead cannot express"
 )
+_Axes = tuple[tuple[str, ...], ...]  # for each axis, the sizes that share it
 
 
 @dataclass(frozen=True)
@@ -24,18 +25,29 @@ class Stored:
         name: The library's name, without the prefix of the layer.
         holds: Parts of `MultiHead`, in order, separated by spaces.
         pattern: The stored axes, `->`, and the axes of the parts; sizes in parentheses share one
-            stored axis, the last one running fastest, as in einops. Where the array holds several
-            parts, their number is an axis too.
+            axis, the last one running fastest, as in einops. Where the array holds several parts,
+            one size on both sides is their number, as the 3 of PyTorch is. If the parts are not
+            equally long, it is a sum with a term for each.
 
     Examples:
         GPT-NeoX puts heads outermost, so the first third of the rows is not the queries.
 
-        >>> stored = Stored("qkv.weight", "W_Q W_K W_V", "(h 3 d_k) d_model -> 3 h d_model d_k")
+        >>> stored = Stored("qkv.weight", "W_Q W_K W_V", "(h 3 d_k) d_model -> (h 3) d_model d_k")
         >>> stored.shape
         '(h·3·d_k, d_model)'
         >>> parts = stored.unpack(np.ones((42, 5)), stored.solve((42, 5), {"h": 2}))
         >>> parts["W_K"].shape
         (2, 5, 7)
+
+        Phi-3 stores the heads of the queries first, and then fewer of keys and of values.
+
+        >>> rows = "(h+h_kv+h_kv d_k) d_model -> (h+h_kv+h_kv) d_model d_k"
+        >>> stored = Stored("qkv_proj.weight", "W_Q W_K W_V", rows)
+        >>> stored.shape
+        '((h+2·h_kv)·d_k, d_model)'
+        >>> parts = stored.unpack(np.ones((56, 5)), stored.solve((56, 5), {"h": 4, "h_kv": 2}))
+        >>> parts["W_Q"].shape, parts["W_K"].shape
+        ((4, 5, 7), (2, 5, 7))
     """
 
     name: str
@@ -58,48 +70,100 @@ class Stored:
         return str(self._shape)
 
     @property
-    def axes(self) -> tuple[tuple[str, ...], ...]:
+    def axes(self) -> _Axes:
         """The sizes that share each stored axis."""
         return self._shape.axes
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the sizes in its shape."""
+        return frozenset(name for axis in self.axes for size in axis for name in names_in(size))
+
+    @property
+    def split(self) -> str:
+        """The size that has a term for each part; empty where it holds one part."""
+        number = str(len(self.parts))
+        shared = (size for axis in self.axes for size in axis if size == number or "+" in size)
+        return next(shared) if len(self.parts) > 1 else ""
+
+    def term(self, part: str) -> str:
+        """What stands in place of `split` for one part."""
+        terms = self.split.split("+") if "+" in self.split else ["1"] * len(self.parts)
+        return terms[self.parts.index(part)]
+
+    @property
+    def paper_axes(self) -> _Axes:
+        """The sizes that share each axis of the parts."""
+        return Shape.parse(self.pattern.partition(" -> ")[2]).axes
+
+    def axes_of(self, part: str) -> _Axes:
+        """The same, with the part's own term in place of `split`."""
+        return tuple(
+            tuple(self.term(part) if size == self.split else size for size in axis)
+            for axis in self.paper_axes
+        )
+
+    def part_shape(self, part: str) -> Shape:
+        """The shape of a part."""
+        return Shape(tuple((_product(axis),) for axis in self.axes_of(part)))
+
+    def part_axes(self, part: str) -> tuple[str, ...]:
+        """The axes of a part, each as one symbol."""
+        return tuple(symbol for (symbol,) in self.part_shape(part).axes)
 
     @property
     def _shape(self) -> Shape:
         return Shape.parse(self.pattern.partition(" -> ")[0])
 
-    @property
-    def part_axes(self) -> tuple[str, ...]:
-        """The axes of each part."""
-        return tuple(symbol for (symbol,) in self.part_shape.axes)
-
-    @property
-    def part_shape(self) -> Shape:
-        """The shape of each part."""
-        paper = self.pattern.partition(" -> ")[2]
-        return Shape.parse(paper.partition(" ")[2] if len(self.parts) > 1 else paper)
-
     def solve(self, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes known so far and those that this array's shape adds to them."""
         return self._shape.solve(self.name, shape, sizes)
 
+    def shape_for(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The stored shape in numbers."""
+        return _multiplied(self.axes, sizes)
+
     def unpack(self, array: np.ndarray, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
         """The parts of `MultiHead` in a stored array."""
-        stored, paper = self._flat()
+        stored, paper = _flat(self.axes), _flat(self.paper_axes)
         array = array.reshape([size_of(symbol, sizes) for symbol in stored])
         array = array.transpose([stored.index(symbol) for symbol in paper])
-        return dict(zip(self.parts, array if len(self.parts) > 1 else [array], strict=True))
+        arrays = [array]
+        if self.split:
+            ends = np.cumsum([size_of(self.term(part), sizes) for part in self.parts])
+            arrays = np.split(array, ends[:-1], axis=paper.index(self.split))
+        return {
+            part: array.reshape(_multiplied(self.axes_of(part), sizes))
+            for part, array in zip(self.parts, arrays, strict=True)
+        }
 
     def pack(self, parts: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
         """The stored array that holds these parts of `MultiHead`."""
-        stored, paper = self._flat()
-        arrays = [parts[part] for part in self.parts]
-        array = np.stack(arrays) if len(arrays) > 1 else arrays[0]
+        stored, paper = _flat(self.axes), _flat(self.paper_axes)
+        arrays = [
+            parts[part].reshape([size_of(symbol, sizes) for symbol in _flat(self.axes_of(part))])
+            for part in self.parts
+        ]
+        array = np.concatenate(arrays, paper.index(self.split)) if self.split else arrays[0]
         array = array.transpose([paper.index(symbol) for symbol in stored])
-        shape = [math.prod(size_of(symbol, sizes) for symbol in axis) for axis in self.axes]
-        return np.array(array.reshape(shape), order="C")
+        return np.array(array.reshape(self.shape_for(sizes)), order="C")
 
-    def _flat(self) -> tuple[list[str], list[str]]:
-        stored = [symbol for axis in self.axes for symbol in axis]
-        return stored, self.pattern.partition(" -> ")[2].split()
+
+def _flat(axes: _Axes) -> list[str]:
+    return [symbol for axis in axes for symbol in axis]
+
+
+def _multiplied(axes: _Axes, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(math.prod(size_of(symbol, sizes) for symbol in axis) for axis in axes)
+
+
+def _product(sizes: tuple[str, ...]) -> str:
+    """Sizes that share an axis, multiplied: h_kv and h/h_kv are h."""
+    left = [size.partition("/")[0] for size in sizes if size != "1"]
+    for size in sizes:
+        if divisor := size.partition("/")[2]:
+            left.remove(divisor)
+    return "·".join(left)
 
 
 @dataclass(frozen=True)
@@ -197,9 +261,7 @@ class Layout:
     @property
     def grouped(self) -> bool:
         """Whether keys and values may have fewer heads than queries."""
-        return any(
-            "h_kv" in axis for form in self.forms for stored in form.stored for axis in stored.axes
-        )
+        return any("h_kv" in stored.symbols for form in self.forms for stored in form.stored)
 
     def shapes(
         self,
@@ -243,12 +305,7 @@ class Layout:
         sizes = given | dict.fromkeys(widths, d_model)
         form = self.forms[0]
         listed = form.without_biases if self.optional_biases and not bias else form.stored
-        return {
-            stored.name: tuple(
-                math.prod(size_of(symbol, sizes) for symbol in axis) for axis in stored.axes
-            )
-            for stored in listed
-        }
+        return {stored.name: stored.shape_for(sizes) for stored in listed}
 
     def arrangements(self) -> Iterator[tuple[Stored, ...]]:
         """Every set of arrays that the library may store, in its order."""

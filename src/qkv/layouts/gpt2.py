@@ -21,16 +21,16 @@ LAYOUT = Layout(
         Form(
             "self-attention",
             (
-                Stored("c_attn.weight", "W_Q W_K W_V", "d_model (3 h d_k) -> 3 h d_model d_k"),
-                Stored("c_attn.bias", "b_Q b_K b_V", "(3 h d_k) -> 3 h d_k"),
+                Stored("c_attn.weight", "W_Q W_K W_V", "d_model (3 h d_k) -> (3 h) d_model d_k"),
+                Stored("c_attn.bias", "b_Q b_K b_V", "(3 h d_k) -> (3 h) d_k"),
                 *_OUT,
             ),
         ),
         Form(
             "cross-attention",
             (
-                Stored("c_attn.weight", "W_K W_V", "d_model (2 h d_k) -> 2 h d_model d_k"),
-                Stored("c_attn.bias", "b_K b_V", "(2 h d_k) -> 2 h d_k"),
+                Stored("c_attn.weight", "W_K W_V", "d_model (2 h d_k) -> (2 h) d_model d_k"),
+                Stored("c_attn.bias", "b_K b_V", "(2 h d_k) -> (2 h) d_k"),
                 Stored("q_attn.weight", "W_Q", "d_model (h d_k) -> h d_model d_k"),
                 Stored("q_attn.bias", "b_Q", "(h d_k) -> h d_k"),
                 *_OUT,

@@ -21,9 +21,9 @@ LAYOUT = Layout(
                 Stored(
                     "query_key_value.weight",
                     "W_Q W_K W_V",
-                    "(h 3 d_k) d_model -> 3 h d_model d_k",
+                    "(h 3 d_k) d_model -> (h 3) d_model d_k",
                 ),
-                Stored("query_key_value.bias", "b_Q b_K b_V", "(h 3 d_k) -> 3 h d_k"),
+                Stored("query_key_value.bias", "b_Q b_K b_V", "(h 3 d_k) -> (h 3) d_k"),
                 Stored("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("dense.bias", "b_O", "d_model -> d_model"),
             ),

@@ -15,8 +15,8 @@ LAYOUT = Layout(
         Form(
             "always",
             (
-                Stored("c_attn.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> 3 h d_model d_k"),
-                Stored("c_attn.bias", "b_Q b_K b_V", "(3 h d_k) -> 3 h d_k"),
+                Stored("c_attn.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> (3 h) d_model d_k"),
+                Stored("c_attn.bias", "b_Q b_K b_V", "(3 h d_k) -> (3 h) d_k"),
                 Stored("c_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("c_proj.bias", "b_O", "d_model -> d_model"),
             ),

@@ -6,7 +6,7 @@ _EXTRA_TOKEN = (
     "in spite of its name it is no bias of a projection but one more key or value, an extra token "
     "appended to the sequence (add_bias_kv=True), which MultiHead cannot express"
 )
-_BIAS = Stored("in_proj_bias", "b_Q b_K b_V", "(3 h d_k) -> 3 h d_k")
+_BIAS = Stored("in_proj_bias", "b_Q b_K b_V", "(3 h d_k) -> (3 h) d_k")
 _OUT = (
     Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
     Stored("out_proj.bias", "b_O", "d_model -> d_model"),
@@ -25,7 +25,7 @@ LAYOUT = Layout(
         Form(
             "kdim = vdim = embed_dim",
             (
-                Stored("in_proj_weight", "W_Q W_K W_V", "(3 h d_k) d_model -> 3 h d_model d_k"),
+                Stored("in_proj_weight", "W_Q W_K W_V", "(3 h d_k) d_model -> (3 h) d_model d_k"),
                 _BIAS,
                 *_OUT,
             ),

@@ -14,7 +14,7 @@ LAYOUT = Layout(
         Form(
             "always",
             (
-                Stored("to_qkv.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> 3 h d_model d_k"),
+                Stored("to_qkv.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> (3 h) d_model d_k"),
                 Stored("to_out.0.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("to_out.0.bias", "b_O", "d_model -> d_model"),
             ),

@@ -10,6 +10,7 @@ from qkv_site.generated import slices
 from qkv_site.markdown import claims
 
 _NOT_IN_THE_PAPER = ("d_out", "d_source", "d_source_k", "d_source_v", "h_kv")
+_INDEX = {"h": "i", "h_kv": "j"}  # what a head is called in Python
 _DIRECTIONS = {
     "(out, in)": "The layer computes `x @ W.T`. A stored matrix is the transpose of the paper's.",
     "(in, out)": "The layer computes `x @ W`, as the paper does.",
@@ -19,6 +20,13 @@ _ORDERS = {
     ("h", "d_k"): "The heads share one axis. They follow each other.",
     ("3", "h", "d_k"): "One array holds three weights: first the queries' for all heads, then the "
     "keys', then the values'.",
+    ("h+h_kv+h_kv", "d_k"): "One array holds three weights: first the queries' for all heads, then "
+    "the keys', then the values', which may have fewer heads.",
+    ("h_kv", "h/h_kv+1+1", "d_k"): "One array holds three weights, group after group. A group is "
+    "the heads of queries that share one head of keys and values: first the weights of these "
+    "queries, then one for keys, then one for values.",
+    ("4", "3", "h/4", "d_k"): "One array holds three weights, in four blocks. For each quarter of "
+    "the heads, first the queries' weights, then the values', then the keys'.",
     ("h", "3", "d_k"): "One array holds three weights, head after head. For each head, first the "
     "queries' weight, then the keys', then the values'.",
 }
@@ -110,28 +118,53 @@ def recipe(stored: Stored, part: str) -> str:
     all heads have in common, such as the output's bias, is taken whole.
     """
     sizes = [size for axis in stored.axes for size in axis]
-    index = {"h": "i", "h_kv": "j", str(len(stored.parts)): str(stored.parts.index(part))}
+    cut = ", ".join("-1" if "+" in size else _python(size) for size in sizes)
+    index = _indices(stored, part)
     taken = re.sub("(, :)+$", "", ", ".join(index.get(size, ":") for size in sizes))
     left = [size for size in sizes if size not in index]
-    wanted = [size for size in stored.part_axes if size not in index]
+    wanted = [size for size in stored.part_axes(part) if size not in _INDEX]
     return "".join(
         (
-            f".reshape({', '.join(sizes)})" if len(sizes) > len(stored.axes) else "",
+            f".reshape({cut})" if len(sizes) > len(stored.axes) else "",
             f"[{taken}]" if len(left) < len(sizes) else "",
             ".T" if left != wanted else "",
         )
     )
 
 
+def _indices(stored: Stored, part: str) -> dict[str, str]:
+    """Where one head's part is, in each of the sizes that count heads or parts."""
+    if stored.part_axes(part)[0] not in _INDEX:
+        return {}
+    head = _INDEX[stored.part_axes(part)[0]]
+    terms = dict(zip(stored.paper_axes[0], stored.axes_of(part)[0], strict=True))
+    counted = [size for size, term in terms.items() if term != "1"]
+    index = {counted[0]: head}
+    if len(counted) == 2:  # heads in groups or blocks, each of so many
+        each = _python(terms[counted[1]])
+        index = {counted[0]: f"{head} // ({each})", counted[1]: f"{head} % ({each})"}
+    if stored.split in counted:
+        before = stored.split.split("+")[: stored.parts.index(part)]
+        index[stored.split] = " + ".join((*before, index[stored.split]))
+    elif stored.split:
+        place = stored.parts.index(part)
+        index[stored.split] = str(place - len(stored.parts) * ("+" in stored.split))
+    return index
+
+
+def _python(size: str) -> str:
+    return size.replace("/", " // ")
+
+
 def shape(stored: Stored) -> str:
     """The stored shape as LaTeX, in the paper's symbols."""
-    axes = [r" \cdot ".join(map(_letter, axis)) for axis in stored.axes]
-    return f"({axes[0]},)" if len(axes) == 1 else "(" + r",\; ".join(axes) + ")"
+    spelled = re.sub(r"[a-z]\w*", lambda size: _letter(size[0]), stored.shape)
+    return spelled.replace("·", r" \cdot ").replace(", ", r",\; ")
 
 
 def _letter(size: str) -> str:
-    """This site's letter for a size; the 3 of queries, keys and values is a number."""
-    return size if size.isdigit() else notation.source("site").letter(notation.role(size))
+    """This site's letter for a size."""
+    return notation.source("site").letter(notation.role(size))
 
 
 def holding(part: str, layout: Layout) -> Stored:
@@ -204,7 +237,7 @@ def _stored(layout: Layout) -> Iterator[str]:
             ("array and shape", "of one head"),
             (
                 (
-                    f"`{array.name}`<br>`{slices.numbers(array, slices.sizes_of(layout))}`"
+                    f"`{array.name}`<br>`{array.shape_for(slices.sizes_of(layout))}`"
                     f"<br>${shape(array)}$",
                     "<br>".join(_held(array, part) for part in array.parts),
                 )
@@ -226,9 +259,11 @@ def _stored(layout: Layout) -> Iterator[str]:
 
 def _on_reshape(layout: Layout) -> str:
     arrays = (array for form in layout.forms for array in form.stored)
-    if not any("reshape" in recipe(array, part) for array in arrays for part in array.parts):
+    taken = "".join(recipe(array, part) for array in arrays for part in array.parts)
+    if "reshape" not in taken:
         return ""
-    return " `reshape` cuts an axis that several sizes share into one axis for each of them."
+    said = " `reshape` cuts an axis that several sizes share into one axis for each of them."
+    return said + " It computes the length that is written as `-1`." * ("-1, " in taken)
 
 
 def _taken(array: Stored, part: str) -> str:
@@ -238,7 +273,7 @@ def _taken(array: Stored, part: str) -> str:
 
 def _held(array: Stored, part: str) -> str:
     taken = recipe(array, part)
-    head = next((f"[{i}]" for h, i in (("h", "i"), ("h_kv", "j")) if h in array.part_axes), "")
+    head = next((f"[{i}]" for h, i in _INDEX.items() if h in array.part_axes(part)), "")
     return f"`{part}{head}`: " + (f"`{taken}`" if taken else "all of it")
 
 
@@ -282,18 +317,12 @@ def _definitions(meanings: Mapping[str, str]) -> str:
 
 
 def _sizes(layout: Layout) -> set[str]:
-    return {
-        size
-        for form in layout.forms
-        for array in form.stored
-        for axis in array.axes
-        for size in axis
-    }
+    return {size for form in layout.forms for array in form.stored for size in array.symbols}
 
 
 def _order(query: Stored) -> str:
     """How heads, and queries, keys and values, follow each other in an array."""
-    return _ORDERS[next(axis for axis in query.axes if "h" in axis)]
+    return _ORDERS[query.axes[slices.axis_of_heads(query)]]
 
 
 def _biases(layout: Layout) -> str:

@@ -5,8 +5,10 @@ drawn as slices that stand apart; where heads share an axis, it is one rectangle
 """
 
 import html
-import math
+import re
 from dataclasses import dataclass
+
+import numpy as np
 
 from qkv import notation
 from qkv.layouts import Layout, Stored
@@ -16,11 +18,15 @@ from qkv_site.markdown.mathml import mark, to_mathml
 
 _AS_WIDE = ("d_out", "d_source", "d_source_k", "d_source_v")  # as the model
 SIZES = BASE_MODEL | dict.fromkeys(_AS_WIDE, BASE_MODEL["d_model"])
-_GROUPED = {"llama": 2}  # heads of keys and values, as in the code that its page shows
+_GROUPED = {
+    "gpt-bigcode": 1,
+    "falcon": 2,
+    "llama": 2,
+    "phi3": 2,
+}  # heads of keys and values, as in the code that its page shows
 MARKED = 1  # the head whose matrices are filled, counted from 0
 
 _UNIT = 32  # numbers that a unit of the drawing stands for
-_OF_A_HEAD = ("h", "h_kv")
 
 
 def sizes_of(layout: Layout) -> dict[str, int]:
@@ -28,21 +34,23 @@ def sizes_of(layout: Layout) -> dict[str, int]:
     return SIZES | {"h_kv": _GROUPED.get(layout.name, SIZES["h_kv"])}
 
 
-def numbers(stored: Stored, sizes: dict[str, int]) -> tuple[int, ...]:
-    """The shape of a stored array for these sizes."""
-    return tuple(math.prod(sizes.get(size) or int(size) for size in axis) for axis in stored.axes)
+def axis_of_heads(stored: Stored) -> int:
+    """The stored axis that is cut into heads."""
+    return next(n for n, axis in enumerate(stored.axes) if re.search(r"\bh", " ".join(axis)))
 
 
-def cut(stored: Stored, sizes: dict[str, int]) -> tuple[int, list[tuple[str, int]]]:
-    """Where an array is cut: the axis, and of each piece along it the part and its head."""
-    number = next(n for n, axis in enumerate(stored.axes) if {*axis} & {*_OF_A_HEAD})
-    pieces = [(stored.parts[0], 0)]
-    for size in stored.axes[number]:
-        if size in _OF_A_HEAD:
-            pieces = [(part, head) for part, _ in pieces for head in range(sizes[size])]
-        elif size.isdigit():
-            pieces = [(part, head) for _, head in pieces for part in stored.parts]
-    return number, pieces
+def cut(stored: Stored, sizes: dict[str, int]) -> list[tuple[str, int]]:
+    """What an array is cut into along the axis of its heads: of each piece the part and its head.
+
+    Where a piece is, is read off an array that holds each number's place on that axis.
+    """
+    places = np.indices(stored.shape_for(sizes))[axis_of_heads(stored)]
+    begins = {
+        (part, head): matrix.min()
+        for part, heads in stored.unpack(places, sizes).items()
+        for head, matrix in enumerate(heads)
+    }
+    return sorted(begins, key=begins.get)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class View:
     @classmethod
     def of(cls, stored: Stored, sizes: dict[str, int]) -> "View":
         """See an array for these sizes; slices lie on each other where they are flat."""
-        shape, (axis, pieces) = numbers(stored, sizes), cut(stored, sizes)
+        shape, axis, pieces = stored.shape_for(sizes), axis_of_heads(stored), cut(stored, sizes)
         rows, columns = (shape[n] for n in range(len(shape)) if len(shape) == 2 or n != axis)
         apart = len(shape) == 3
         stacked = rows < columns if apart else axis == 0
@@ -142,7 +150,7 @@ def _caption(weights: tuple[Stored, ...]) -> str:
 
 def _piece(stored: Stored, part: str, head: int, sizes: dict[str, int]) -> tuple[str, bool]:
     """What is written into a piece, and whether it is filled: its heads, counted from 1."""
-    served = sizes["h"] // sizes["h_kv"] if "h_kv" in stored.part_axes else 1
+    served = sizes["h"] // sizes["h_kv"] if "h_kv" in stored.part_axes(part) else 1
     first = head * served + 1
     heads = str(first) if served == 1 else f"{first}–{first + served - 1}"
     named = f"{part[-1]} {heads}" if len(stored.parts) > 1 else heads

@@ -1,0 +1,54 @@
+"""What Falcon stores in Transformers."""
+
+from qkv.layouts._layout import Form, Layout, Stored
+
+LAYOUT = Layout(
+    name="falcon",
+    order=82,
+    title="Transformers, FalconAttention",
+    read_in="transformers 5.23.0, models/falcon/modeling_falcon.py, line 200",
+    call="layer",
+    arguments={
+        "hidden_states": "X_Q X_K X_V",
+        "alibi": "None, or a number for each head and key that is added to the scores, and no "
+        "source",
+        "attention_mask": "added to the scores, and no source",
+        "position_embeddings": "the rotation, a pair (cos, sin), given by name, and no source. It "
+        "is used where `alibi` is None",
+    },
+    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`.",
+    forms=(
+        Form(
+            "always",
+            (
+                Stored(
+                    "query_key_value.weight",
+                    "W_Q W_K W_V",
+                    "(h_kv h/h_kv+1+1 d_k) d_model -> (h_kv h/h_kv+1+1) d_model d_k",
+                ),
+                Stored(
+                    "query_key_value.bias",
+                    "b_Q b_K b_V",
+                    "(h_kv h/h_kv+1+1 d_k) -> (h_kv h/h_kv+1+1) d_k",
+                ),
+                Stored("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+                Stored("dense.bias", "b_O", "d_model -> d_model"),
+            ),
+            note="`new_decoder_architecture=True` has `num_kv_heads` groups. Without it, "
+            "`multi_query=True` is one group, `h_kv=1`, and `multi_query=False` has a group for "
+            "each head. There are biases if `bias=True`.",
+        ),
+    ),
+    optional_biases=True,
+    square=True,
+    rotary=True,
+    cannot=(
+        "the rotation itself",
+        "alibi=True, as Falcon-RW has it, adds a number to the scores in place of the rotation "
+        "and stores nothing",
+        "dropout",
+        "the causal mask, which the layer applies with sdpa if it is given none: "
+        "pass it to MultiHead as mask",
+    ),
+)
