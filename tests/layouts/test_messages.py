@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from qkv import MultiHead, dump, load
+from qkv.layouts import layouts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -142,6 +143,17 @@ def test_parts_that_are_not_equally_long():
         load(weights, "phi3", h=3, h_kv=3)
     with refuses("h+2·h_kv = 6 does not divide 40.", "The shapes fit h_kv = 2."):
         load(weights, "phi3", h=4, h_kv=1)
+
+
+def test_heads_that_do_not_fill_four_blocks():
+    mh = dataclasses.replace(MultiHead.random(6, 2), rotary=True)
+    with refuses("4 must divide h, but h = 2."):
+        dump(mh, "codegen")
+    weights = dump(dataclasses.replace(MultiHead.random(12, 4), rotary=True), "codegen")
+    with refuses("4 must divide h, but h = 6."):
+        load(weights, "codegen", h=6)
+    with refuses("4 must divide h, but h = 2."):
+        layouts()["codegen"].shapes(d_model=6, h=2, d_k=3)
 
 
 def test_another_number_of_heads_where_they_have_an_axis():

@@ -62,6 +62,38 @@ def test_t5_has_no_biases_and_any_width():
     assert mh.b_Q is mh.b_K is mh.b_V is mh.b_O is None
 
 
+@pytest.mark.parametrize("layout", ["clip", "gptj"])
+def test_clip_has_four_biases_and_gptj_none(layout):
+    names = {part: f"{part.lower()}_proj" for part in "QKV"} | {"O": "out_proj"}
+    weights = numbered({f"{name}.weight": (WIDTH, WIDTH) for name in names.values()})
+    if layout == "clip":
+        weights |= numbered({f"{name}.bias": (WIDTH,) for name in names.values()})
+    mh = load(weights, layout, h=H)
+    for part, name in names.items():
+        where = {f"W_{part}": (f"{name}.weight", lambda i, a, b: (i * D_K + b, a))}
+        if part == "O":
+            where = {"W_O": (f"{name}.weight", lambda i, b, a: (a, i * D_K + b))}
+        if layout == "clip" and part != "O":
+            where[f"b_{part}"] = (f"{name}.bias", lambda i, b: i * D_K + b)
+        check(mh, weights, where)
+    if layout == "clip":
+        np.testing.assert_array_equal(mh.b_O, weights["out_proj.bias"])
+    assert mh.rotary == (layout == "gptj")
+
+
+def test_codegen_has_four_blocks_and_values_before_keys():
+    """Eight heads: a block has two, and of each part two times D_K rows."""
+    weights = numbered({"qkv_proj.weight": (24 * D_K, 24), "out_proj.weight": (24, 24)})
+    where = {"W_O": ("out_proj.weight", lambda i, b, a: (a, i * D_K + b))}
+    for third, part in enumerate("QVK"):
+
+        def row(i, a, b, third=third):
+            return ((i // 2 * 3 + third) * 2 + i % 2) * D_K + b, a
+
+        where[f"W_{part}"] = ("qkv_proj.weight", row)
+    check(load(weights, "codegen", h=8), weights, where)
+
+
 def test_whisper_has_no_key_bias():
     names = ("q_proj", "k_proj", "v_proj", "out_proj")
     weights = numbered(
@@ -180,6 +212,7 @@ PACKED = {
     "vit-pytorch": ("to_qkv.weight", None, "to_out.0"),
     "gpt2": ("c_attn.weight", "c_attn.bias", "c_proj"),
     "gpt-neox": ("query_key_value.weight", "query_key_value.bias", "dense"),
+    "bloom": ("query_key_value.weight", "query_key_value.bias", "dense"),
 }
 
 
@@ -188,7 +221,7 @@ def test_packed_queries_keys_and_values(layout):
     weight, bias, out = PACKED[layout]
 
     def row(third, i, b):
-        if layout == "gpt-neox":
+        if layout in ("gpt-neox", "bloom"):
             return i * 3 * D_K + third * D_K + b
         return third * WIDTH + i * D_K + b
 

@@ -23,6 +23,7 @@ def layers(layout):
 @st.composite
 def drawn_layers(draw, layout, symbols, held):
     h_kv, d_model, d_k, d_v, d_source_k, d_source_v, d_out = (draw(SIZE) for _ in range(7))
+    h_kv *= 4 if layout.name == "codegen" else 1  # it has four blocks
     h = h_kv * draw(SIZE) if "h_kv" in symbols else h_kv
     if layout.square:
         d_model = h * d_k

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -26,10 +27,12 @@ LIBRARIES = {
     "flax": ("flax", "jax"),
     "haiku": ("dm-haiku", "jax"),
     "vit-pytorch": ("vit-pytorch", "torch"),
-} | dict.fromkeys(
-    ("bert", "gpt2", "gpt-bigcode", "gpt-neox", "falcon", "llama", "phi3", "t5", "whisper"),
-    ("transformers", "torch"),
+}
+_IN_TRANSFORMERS = (
+    *("bert", "bloom", "clip", "codegen", "falcon", "gpt-bigcode", "gpt-neox", "gpt2", "gptj"),
+    *("llama", "phi3", "t5", "whisper"),
 )
+LIBRARIES |= dict.fromkeys(_IN_TRANSFORMERS, ("transformers", "torch"))
 
 
 @dataclass(frozen=True)
@@ -369,6 +372,62 @@ def gpt_bigcode(case: Case, rng: np.random.Generator) -> Layer:
     return torch_layer(library.GPTBigCodeAttention(config), forward, rng)
 
 
+class InFloat64:
+    """PyTorch as a model's module sees it, with float64 in place of float32.
+
+    Some layers of Transformers take the softmax in float32, whatever they are given.
+    """
+
+    def __getattr__(self, name: str):
+        torch = pytest.importorskip("torch")
+        return getattr(torch, "float64" if name == "float32" else name)
+
+
+def bloom(case: Case, rng: np.random.Generator) -> Layer:
+    library = transformers("bloom")
+    config = library.BloomConfig(hidden_size=case.widths[0], n_head=case.h)
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        with mock.patch.object(library, "torch", InFloat64()):
+            return module(
+                X_Q,
+                residual=X_Q.new_zeros(1),
+                alibi=X_Q.new_zeros(BATCH * case.h, 1, N_Q),
+                attention_mask=added(X_Q, X_K, mask),
+            )[0]
+
+    return torch_layer(library.BloomAttention(config, layer_idx=0), forward, rng)
+
+
+def gptj(case: Case, rng: np.random.Generator) -> Layer:
+    """GPT-J and CodeGen, all of whose tokens are at position 0: there they are not rotated."""
+    library = transformers(case.layout)
+    name = {"gptj": "GPTJ", "codegen": "CodeGen"}[case.layout]
+    config = getattr(library, f"{name}Config")(n_embd=case.widths[0], n_head=case.h, rotary_dim=2)
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        with mock.patch.object(library, "torch", InFloat64()):
+            return module(
+                X_Q,
+                position_ids=X_Q.new_zeros(BATCH, N_Q).long(),
+                attention_mask=added(X_Q, X_K, mask),
+            )[0]
+
+    return torch_layer(getattr(library, f"{name}Attention")(config, layer_idx=0), forward, rng)
+
+
+def clip(case: Case, rng: np.random.Generator) -> Layer:
+    library = transformers("clip")
+    config = library.CLIPTextConfig(
+        hidden_size=case.widths[0], num_attention_heads=case.h, attn_implementation="sdpa"
+    )
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(X_Q, attention_mask=added(X_Q, X_K, mask))[0]
+
+    return torch_layer(library.CLIPAttention(config), forward, rng)
+
+
 def t5(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("t5")
     config = library.T5Config(
@@ -598,6 +657,10 @@ CASES = {
             h=3,
             forms=SELF,
         ),
+        Case("bloom", "bloom", bloom, forms=SELF),
+        Case("codegen", "codegen", gptj, h=8, widths=(24, 24, 24), forms=SELF, rotary=True),
+        Case("gptj", "gptj", gptj, forms=SELF, rotary=True),
+        Case("clip", "clip", clip, forms=SELF),
         Case("t5", "t5", t5, {"d_kv": 5}),
         Case("whisper", "whisper", whisper),
         Case("vit-pytorch", "vit-pytorch", vit_pytorch, {"dim_head": 5}, forms=SELF, masks=False),

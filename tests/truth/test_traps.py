@@ -1072,6 +1072,105 @@ def test_gpt_bigcode_with_many_heads_of_keys_is_stored_head_after_head(rng, x):
     assert not np.allclose(in_thirds(x), real, atol=1e-3)
 
 
+def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
+    """Bloom adds the residual to its output and ALiBi to its scores.
+
+    Given zeros for both, the layer is the paper's.
+    """
+    library = transformers("bloom")
+    layer = library.BloomAttention(library.BloomConfig(hidden_size=E, n_head=H), layer_idx=0)
+    mh = qkv.load(randomised(layer, rng).state_dict(), "bloom", h=H)
+
+    def output(residual, alibi):
+        mask = np.zeros((1, 1, N_Q, N_Q))
+        given = {"residual": residual, "alibi": alibi, "attention_mask": mask}
+        return called(layer, x, **given)[0]
+
+    zeros, none = np.zeros_like(x), np.zeros((H, 1, N_Q))
+    alibi = library.build_alibi_tensor(torch.ones(1, N_Q), H, torch.float64).numpy()
+    assert np.allclose(output(zeros, none), mh(x), rtol=0, atol=1e-5)  # in float32
+    assert close(output(x, none), output(zeros, none) + x)
+    assert not np.allclose(output(zeros, alibi), mh(x), atol=1e-3)
+
+
+def test_bloom_and_gptj_take_the_softmax_in_float32(torch, rng, x):
+    """Bloom and GPTJ take the softmax in float32, and a layer in float64 rounds so.
+
+    GPT-J computes the scores in float32 too, and so does CodeGen.
+    """
+    library = transformers("bloom")
+    layer = library.BloomAttention(library.BloomConfig(hidden_size=E, n_head=H), layer_idx=0)
+    mh = qkv.load(randomised(layer, rng).state_dict(), "bloom", h=H)
+    given = {"residual": np.zeros_like(x), "alibi": np.zeros((H, 1, N_Q))}
+    real = called(layer, x, attention_mask=np.zeros((1, 1, N_Q, N_Q)), **given)[0]
+    pairs = [(real, mh(x))]
+    wide = rng.normal(size=(1, N_Q, 4 * D_K))
+    for layout, model, h, source in (("gptj", "GPTJ", H, x), ("codegen", "CodeGen", 4, wide)):
+        library = transformers(layout)
+        config = getattr(library, f"{model}Config")(n_embd=h * D_K, n_head=h, rotary_dim=2)
+        layer = randomised(getattr(library, f"{model}Attention")(config, layer_idx=0), rng)
+        mh = replace(qkv.load(layer.state_dict(), layout, h=h), rotary=False)
+        real = called(layer, source, position_ids=torch.zeros(1, N_Q, dtype=int))[0]
+        pairs.append((real, mh(source)))
+    for real, expected in pairs:
+        assert np.allclose(real, expected, rtol=0, atol=1e-5)
+        assert not close(real, expected)
+
+
+def test_codegen_stores_values_before_keys_in_four_blocks(torch, rng):
+    """CodeGen stores values before keys, in four blocks.
+
+    Read as queries, keys and values of all heads, the weights load, and compute something else.
+    """
+    library = transformers("codegen")
+    config = library.CodeGenConfig(n_embd=24, n_head=8, rotary_dim=2)
+    layer = randomised(library.CodeGenAttention(config, layer_idx=0), rng)
+    x = rng.normal(size=(1, N_Q, 24))
+    real = called(layer, x, position_ids=torch.zeros(1, N_Q, dtype=int))[0]
+    state = layer.state_dict()
+    mh = replace(qkv.load(state, "codegen", h=8), rotary=False)
+    assert np.allclose(mh(x), real, rtol=0, atol=1e-5)  # the layer computes scores in float32
+    block = state["qkv_proj.weight"].numpy()[18:36]
+    assert_array_equal(block.T, np.hstack([*mh.W_Q[2:4], *mh.W_V[2:4], *mh.W_K[2:4]]))
+    assert not np.allclose(replace(mh, W_K=mh.W_V, W_V=mh.W_K)(x), real, atol=1e-3)
+
+    renamed = {"qkv_proj.weight": "c_attn.weight", "out_proj.weight": "c_proj.weight"}
+    weights = {renamed[name]: array for name, array in state.items()}
+    assert not np.allclose(qkv.load(weights, "nanogpt", h=8)(x), real, atol=1e-3)
+
+
+def test_gptj_rotates_neighbours_and_llama_rotates_halves(torch):
+    """GPTJ rotates neighbours as pairs, and Llama rotates halves.
+
+    A quarter turn takes one coordinate to the place of the other one of its pair.
+    """
+    first = torch.eye(4)[0][None, None, None]  # one query of one head, and it is (1, 0, 0, 0)
+    neighbours = transformers("gptj").apply_rotary_pos_emb(
+        first, sin=torch.ones(1, 1, 2), cos=torch.zeros(1, 1, 2)
+    )
+    halves, _ = transformers("llama").apply_rotary_pos_emb(
+        first, first, cos=torch.zeros(1, 1, 4), sin=torch.ones(1, 1, 4)
+    )
+    assert neighbours.flatten().tolist() == [0, 1, 0, 0]
+    assert halves.flatten().tolist() == [0, 0, 1, 0]
+
+
+def test_clip_given_no_mask_is_not_causal(rng, x):
+    """A layer of CLIP that is given no mask is not causal, not even that of the text model.
+
+    The text model passes the causal mask to its layers.
+    """
+    library = transformers("clip")
+    for implementation in ("sdpa", "eager"):
+        config = library.CLIPTextConfig(
+            hidden_size=E, num_attention_heads=H, attn_implementation=implementation
+        )
+        layer = randomised(library.CLIPAttention(config), rng)
+        mh = qkv.load(layer.state_dict(), "clip", h=H)
+        assert np.allclose(called(layer, x)[0], mh(x), rtol=0, atol=1e-5)  # eager: in float32
+        assert not np.allclose(mh(x, mask=np.tri(N_Q, dtype=bool)), mh(x), atol=1e-3)
+
+
 def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
     """GPT-2 stores (in, out) where linear stores (out, in).
 

@@ -1,0 +1,38 @@
+"""What CodeGen stores in Transformers."""
+
+from qkv.layouts._layout import Form, Layout, Stored
+
+LAYOUT = Layout(
+    name="codegen",
+    order=85,
+    title="Transformers, CodeGenAttention",
+    read_in="transformers 5.23.0, models/codegen/modeling_codegen.py, line 61",
+    call="layer",
+    arguments={
+        "hidden_states": "X_Q X_K X_V",
+        "position_ids": "whole numbers, by which the rotation is looked up, given by name, and no "
+        "source",
+    },
+    scaling="The scores are multiplied by 1/sqrt(d_k), after the mask was added.",
+    forms=(
+        Form(
+            "always",
+            (
+                Stored(
+                    "qkv_proj.weight",
+                    "W_Q W_V W_K",
+                    "(4 3 h/4 d_k) d_model -> (4 3 h/4) d_model d_k",
+                ),
+                Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+            ),
+            note="In each of the four blocks, values come before keys.",
+        ),
+    ),
+    square=True,
+    rotary=True,
+    outside={"causal_mask": "in older checkpoints the causal mask: pass it to MultiHead as mask"},
+    cannot=(
+        "the rotation itself, here of a part of each head's width",
+        "dropout",
+    ),
+)
