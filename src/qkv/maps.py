@@ -298,8 +298,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
     $$\dim \{W_i^{QK}\} = d_k\,(2\,d_{model} - d_k) \qquad
       \dim \{W_i^{VO}\} = d_v\,(2\,d_{model} - d_v)$$
 
-    That is for each head, without biases: matrices of rank d_k, or all the weights but the
-    $d_k^2$ numbers of a `gauge`. Heads that share a key and value share its gauge. A key's bias
+    That is for each head, no wider than the model and without biases: matrices of rank d_k, or all
+    the weights but the $d_k^2$ numbers of a `gauge`. Heads that share a key and value share its gauge. A key's bias
     moves no output, because it adds the same number to all scores of a query; a value's bias
     adds a constant to the output, as `b_O` does.
 
@@ -307,8 +307,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         mh: The layer. Its sizes and which biases it has count, not its numbers.
 
     Returns:
-        The rank of the derivative of the output by all weights, at weights in general position
-        and for sources with more tokens than one.
+        The rank of the derivative of the outputs by all weights, at weights in general position,
+        for sufficiently many sources with more tokens than one.
 
     Raises:
         ValueError: If the scores need a rotation (`rotary`): which gauge is left depends on it.

@@ -279,6 +279,14 @@ def test_dump_of_a_key_bias_and_why_it_can_go():
     assert load(dump(without, "whisper"), "whisper", h=2) == without
 
 
+def test_dump_of_a_key_bias_that_a_rotation_makes_count():
+    """Softmax does not remove it there, so the message does not say so."""
+    rotated = dataclasses.replace(BIASED, b_Q=None, b_V=None, b_O=None, rotary=True)
+    with pytest.raises(ValueError, match="'phi3' has no place for b_K") as raised:
+        dump(rotated, "phi3")
+    assert "softmax" not in str(raised.value)
+
+
 def test_dump_of_grouped_heads():
     with refuses(
         "For layout 'haiku' W_K must have shape (h, d_source_k, d_k) = (4, d_source_k, 5)",

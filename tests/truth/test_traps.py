@@ -4,6 +4,9 @@ The first line of a test's docstring is the claim. Pages that state it name the 
 """
 
 import inspect
+import os
+import subprocess
+import sys
 from dataclasses import fields, replace
 from functools import partial
 
@@ -358,10 +361,10 @@ def test_torch_grouped_heads_repeat_each_key_head_before_the_next(torch, rng):
 # PyTorch: biases
 
 
-def test_torch_key_bias_has_no_effect_and_no_gradient(torch, mha, x, y):
-    """PyTorch key bias has no effect and no gradient.
+def test_torch_key_bias_has_no_effect_and_no_gradient(torch, mha, x, y, rng):
+    """PyTorch's key bias has no effect and no gradient by default; beside an added key it has both.
 
-    A key bias adds the same number to a whole row of scores, and softmax removes it.
+    `add_bias_kv` and `add_zero_attn` add a key after the projection, so it has no key bias.
     """
     before = called(mha, x, y, y)
     X, Y = torch.from_numpy(x), torch.from_numpy(y)
@@ -379,6 +382,15 @@ def test_torch_key_bias_has_no_effect_and_no_gradient(torch, mha, x, y):
     with torch.no_grad():
         mha.in_proj_bias[:E] += 10
     assert not close(called(mha, x, y, y)[0], before[0])
+
+    for added_key in ({"add_bias_kv": True}, {"add_zero_attn": True}):
+        layer = randomised(torch.nn.MultiheadAttention(E, H, batch_first=True, **added_key), rng)
+        output = layer(X, Y, Y)[0]
+        output.square().sum().backward()
+        assert layer.in_proj_bias.grad[E : 2 * E].abs().max() > 1e-3
+        with torch.no_grad():
+            layer.in_proj_bias[E : 2 * E] += 1
+            assert (layer(X, Y, Y)[0] - output).abs().max() > 1e-3
 
 
 def test_torch_key_bias_wanders_in_float32_under_adam_and_still_has_no_effect(torch):
@@ -741,6 +753,41 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
     assert 1e-10 < np.abs(short - exact).max() < 1e-4
 
 
+def test_keras_rounds_float64_on_numpy_and_on_jax_without_its_64_bits(keras):
+    """Keras rounds float64 with NumPy as its backend, and with JAX unless `jax_enable_x64` is set.
+
+    Asked for the scores, it rounds there too. With `jax_enable_x64` it then does not, as on
+    PyTorch.
+    """
+    pytest.importorskip("jax")
+    code = """
+import keras, numpy as np, qkv
+mh, x = qkv.MultiHead.random(6, 2, bias=True), np.random.default_rng(0).normal(size=(1, 5, 6))
+layer = keras.layers.MultiHeadAttention(2, 3, dtype="float64")
+layer.build(x.shape, x.shape)
+layer.set_weights(list(qkv.dump(mh, "keras").values()))
+for output in layer(x, x), layer(x, x, return_attention_scores=True)[0]:
+    print(np.abs(keras.ops.convert_to_numpy(output) - mh(x)).max())
+"""
+
+    def differences(backend, enable_x64="0"):
+        named = {"KERAS_BACKEND": backend, "JAX_ENABLE_X64": enable_x64}
+        made = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | named,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [float(line) for line in made.stdout.splitlines()]
+
+    for each in (*differences("numpy"), *differences("jax")):
+        assert 1e-10 < each < 1e-4
+    by_default, with_scores = differences("jax", enable_x64="1")
+    assert 1e-10 < by_default < 1e-4
+    assert with_scores < 1e-12
+
+
 def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
     """Keras keeps float64 with dropout, and with attention over two axes.
 
@@ -847,19 +894,23 @@ def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, 
 
 
 def test_haiku_output_is_as_wide_as_all_heads_unless_told_otherwise():
-    """Haiku output is as wide as all heads unless told otherwise.
+    """Haiku's output is as wide as all heads' queries unless told otherwise.
 
-    model_size is key_size·h by default, whatever the width of the source.
+    model_size is key_size·h by default, whatever the width of the source and value_size.
     """
     jax = pytest.importorskip("jax")
     hk = pytest.importorskip("haiku")
 
-    def attend(x):
-        return hk.MultiHeadAttention(H, 5, w_init=hk.initializers.Constant(1))(x, x, x)
+    def attend(x, **widths):
+        start = hk.initializers.Constant(1)
+        return hk.MultiHeadAttention(H, 5, w_init=start, **widths)(x, x, x)
 
-    init, apply = hk.without_apply_rng(hk.transform(attend))
     x = np.ones((N_Q, 11), dtype=np.float32)
-    assert apply(init(jax.random.key(0), x), x).shape == (N_Q, 5 * H)
+    for widths, d_v, d_out in (({}, 5, 10), ({"value_size": 7}, 7, 10), ({"model_size": 3}, 5, 3)):
+        init, apply = hk.without_apply_rng(hk.transform(partial(attend, **widths)))
+        params = init(jax.random.key(0), x)
+        assert params["multi_head_attention/value"]["w"].shape == (11, H * d_v)
+        assert apply(params, x).shape == (N_Q, d_out)
 
 
 # Transformers

@@ -135,5 +135,5 @@ def _check_biases(layout: Layout, stored: list[str], mh: MultiHead) -> None:
             no_effect = (
                 " A bias of the keys adds the same number to all scores of a query, so softmax "
                 "removes it: dataclasses.replace(mh, b_K=None) is the same layer."
-            ) * (name == "b_K")
+            ) * (name == "b_K" and not mh.rotary)
             raise ValueError(f"Layout {layout.name!r} has no place for {name}.{no_effect}")

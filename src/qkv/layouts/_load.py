@@ -51,8 +51,9 @@ def load(
             names that begin otherwise belong to other layers and are left alone.
 
     Returns:
-        The layer, with `W_Q[i]` the paper's $W_i^Q$. Where the library does not scale by
-        $1/\sqrt{d_k}$ the value's `scale` says so; where it rotates, `rotary`.
+        The layer, with `W_Q[i]` the paper's $W_i^Q$. Where the layout has another scale than
+        $1/\sqrt{d_k}$, as T5's has, the value's `scale` says so; where it rotates, `rotary`. What
+        the library stores nothing of is not seen: `layouts()[layout].cannot` names it.
 
     Raises:
         TypeError: If the weights are no mapping or do not hold floating-point numbers.

@@ -6,10 +6,12 @@ LAYOUT = Layout(
     name="bert-tf",
     order=60,
     title="google-research/bert, attention_layer and the dense layer after it",
-    read_in="google-research/bert, modeling.py, lines 558-751 and 857-861, commit eedf571 of "
+    read_in="google-research/bert, modeling.py, lines 558-751, 807 and 857-861, commit eedf571 of "
     "11 March 2020",
     call="attention_layer",
     arguments={"from_tensor": "X_Q", "to_tensor": "X_K X_V"},
+    remark="`size_per_head` may be any width. BERT's model sets it to the model's width divided by "
+    "the number of heads (line 807)",
     scaling="The scores are multiplied by 1/sqrt(d_k).",
     forms=(
         Form(

@@ -26,11 +26,14 @@ LAYOUT = Layout(
     ),
     cannot=(
         "dropout",
-        "hard_attention_k, max_area_width and max_area_height change the weights and store nothing",
+        "hard_attention_k changes the weights and stores nothing; so do max_area_width and "
+        "max_area_height, with the default area_key_mode",
         "an attention_type such as local_mask_right hides tokens and stores nothing",
     ),
     unknown=(
         "attention_variables_3d, which stores q, k, v and o with a head axis and does not scale",
+        'areas with area_key_mode="concat", "sum" and others, which store embeddings of their sizes '
+        "and two dense layers (area_attention.py, lines 269-301)",
         "convolutions in place of the projections (filter widths other than 1)",
     ),
 )

@@ -67,4 +67,5 @@ LAYOUT = Layout(
         'attn_type="local" hides the tokens before a window and stores nothing',
         "ALiBi and relative position biases are added to the scores",
     ),
+    unknown=("load_in_4bit=True, which stores packed bytes without an axis of heads",),
 )

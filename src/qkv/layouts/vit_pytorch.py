@@ -12,15 +12,15 @@ LAYOUT = Layout(
     scaling="The scores are multiplied by 1/sqrt(d_k).",
     forms=(
         Form(
-            "always",
+            "unless one head is as wide as a token",
             (
                 Stored("to_qkv.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> (3 h) d_model d_k"),
                 Stored("to_out.0.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("to_out.0.bias", "b_O", "d_model -> d_model"),
             ),
-            note="One head that is as wide as a token has no `to_out`.",
         ),
     ),
     outside={"norm": "the norm before to_qkv: MultiHead's source is its output, norm(x)"},
     cannot=("dropout",),
+    unknown=("one head that is as wide as a token, which stores no `to_out`",),
 )

@@ -283,7 +283,7 @@ def _conventions(layout: Layout) -> Iterator[str]:
     yield f"- **Biases:** {_biases(layout)}"
     yield f"- **Scale:** {_scaling(layout)}"
     if layout.square:
-        yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$. The layer takes no other."
+        yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$. `qkv.load` takes no other."
     if layout.grouped:
         yield f"- **Grouped heads:** ${_letter('h_kv')}$ may be less than $h$."
     if layout.rotary:
