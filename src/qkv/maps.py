@@ -299,9 +299,9 @@ def degrees_of_freedom(mh: MultiHead) -> int:
       \dim \{W_i^{VO}\} = d_v\,(2\,d_{model} - d_v)$$
 
     That is for each head, no wider than the model and without biases: matrices of rank d_k, or all
-    the weights but the $d_k^2$ numbers of a `gauge`. Heads that share a key and value share its gauge. A key's bias
-    moves no output, because it adds the same number to all scores of a query; a value's bias
-    adds a constant to the output, as `b_O` does.
+    the weights but the $d_k^2$ numbers of a `gauge`. Heads that share a key and value share its
+    gauge. A key's bias moves no output, because it adds the same number to all scores of a query; a
+    value's bias adds a constant to the output, as `b_O` does.
 
     Args:
         mh: The layer. Its sizes and which biases it has count, not its numbers.

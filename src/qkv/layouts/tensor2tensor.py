@@ -32,8 +32,8 @@ LAYOUT = Layout(
     ),
     unknown=(
         "attention_variables_3d, which stores q, k, v and o with a head axis and does not scale",
-        'areas with area_key_mode="concat", "sum" and others, which store embeddings of their sizes '
-        "and two dense layers (area_attention.py, lines 269-301)",
+        'areas with area_key_mode="concat", "sum" and others, which store embeddings of their '
+        "sizes and two dense layers (area_attention.py, lines 269-301)",
         "convolutions in place of the projections (filter widths other than 1)",
     ),
 )
