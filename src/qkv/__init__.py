@@ -7,7 +7,7 @@ equation (1); what enters multi-head attention is a source, `X_Q`, `X_K` or `X_V
 from qkv._attention import attention, softmax
 from qkv._which import Candidate, which
 from qkv.heads import MultiHead
-from qkv.layouts import dump, load
+from qkv.layouts import dump, find_layers, load, unpack
 from qkv.maps import degrees_of_freedom, factor, fold, gauge, merge, w_qk, w_vo
 
 __all__ = [
@@ -17,11 +17,13 @@ __all__ = [
     "degrees_of_freedom",
     "dump",
     "factor",
+    "find_layers",
     "fold",
     "gauge",
     "load",
     "merge",
     "softmax",
+    "unpack",
     "w_qk",
     "w_vo",
     "which",

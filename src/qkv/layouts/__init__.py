@@ -5,8 +5,21 @@ the paper's symbols, conventions, and where that was read.
 """
 
 from qkv.layouts._dump import dump
+from qkv.layouts._find import FoundLayer, FoundLayers, find_layers
 from qkv.layouts._layout import Form, Layout, Stored
 from qkv.layouts._load import load
 from qkv.layouts._registry import layouts
+from qkv.layouts._unpack import unpack
 
-__all__ = ["Form", "Layout", "Stored", "dump", "layouts", "load"]
+__all__ = [
+    "Form",
+    "FoundLayer",
+    "FoundLayers",
+    "Layout",
+    "Stored",
+    "dump",
+    "find_layers",
+    "layouts",
+    "load",
+    "unpack",
+]

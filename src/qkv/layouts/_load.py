@@ -82,27 +82,28 @@ def load(
     given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
     shapes = {name: tuple(np.shape(value)) for name, value in given.items()}
     try:
-        arrangement, sizes = _fit(stored_as, shapes, sizes)
+        arrangement, sizes = fit(stored_as, shapes, sizes)
     except ValueError as error:
         hints = "".join(f" {hint}" for hint in _what_would_fit(stored_as, shapes, sizes, prefix))
         raise ValueError(f"{error}{hints}") from None
     parts = {}
     for stored in arrangement:
-        value = given[stored.name]
-        value = value.detach() if hasattr(value, "detach") else value  # it may require a gradient
-        name = f"weights[{prefix + stored.name!r}]"
-        parts |= stored.unpack(as_floats(name, value, stored.shape, _NOT_FLOATS), sizes)
+        array = as_stored(f"weights[{prefix + stored.name!r}]", given[stored.name], stored)
+        parts |= stored.unpack(array, sizes)
     return MultiHead(**parts, scale=stored_as.scale, rotary=stored_as.rotary)
+
+
+def as_stored(name: str, value: Any, stored: Stored) -> np.ndarray:
+    """A stored array as one of NumPy's; it may be a tensor that requires its gradient."""
+    value = value.detach() if hasattr(value, "detach") else value
+    return as_floats(name, value, stored.shape, _NOT_FLOATS)
 
 
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
     if isinstance(weights, Mapping):
-        return dict(_flatten(weights))
+        return dict(flatten(weights))
     if not (layout.in_order and isinstance(weights, list)):
-        has_names = hasattr(weights, "state_dict")
-        way = "Pass its state_dict()." if has_names else "If it holds pairs, pass dict(weights)."
-        what = type(weights).__name__
-        raise TypeError(f"weights must be a mapping from names to arrays, but is a {what}. {way}")
+        raise no_mapping(weights)
     names = [[stored.name for stored in arrangement] for arrangement in layout.arrangements()]
     for each in names:
         if len(each) == len(weights):
@@ -111,11 +112,20 @@ def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
     raise ValueError(f"A list of weights must have {expected} arrays, but has {len(weights)}.")
 
 
-def _flatten(weights: Mapping) -> Iterator[tuple[str, Any]]:
+def no_mapping(weights: object) -> TypeError:
+    """What to say of weights that come without names."""
+    has_names = hasattr(weights, "state_dict")
+    way = "Pass its state_dict()." if has_names else "If it holds pairs, pass dict(weights)."
+    what = type(weights).__name__
+    return TypeError(f"weights must be a mapping from names to arrays, but is a {what}. {way}")
+
+
+def flatten(weights: Mapping) -> Iterator[tuple[str, Any]]:
+    """Names and arrays of nested parameters, their keys joined by "/"."""
     for key, value in weights.items():
         name = "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
         if isinstance(value, Mapping):
-            yield from ((f"{name}/{inner}", leaf) for inner, leaf in _flatten(value))
+            yield from ((f"{name}/{inner}", leaf) for inner, leaf in flatten(value))
         else:
             yield name, value
 
@@ -135,21 +145,27 @@ def _below_prefix(prefix: str, weights: Mapping[str, Any], layout: Layout) -> di
     return under
 
 
-def _fit(layout: Layout, shapes: _Shapes, sizes: _Sizes) -> tuple[tuple[Stored, ...], _Sizes]:
+def fit(layout: Layout, shapes: _Shapes, sizes: _Sizes) -> tuple[tuple[Stored, ...], _Sizes]:
     """The arrays that a layout stores under these names, and the sizes their shapes give."""
-    if sizes["h_kv"] != sizes["h"] and not layout.grouped:
-        raise ValueError(
-            f"Layout {layout.name!r} has as many heads of keys and values as of queries, but "
-            f"h = {sizes['h']} and h_kv = {sizes['h_kv']}."
-        )
-    arrangement = _find_arrangement(layout, shapes)
+    check_grouped(layout, sizes)
+    arrangement = find_arrangement(layout, shapes)
     for stored in arrangement:
         sizes = stored.solve(shapes[stored.name], sizes)
     layout.check_square(sizes)
     return arrangement, sizes
 
 
-def _find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, ...]:
+def check_grouped(layout: Layout, sizes: _Sizes) -> None:
+    """Refuse fewer heads of keys and values where a layout has as many as of queries."""
+    if sizes["h_kv"] != sizes["h"] and not layout.grouped:
+        raise ValueError(
+            f"Layout {layout.name!r} has as many heads of keys and values as of queries, but "
+            f"h = {sizes['h']} and h_kv = {sizes['h_kv']}."
+        )
+
+
+def find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, ...]:
+    """The arrays of a layout that have these names; what is outside of the layer is passed over."""
     for name in names:
         if why := layout.why_refused(name):
             raise ValueError(
@@ -181,36 +197,41 @@ def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str)
     if prefix:
         yield f"These are the names behind prefix = {prefix!r}."
     every = layouts().values()
-    if fitting := [other.name for other in every if succeeds(_fit, other, shapes, sizes)]:
+    if fitting := [other.name for other in every if succeeds(fit, other, shapes, sizes)]:
         yield f"These names and shapes fit {quote(fitting)}."
     yield from _prefix_hints(layout, shapes, prefix)
     h = sizes["h"]
     counts = [{"h": h, "h_kv": n} for n in range(1, h) if h % n == 0]
-    if groups := [str(n["h_kv"]) for n in counts if succeeds(_fit, layout, shapes, n)]:
+    if groups := [str(n["h_kv"]) for n in counts if succeeds(fit, layout, shapes, n)]:
         yield f"The shapes fit h_kv = {' or '.join(groups)}."
     transposed = {name: shape[::-1] if len(shape) == 2 else shape for name, shape in shapes.items()}
-    if not fitting and succeeds(_fit, layout, transposed, sizes):
+    if not fitting and succeeds(fit, layout, transposed, sizes):
         yield f"Every matrix looks transposed: layout {layout.name!r} stores {layout.convention}."
     if not fitting:
         yield from _other_names(shapes, sizes)
 
 
 def _prefix_hints(layout: Layout, names: Collection[str], prefix: str = "") -> Iterator[str]:
-    found = {}
-    for first, *others in layout.arrangements():
-        for name in names:
-            start = name.removesuffix(first.name)
-            if start not in ("", name) and all(start + stored.name in names for stored in others):
-                found[prefix + start] = None
-    if found:
+    every = (start for each in layout.arrangements() for start in prefixes(each, names))
+    if found := dict.fromkeys(prefix + start for start in every if start):
         yield f"Layout {layout.name!r} is there with prefix = {quote(found, 4)}."
+
+
+def prefixes(arrangement: tuple[Stored, ...], names: Collection[str]) -> Iterator[str]:
+    """What names begin with where all arrays of an arrangement are there."""
+    first, *others = arrangement
+    for name in names:
+        start = name.removesuffix(first.name)
+        whole = start == "" or start.endswith((".", "/"))  # "wq.weight" is no "q.weight"
+        if start != name and whole and all(start + stored.name in names for stored in others):
+            yield start
 
 
 def _other_names(shapes: _Shapes, sizes: _Sizes) -> Iterator[str]:
     for layout in layouts().values():
         known = {_kind(stored.name): stored.name for form in layout.forms for stored in form.stored}
         names = {name: known.get(_kind(name), name) for name in shapes}
-        if succeeds(_fit, layout, {known: shapes[name] for name, known in names.items()}, sizes):
+        if succeeds(fit, layout, {known: shapes[name] for name, known in names.items()}, sizes):
             pairs = [f"{known!r} for {name!r}" for name, known in names.items() if name != known]
             yield f"The shapes fit {layout.name!r}, which has other names: {', '.join(pairs)}."
 

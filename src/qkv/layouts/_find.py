@@ -1,0 +1,305 @@
+r"""The attention layers of a whole model, found by the names and shapes of its arrays."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qkv._shapes import check_sizes, quote
+from qkv.heads import MultiHead
+from qkv.layouts._config import Said, read_config
+from qkv.layouts._files import read_shapes
+from qkv.layouts._load import find_arrangement, fit, flatten, load, no_mapping, prefixes
+from qkv.layouts._registry import layouts
+from qkv.layouts._table import table
+
+_LIKE_ATTENTION = re.compile(r"attn|attention|qkv|[qkv]_proj|to_[qkv]\b|w[qkv]\b|query|key")
+_ORDER = ("h", "h_kv", "d_model", "d_source", "d_source_k", "d_source_v", "d_k", "d_v", "d_out")
+_Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+_Sizes = Mapping[str, int]
+
+
+class Heads(NamedTuple):
+    """Numbers and widths of heads that a layer's shapes allow together."""
+
+    h: int
+    h_kv: int
+    d_k: int
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLayer:
+    """An attention layer in a model's weights, and what names and shapes tell of it.
+
+    Args:
+        prefix: What its names begin with; it tells an encoder's layer from a decoder's, and
+            self-attention from cross-attention.
+        layouts: The layouts that its names and shapes fit; none where it is refused.
+        sizes: What the shapes tell: "d_model", and "h", "h_kv" and "d_k" or, where heads are
+            packed, the widths of all together, "h·d_k" and "h_kv·d_k".
+        heads: Every `(h, h_kv, d_k)` that the shapes allow, and what was said of the heads.
+        biases: The biases that it stores.
+        refused: Why it cannot be loaded; empty where it can.
+        arrays: What it stores, names to arrays.
+    """
+
+    prefix: str
+    layouts: tuple[str, ...]
+    sizes: Mapping[str, int]
+    heads: tuple[Heads, ...]
+    biases: tuple[str, ...]
+    refused: str
+    arrays: Mapping[str, Any] = field(repr=False)
+
+    def load(
+        self, *, h: int | None = None, h_kv: int | None = None, layout: str | None = None
+    ) -> MultiHead:
+        """Read the layer's weights as one matrix per head, as `qkv.load` does.
+
+        Args:
+            h: The number of heads; it may be left out where it was told, or follows from the
+                shapes.
+            h_kv: The number of heads of keys and values; it follows from `h` and the shapes.
+            layout: Which of `layouts`; it may be left out where there is one.
+
+        Returns:
+            The layer.
+
+        Raises:
+            TypeError: If the arrays do not hold floating-point numbers.
+            ValueError: If the layer is refused, or `h` or the layout has to be said.
+
+        Examples:
+            >>> from qkv import dump
+            >>> weights = dump(MultiHead.random(6, 2), "pytorch", prefix="layers.0.attn.")
+            >>> [layer] = find_layers(weights)
+            >>> layer.load(h=2)
+            MultiHead(h=2, d_model=6, d_k=3, d_v=3)
+        """
+        here = f"The layer with prefix {self.prefix!r}"
+        if self.refused:
+            raise ValueError(f"{here} is refused. {self.refused}")
+        if layout is None and len(self.layouts) > 1:
+            raise ValueError(
+                f"{here} fits the layouts {quote(self.layouts)}; they order the numbers in other "
+                "ways, which shapes do not show. Pass layout, the one of the library that wrote it."
+            )
+        layout = self.layouts[0] if layout is None else layout
+        h = self._told(here, "h", h, {heads.h for heads in self.heads})
+        counts = {heads.h_kv for heads in self.heads if heads.h == h}
+        h_kv = self._told(here, "h_kv", h_kv, counts or {h})
+        return load(self.arrays, layout, h=h, h_kv=h_kv, prefix=self.prefix)
+
+    def _told(self, here: str, name: str, said: int | None, counts: set[int]) -> int:
+        """A number of heads that was said, or the one that there can be."""
+        if said is not None:
+            return said
+        if len(counts) > 1:
+            raise ValueError(
+                f"{here} has packed heads, and {name} cannot be told from their widths. Pass "
+                f"{name}, one of {', '.join(map(str, sorted(counts)))}; a model's config.json "
+                "says it."
+            )
+        return counts.pop()
+
+
+class FoundLayers(tuple[FoundLayer, ...]):
+    """The attention layers of a model, in its order; they print as a table."""
+
+    others: tuple[str, ...] = ()  # matrices that look like attention and belong to no layer
+
+    def __repr__(self):
+        return table(self, self.others)
+
+
+def find_layers(
+    weights: Mapping | str | os.PathLike,
+    *,
+    h: int | None = None,
+    h_kv: int | None = None,
+    config: Mapping | None = None,
+) -> FoundLayers:
+    r"""Find the attention layers in the weights of a whole model.
+
+    A layer is found where all matrices of a layout stand behind one prefix. What else stands
+    there takes part in the decision: a layer with QK-norm is listed, with why it is refused.
+    Names and shapes do not tell everything. Packed heads do not show their number, and some layouts
+    share names and shapes and differ in the order of numbers.
+
+    Args:
+        weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
+            the path of a safetensors file, or of a folder with such files, of which only the
+            shapes are read until a layer is loaded.
+        h: The number of heads of all layers, where it is known.
+        h_kv: The number of heads of keys and values, where it is known.
+        config: The model's configuration, as its config.json holds it, or an object with
+            `to_dict()`: `num_attention_heads`, `num_key_value_heads` and `head_dim`, or what
+            GPT-2, T5 and Whisper call them. Where several layouts fit, its `model_type` may
+            decide.
+
+    Returns:
+        The layers, in the order of their first names. They print as a table, and
+        `layer.load(h=...)` loads one.
+
+    Raises:
+        TypeError: If the weights are no mapping and no path.
+        ImportError: If a path is given, and the package safetensors is not there.
+        ValueError: If there is no attention layer; the message says which names were looked for.
+            If no layer can have the heads that were given.
+
+    Examples:
+        >>> from qkv import dump
+        >>> mh = MultiHead.random(512, 8, bias=True)
+        >>> weights = {}
+        >>> for i in range(6):
+        ...     weights |= dump(mh, "pytorch", prefix=f"layers.{i}.self_attn.")
+        >>> found = find_layers(weights)
+        >>> print(found)
+        prefix                 layout   biases           sizes
+        layers.0-5.self_attn.  pytorch  b_Q b_K b_V b_O  d_model=512, h·d_k=512
+        6 attention layers.
+        Packed heads do not show their number: pass h, or config. If d_k is 64, h is 8. ...
+        >>> found[3].load(h=8) == mh
+        True
+
+    Source:
+        Each layout's `read_in`: the library's own code.
+    """
+    given = {name: n for name, n in {"h": h, "h_kv": h_kv}.items() if n is not None}
+    check_sizes(**given)
+    if isinstance(weights, str | os.PathLike):
+        weights = read_shapes(weights)
+    if not isinstance(weights, Mapping):
+        raise no_mapping(weights)
+    arrays = dict(flatten(weights))
+    found = FoundLayers(
+        _examine(prefix, names, _behind(prefix, arrays), read_config(config, prefix, given))
+        for prefix, names in _places(arrays).items()
+    )
+    found.others = tuple(_not_read(arrays, found))
+    if not found:
+        raise ValueError(_looked_for(arrays, found.others))
+    return found
+
+
+def _places(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Prefixes behind which all matrices of a layout stand, in order, and those layouts' names."""
+    order = {name: place for place, name in enumerate(arrays)}
+    names, first = {}, {}
+    for layout in layouts().values():
+        for form in layout.forms:
+            for prefix in prefixes(form.without_biases, arrays):
+                names.setdefault(prefix, {})[layout.name] = None
+                first[prefix] = min(order[prefix + stored.name] for stored in form.without_biases)
+    return {prefix: tuple(names[prefix]) for prefix in sorted(names, key=first.get)}
+
+
+def _behind(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _examine(
+    prefix: str, names: tuple[str, ...], arrays: Mapping[str, Any], said: Said
+) -> FoundLayer:
+    """What the arrays behind a prefix may be, of the layouts of these names."""
+    shapes = tuple((name.removeprefix(prefix), np.shape(array)) for name, array in arrays.items())
+    fitting, why_not = {}, []
+    for name in names:
+        try:
+            fitting[name] = [sizes for sizes in _solutions(name, shapes) if said.allows(sizes)]
+        except ValueError as error:
+            why_not.append(str(error))
+    allowed = {name: solutions for name, solutions in fitting.items() if solutions}
+    if said.layout in allowed:
+        allowed = {said.layout: allowed[said.layout]}
+    if not allowed and fitting:
+        why_not = [f"{said} does not fit the shapes of the layer with prefix {prefix!r}."]
+    solutions = [sizes for each in allowed.values() for sizes in each]
+    heads = {Heads(sizes["h"], sizes["h_kv"], sizes["d_k"]) for sizes in solutions}
+    return FoundLayer(
+        prefix,
+        tuple(allowed),
+        _in_common(solutions),
+        tuple(sorted(heads)),
+        _biases(*allowed, shapes=shapes),
+        "" if allowed else why_not[0],
+        arrays,
+    )
+
+
+@cache
+def _solutions(name: str, shapes: _Shapes) -> tuple[_Sizes, ...]:
+    """The sizes with which shapes fit a layout, for each number of heads that is possible."""
+    layout, by_name = layouts()[name], dict(shapes)
+    arrangement = find_arrangement(layout, by_name)
+    [out] = (stored for stored in arrangement if "W_O" in stored.parts)
+    widths = by_name[out.name]  # one of its axes has the heads, or is as long as them all
+    grouped = any("h_kv" in stored.symbols for stored in arrangement)
+    solutions = []
+    for h in sorted({n for width in widths for n in _divisors(width)}):
+        for h_kv in _divisors(h) if grouped else [h]:
+            try:
+                _, sizes = fit(layout, by_name, {"h": h, "h_kv": h_kv})
+            except ValueError as error:
+                misfit = error
+            else:
+                solutions.append(sizes)
+    if not solutions:
+        raise misfit
+    return tuple(solutions)
+
+
+def _divisors(n: int) -> list[int]:
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def _in_common(solutions: list[_Sizes]) -> dict[str, int]:
+    """The sizes that all solutions agree in, and where they do not, those of all heads together."""
+    sizes = {}
+    for name in _ORDER:
+        values = {solution.get(name) for solution in solutions}
+        heads = {"d_k": ("h", "h_kv"), "d_v": ("h",)}.get(name, ())
+        if len(values) == 1 and values != {None}:
+            sizes[name] = values.pop()
+        elif values != {None}:
+            for each in heads:
+                products = {solution[each] * solution[name] for solution in solutions}
+                sizes |= {f"{each}·{name}": products.pop()} if len(products) == 1 else {}
+    return sizes
+
+
+def _biases(*names: str, shapes: _Shapes) -> tuple[str, ...]:
+    """The biases among the arrays, as the first of these layouts reads them."""
+    if not names:
+        return ()
+    stored = find_arrangement(layouts()[names[0]], dict(shapes))
+    return tuple(part for each in stored if each.is_bias for part in each.parts)
+
+
+def _not_read(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:
+    """Matrices that have names as of attention and belong to no layer that was found."""
+    read = tuple(layer.prefix for layer in found)
+    for name, array in arrays.items():
+        is_matrix = len(getattr(array, "shape", ())) > 1
+        if is_matrix and _LIKE_ATTENTION.search(name) and not (read and name.startswith(read)):
+            yield name
+
+
+def _looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str:
+    names = {
+        layout.name: " or ".join(
+            ", ".join(stored.name for stored in form.without_biases) for form in layout.forms
+        )
+        for layout in layouts().values()
+    }
+    return (
+        f"weights has no attention layer that a layout describes. It has {quote(arrays, 16)}."
+        + f" Named like attention: {quote(others, 4)}." * bool(others)
+        + " Behind one prefix these names were looked for: "
+        + "; ".join(f"{layout}: {each}" for layout, each in names.items())
+        + "."
+    )

@@ -1,0 +1,143 @@
+r"""One stored array alone, without the others of its layer."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from qkv._shapes import check_groups, check_one_of, check_sizes, quote, succeeds
+from qkv.layouts._layout import Layout, Stored
+from qkv.layouts._load import as_stored, check_grouped
+from qkv.layouts._registry import find_layout, layouts
+
+_Sizes = Mapping[str, int]
+
+
+def unpack(
+    array: Any,
+    layout: str,
+    *,
+    h: int,
+    h_kv: int | None = None,
+    name: str | None = None,
+    form: str | None = None,
+) -> dict[str, np.ndarray]:
+    r"""Cut one stored array into the paper's matrices, one per head, or into their biases.
+
+    For an array whose layer is not at hand. It is read as one that the layout packs queries, keys
+    or values into, such as PyTorch's `in_proj_weight` or its `in_proj_bias`; `name` reads it as
+    another one. Numbers move, and keep their dtype. What layouts say beside the arrays, a scale
+    or a rotation, is in `layouts()`.
+
+    Args:
+        array: The stored array, or what NumPy can convert to one.
+        layout: One of `layouts()`.
+        h: The number of heads, $h$.
+        h_kv: The number of heads of keys and values; `h` where None.
+        name: What the layout calls the array, without a prefix. Where None, the fused array whose
+            shape fits.
+        form: Where the library distinguishes cases, the one it is, as in `dump`.
+
+    Returns:
+        Parts of `MultiHead` by name: `W_Q (h, d_model, d_k)` and so on.
+
+    Raises:
+        TypeError: If the array does not hold floating-point numbers.
+        ValueError: If the layout has no such array, or its shape does not fit, or it could be
+            several; the message says what the layout stores, and which layout does fit.
+
+    Examples:
+        The first third of PyTorch's rows holds the queries, and the first half of these the first
+        head.
+
+        >>> packed = np.arange(108.0).reshape(18, 6)
+        >>> parts = unpack(packed, "pytorch", h=2)
+        >>> {part: matrices.shape for part, matrices in parts.items()}
+        {'W_Q': (2, 6, 3), 'W_K': (2, 6, 3), 'W_V': (2, 6, 3)}
+        >>> np.array_equal(parts["W_K"][0], packed[6:9].T)
+        True
+
+    Source:
+        Each layout's `read_in`: the library's own code.
+    """
+    stored_as = find_layout(layout)
+    h_kv = h if h_kv is None else h_kv
+    check_sizes(h=h, h_kv=h_kv)
+    check_groups(h, h_kv)
+    if form is not None:
+        check_one_of("form", form, [each.when for each in stored_as.forms])
+    sizes = {"h": int(h), "h_kv": int(h_kv)}
+    check_grouped(stored_as, sizes)
+    shape = tuple(np.shape(array))
+    try:
+        stored = _which_array(stored_as, shape, sizes, name, form)
+    except ValueError as error:
+        hints = "".join(f" {hint}" for hint in _what_would_fit(stored_as, shape, sizes, name))
+        raise ValueError(f"{error}{hints}") from None
+    return stored.unpack(as_stored("array", array, stored), stored.solve(shape, sizes))
+
+
+def _which_array(
+    layout: Layout, shape: tuple[int, ...], sizes: _Sizes, name: str | None, form: str | None
+) -> Stored:
+    """The one of a layout's arrays that an array of this shape is."""
+    stored = _arrays(layout, name, form)
+    fitting = [each for each in stored if succeeds(_check, layout, each, shape, sizes)]
+    if len(fitting) > 1:
+        raise ValueError(
+            f"Layout {layout.name!r} stores arrays of shape {shape} in more than one case: pass "
+            f"form, one of {quote([stored[each] for each in fitting])}."
+        )
+    if not fitting:
+        raise ValueError(
+            f"array must have the shape of {' or '.join(map(_spell, stored))} of layout "
+            f"{layout.name!r}, with {', '.join(f'{size} = {n}' for size, n in sizes.items())}, "
+            f"but has shape {shape}."
+        )
+    return fitting[0]
+
+
+def _spell(stored: Stored) -> str:
+    return f"{stored.name} {stored.shape}"
+
+
+def _arrays(layout: Layout, name: str | None, form: str | None) -> dict[Stored, str]:
+    """The arrays of this name, or those that are fused, and the case that each is stored in."""
+    every = {
+        stored: each.when
+        for each in layout.forms
+        if form in (None, each.when)
+        for stored in each.stored
+    }
+    names = dict.fromkeys(stored.name for stored in every)
+    if name is not None:
+        check_one_of("name", name, names)
+        return {stored: when for stored, when in every.items() if stored.name == name}
+    if fused := {stored: when for stored, when in every.items() if len(stored.parts) > 1}:
+        return fused
+    raise ValueError(
+        f"Layout {layout.name!r} stores queries, keys and values apart: pass name, one of "
+        f"{quote(names)}."
+    )
+
+
+def _check(layout: Layout, stored: Stored, shape: tuple[int, ...], sizes: _Sizes) -> None:
+    solved = stored.solve(shape, sizes)
+    if "d_model" in solved and "d_k" in solved:
+        layout.check_square(solved)
+
+
+def _what_would_fit(
+    layout: Layout, shape: tuple[int, ...], sizes: _Sizes, name: str | None
+) -> Iterator[str]:
+    every = layouts().values()
+    if fitting := [
+        other.name for other in every if succeeds(_which_array, other, shape, sizes, name, None)
+    ]:
+        yield f"The shape fits {quote(fitting)}."
+    h = sizes["h"]
+    counts = [{"h": h, "h_kv": n} for n in range(1, h) if h % n == 0 and layout.grouped]
+    if groups := [
+        str(n["h_kv"]) for n in counts if succeeds(_which_array, layout, shape, n, name, None)
+    ]:
+        yield f"The shape fits h_kv = {' or '.join(groups)}."

@@ -1,0 +1,370 @@
+"""The attention layers of a whole model, made of names and shapes."""
+
+import dataclasses
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from qkv import MultiHead, dump, find_layers
+from qkv.layouts import FoundLayer, layouts
+from qkv.layouts._registry import _found
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+BIASED = MultiHead.random(6, 2, bias=True)
+PLAIN = MultiHead.random(6, 2)
+GROUPED = dataclasses.replace(MultiHead.random(12, 6, h_kv=2, d_k=5), rotary=True)
+OTHERS = {"embed.weight": np.ones((11, 6)), "layers.0.mlp.weight": np.ones((7, 6))}
+
+
+def refuses(*parts, error=ValueError):
+    """Expect an error whose message has these parts, in this order."""
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
+
+
+def stacked(mh, layout, *prefixes, form=None):
+    """A model with the same layer behind each prefix, and other arrays around them."""
+    weights = dict(OTHERS)
+    for prefix in prefixes:
+        weights |= dump(mh, layout, prefix=prefix, form=form)
+    return weights
+
+
+def lines(found):
+    """The first word of each line of the table."""
+    return [line.split()[0] for line in str(found).splitlines()]
+
+
+def expressible(layout):
+    """A layer that a layout can hold, and its numbers of heads."""
+    grouped = {"h_kv": 2} if layout.grouped else {}
+    mh = MultiHead.random(12, 4, **grouped, bias=layout.biases != "never")
+    held = {part for stored in layout.forms[0].stored for part in stored.parts}
+    biases = {f"b_{part}": None for part in "QKVO" if f"b_{part}" not in held}
+    return dataclasses.replace(mh, **biases, scale=layout.scale, rotary=layout.rotary)
+
+
+@pytest.mark.parametrize("layout", layouts().values(), ids=layouts())
+def test_a_layer_of_each_layout_is_found_and_loaded(layout):
+    mh = expressible(layout)
+    form = layout.forms[-1].when if mh.h_kv < mh.h else None
+    slash = "/" if any("/" in stored.name for stored in layout.forms[0].stored) else "."
+    prefixes = [f"model{slash}{i}{slash}attn{slash}" for i in range(3)]
+    found = find_layers(stacked(mh, layout.name, *prefixes, form=form))
+    assert [layer.prefix for layer in found] == prefixes
+    for layer in found:
+        assert layout.name in layer.layouts
+        assert (4, mh.h_kv, 3) in layer.heads
+        assert layer.refused == ""
+        assert layer.load(h=4, h_kv=mh.h_kv, layout=layout.name) == mh
+        assert {*layer.biases} == {f"b_{p}" for p in "QKVO" if getattr(mh, f"b_{p}") is not None}
+
+
+@pytest.mark.parametrize("layout", ["keras", "flax", "transformerlens"])
+def test_heads_with_an_axis_of_their_own_are_told(layout):
+    [layer] = find_layers(dump(BIASED, layout, prefix="a."))
+    assert layer.heads == ((2, 2, 3),)
+    assert (layer.sizes["h"], layer.sizes["d_k"]) == (2, 3)
+    assert layer.load() == BIASED
+
+
+def test_packed_heads_are_not_told_and_their_ratio_is():
+    [layer] = find_layers(dump(GROUPED, "llama"))
+    assert layer.prefix == ""
+    assert layer.sizes == {"d_model": 12, "h·d_k": 30, "h_kv·d_k": 10}
+    assert layer.heads == ((3, 1, 10), (6, 2, 5), (15, 5, 2), (30, 10, 1))
+    with refuses("prefix ''", "h cannot be told", "Pass h, one of 3, 6, 15, 30"):
+        layer.load()
+    assert layer.load(h=6) == GROUPED
+    with refuses("k_proj.weight must have shape", "The shapes fit h_kv = 2."):
+        layer.load(h=6, h_kv=3)
+    with refuses("h = 4 does not divide 30"):
+        layer.load(h=4)
+
+
+def test_heads_that_are_said_beforehand():
+    weights = dump(GROUPED, "llama", prefix="a.")
+    for said in ({"h": 6}, {"h_kv": 2}, {"config": {"num_attention_heads": 6}}):
+        [layer] = find_layers(weights, **said)
+        assert layer.heads == ((6, 2, 5),)
+        assert layer.sizes["h_kv"] == 2
+        assert layer.load() == GROUPED
+    [layer] = find_layers(weights, config={"head_dim": 5})
+    assert layer.load() == GROUPED
+    falcon = {"num_attention_heads": 6, "num_kv_heads": 6, "multi_query": True}
+    [layer] = find_layers(weights, config=falcon)
+    assert layer.refused.startswith("h = 6, h_kv = 1 does not fit")
+    [layer] = find_layers(weights, config=falcon | {"num_kv_heads": 2, "multi_query": False})
+    assert layer.load() == GROUPED
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"encoder_attention_heads": 3, "decoder_attention_heads": 2},
+        {"num_attention_heads": 3, "decoder": {"n_head": 2}},
+        {"encoder_config": {"num_heads": 3}, "decoder_config": {"num_heads": 2}},
+    ],
+)
+def test_a_configuration_of_two_parts(config):
+    weights = stacked(BIASED, "bert", "encoder.0.", "decoder.0.self.", "decoder.0.cross.")
+    assert [layer.heads for layer in find_layers(weights, config=config)] == [
+        ((3, 3, 2),),
+        ((2, 2, 3),),
+        ((2, 2, 3),),
+    ]
+
+
+def test_a_configuration_with_a_method():
+    class Configuration:
+        def to_dict(self):
+            return {"num_attention_heads": 2, "num_key_value_heads": None, "head_dim": None}
+
+    [layer] = find_layers(dump(BIASED, "bert"), config=Configuration())
+    assert layer.load() == BIASED
+
+
+def test_layouts_that_look_alike_are_told_apart_by_the_caller_or_the_model_type(monkeypatch):
+    """As GPT-NeoX and Bloom: the same names and shapes, in another order."""
+    other = dataclasses.replace(layouts()["gpt-neox"], name="other-neox")
+    monkeypatch.setitem(_found(), "other-neox", other)
+    mh = dataclasses.replace(BIASED, rotary=True)
+    weights = dump(mh, "gpt-neox", prefix="a.")
+    found = find_layers(weights, h=2)
+    assert found[0].layouts == ("gpt-neox", "other-neox")
+    assert "gpt-neox or other-neox" in str(found)
+    assert "pass layout to load ('gpt-neox', 'other-neox')" in str(found)
+    with refuses("prefix 'a.' fits the layouts 'gpt-neox', 'other-neox'", "Pass layout"):
+        found[0].load()
+    assert found[0].load(layout="gpt-neox") == mh
+    [layer] = find_layers(weights, config={"num_attention_heads": 2, "model_type": "gpt_neox"})
+    assert layer.load() == mh
+
+
+def test_layers_that_are_alike_share_a_line():
+    weights = stacked(BIASED, "bert", *(f"encoder.{i}.attn." for i in (0, 1, 2, 5)))
+    weights |= stacked(PLAIN, "pytorch", "pool.")
+    weights |= dump(BIASED, "bert", prefix="encoder.6.cross.")
+    found = find_layers(weights)
+    assert lines(found)[1:4] == ["encoder.0-2,5.attn.", "pool.", "encoder.6.cross."]
+    assert "6 attention layers." in str(found)
+
+
+def test_layers_of_other_sizes_have_lines_of_their_own():
+    weights = stacked(BIASED, "bert", "a.0.", "a.2.")
+    weights |= stacked(MultiHead.random(10, 2, bias=True), "bert", "a.1.")
+    said = str(find_layers(weights, h=2))
+    assert "a.0,2.  bert    b_Q b_K b_V b_O  h=2, d_model=6, d_k=3\n" in said
+    assert "a.1.    bert    b_Q b_K b_V b_O  h=2, d_model=10, d_k=5\n" in said
+
+
+def test_blocks_within_stages_are_counted_apart():
+    places = [f"stage.{i}.block.{j}." for i in range(2) for j in range(3)]
+    prefixes = [
+        line.split()[0]
+        for line in str(find_layers(stacked(PLAIN, "pytorch", *places))).splitlines()
+    ]
+    assert prefixes[1:3] == ["stage.0.block.0-2.", "stage.1.block.0-2."]
+
+
+def test_the_table_says_what_is_not_told():
+    mh = dataclasses.replace(MultiHead.random(512, 8, h_kv=2), rotary=True)
+    said = str(find_layers(dump(mh, "llama", prefix="layers.0.")))
+    assert "layers.0.  llama   none    d_model=512, h·d_k=512, h_kv·d_k=128" in said
+    assert "pass h, or config. If d_k is 64, h is 8." in said
+    assert "If d_k is 128, h is 4." in said
+    assert "'llama' rotate" in said
+    told = str(find_layers(dump(mh, "llama", prefix="layers.0."), h=8))
+    assert "h=8, h_kv=2, d_model=512, d_k=64" in told
+    assert "pass h" not in told
+
+
+def test_what_is_refused_is_listed_with_why():
+    weights = stacked(GROUPED, "llama", "layers.0.attn.", "layers.1.attn.")
+    weights |= {f"layers.{i}.attn.q_norm.weight": np.ones(5) for i in range(2)}
+    weights |= stacked(GROUPED, "llama", "layers.2.attn.")
+    found = find_layers(weights, h=6)
+    assert [bool(layer.refused) for layer in found] == [True, True, False]
+    assert found[0].layouts == found[0].heads == ()
+    assert "layers.0-1.attn.  refused          weights holds 'q_norm.weight': it belongs to" in str(
+        found
+    )
+    with refuses("'layers.1.attn.' is refused", "QK-norm", "leave that name out"):
+        found[1].load(h=6)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"gate.weight": np.ones((6, 6))}, "surplus: 'gate.weight'"),
+        ({"self.key.bias": None}, "missing: 'self.key.bias'"),
+        ({"self.key.bias": np.ones(5)}, "self.key.bias must have shape (h·d_k,)"),
+    ],
+)
+def test_a_layer_that_fits_no_layout_is_listed(change, why):
+    weights = dump(BIASED, "bert", prefix="a.")
+    for name, array in change.items():
+        weights["a." + name] = array
+        if array is None:
+            del weights["a." + name]
+    found = find_layers(weights | dump(BIASED, "gpt2", prefix="b."))
+    assert why in found[0].refused
+    assert why in str(found)
+    assert found[1].load(h=2) == BIASED
+
+
+def test_heads_that_fit_one_layer_and_not_another():
+    weights = stacked(BIASED, "bert", "a.") | dump(MultiHead.random(15, 3), "pytorch", prefix="b.")
+    first, second = find_layers(weights, h=2)
+    assert first.load() == BIASED
+    assert second.refused == "h = 2 does not fit the shapes of the layer with prefix 'b.'."
+
+
+def test_matrices_named_like_attention_are_not_passed_over_in_silence():
+    weights = dump(BIASED, "bert", prefix="a.") | {"b.attn.qkv.weight": np.ones((18, 6))}
+    found = find_layers(weights)
+    assert found.others == ("b.attn.qkv.weight",)
+    assert str(found).endswith("Named like attention, and not read: 'b.attn.qkv.weight'.")
+
+
+def test_names_end_at_a_dot():
+    """The wq, wk, wv and wo of Llama's own files are no q, k, v and o of T5."""
+    weights = {f"layers.0.attention.w{part}.weight": np.ones((6, 6)) for part in "qkvo"}
+    with refuses("no attention layer", "Named like attention: 'layers.0.attention.wq.weight'"):
+        find_layers(weights)
+
+
+def test_no_attention_layer_says_what_was_looked_for():
+    with refuses(
+        "weights has no attention layer that a layout describes. It has 'embed.weight'",
+        "these names were looked for: pytorch: in_proj_weight, out_proj.weight or q_proj_weight",
+        "llama: q_proj.weight, k_proj.weight, v_proj.weight, o_proj.weight;",
+    ):
+        find_layers(OTHERS)
+
+
+def test_nested_parameters_and_what_stands_beside_them():
+    training = {
+        "model": stacked(BIASED, "bert", "a.0."),
+        "optimizer": {"state": {0: {"step": 1.0}}, "param_groups": [{"lr": 1e-3}, [1, [2]]]},
+        "epoch": 3,
+    }
+    [layer] = find_layers(training)
+    assert layer.prefix == "model/a.0."
+    assert layer.load(h=2) == BIASED
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [([np.ones((6, 6))], "a list. If it holds pairs"), (None, "a NoneType"), (3, "a int")],
+)
+def test_weights_that_are_no_mapping(weights, said):
+    with refuses("weights must be a mapping from names to arrays, but is", said, error=TypeError):
+        find_layers(weights)
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "parts"),
+    [
+        ({"h": 0}, ValueError, ["h must be a positive whole number, but is 0"]),
+        ({"h_kv": 2.0}, ValueError, ["h_kv must be a positive whole number, but is 2.0"]),
+        ({"config": "config.json"}, TypeError, ["config must be a mapping", "but is a str"]),
+        (
+            {"config": {"hidden_size": 6}},
+            ValueError,
+            ["config says nothing of the heads", "'num_attention_heads'", "It has 'hidden_size'"],
+        ),
+        (
+            {"config": {"num_attention_heads": "2"}},
+            ValueError,
+            ["config['num_attention_heads'] must be a positive whole number, but is '2'"],
+        ),
+    ],
+)
+def test_heads_that_are_no_count(said, error, parts):
+    with refuses(*parts, error=error):
+        find_layers(dump(BIASED, "bert"), **said)
+
+
+def test_values_of_a_layer():
+    [layer] = find_layers(dump(BIASED, "bert"))
+    assert isinstance(layer, FoundLayer)
+    assert layer.heads[1].h == 2
+    assert {*layer.arrays} == {*dump(BIASED, "bert")}
+    assert "array(" not in repr(layer)
+
+
+# Files
+
+
+@pytest.fixture
+def saved(tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    path = tmp_path / "model.safetensors"
+    safetensors.save_file(stacked(BIASED, "bert", "a.0.", "a.1."), path)
+    return path
+
+
+@pytest.mark.parametrize("as_path", [str, lambda path: path, lambda path: path.parent])
+def test_a_safetensors_file_or_the_folder_of_it(saved, as_path):
+    first, second = find_layers(as_path(saved))
+    assert (first.prefix, second.prefix) == ("a.0.", "a.1.")
+    assert first.sizes == {"d_model": 6, "h·d_k": 6, "h_kv·d_k": 6}
+    assert second.load(h=2) == BIASED
+
+
+def test_a_layer_that_is_cut_over_two_files(tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    names = list(weights := dump(BIASED, "bert", prefix="a."))
+    for number, part in enumerate((names[:3], names[3:])):
+        arrays = {name: weights[name] for name in part}
+        safetensors.save_file(arrays, tmp_path / f"model-{number}.safetensors")
+    [layer] = find_layers(tmp_path)
+    assert layer.load(h=2) == BIASED
+
+
+def test_shapes_are_read_without_numbers(saved, monkeypatch):
+    from qkv.layouts._files import OnDisk
+
+    def numbers_are_read(*_):
+        raise AssertionError("numbers are read")
+
+    monkeypatch.setattr(OnDisk, "__array__", numbers_are_read)
+    first, _ = find_layers(saved)
+    with pytest.raises(AssertionError, match="numbers are read"):
+        first.load(h=2)
+
+
+def test_bfloat16_is_listed_and_not_loaded(tmp_path):
+    torch = pytest.importorskip("torch")
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    tensors = {n: torch.tensor(a).bfloat16() for n, a in dump(BIASED, "bert", prefix="a.").items()}
+    [layer] = find_layers(tensors, h=2)
+    with refuses("must be an array of shape (", "call .float()", error=TypeError):
+        layer.load()
+    save_file(tensors, tmp_path / "model.safetensors")
+    [on_disk] = find_layers(tmp_path, h=2)
+    assert on_disk.sizes == layer.sizes
+    with refuses("weights['a.self.query.weight'] must", ".float()", error=TypeError):
+        on_disk.load()
+
+
+def test_files_that_are_none(tmp_path):
+    pytest.importorskip("safetensors")
+    with refuses("has no file that ends in .safetensors"):
+        find_layers(tmp_path)
+    with refuses("model.pt'. Of a file of PyTorch pass torch.load(path, weights_only=True)"):
+        find_layers(tmp_path / "model.pt")
+    with pytest.raises(FileNotFoundError):
+        find_layers(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1")
+    with refuses("model.safetensors' is no whole safetensors file: "):
+        find_layers(tmp_path)
+
+
+def test_safetensors_is_asked_for_where_it_is_missing(saved, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with refuses("To read", "pip install safetensors", "pass a mapping", error=ImportError):
+        find_layers(saved)

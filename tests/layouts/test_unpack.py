@@ -1,0 +1,106 @@
+"""One stored array alone: what is cut out of it, and what is refused."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from qkv import MultiHead, dump, unpack
+from qkv.layouts import layouts
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+BIASED = MultiHead.random(12, 4, bias=True)
+FUSED = [
+    pytest.param(layout.name, form, stored, id=f"{layout.name}-{form.when}-{stored.name}")
+    for layout in layouts().values()
+    for form in layout.forms
+    for stored in form.stored
+]
+
+
+def refuses(*parts, error=ValueError):
+    """Expect an error whose message has these parts, in this order."""
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
+
+
+@pytest.mark.parametrize(("layout", "form", "stored"), FUSED)
+def test_each_stored_array_alone(layout, form, stored):
+    of_layout = layouts()[layout]
+    mh = MultiHead.random(12, 4, h_kv=2 if of_layout.grouped else 4, bias=True)
+    held = {part for each in form.stored for part in each.parts}
+    none = {f"b_{part}": None for part in "QKVO" if f"b_{part}" not in held}
+    mh = dataclasses.replace(mh, **none, scale=of_layout.scale, rotary=of_layout.rotary)
+    try:
+        array = dump(mh, layout, form=form.when)[stored.name]
+    except ValueError:  # a form without groups
+        mh = dataclasses.replace(BIASED, **none, scale=of_layout.scale, rotary=of_layout.rotary)
+        array = dump(mh, layout, form=form.when)[stored.name]
+    parts = unpack(array, layout, h=4, h_kv=mh.h_kv, name=stored.name, form=form.when)
+    assert tuple(parts) == stored.parts
+    for part, cut in parts.items():
+        np.testing.assert_array_equal(cut, getattr(mh, part), strict=True)
+
+
+@pytest.mark.parametrize("layout", ["pytorch", "gpt2", "gpt-neox", "nanogpt", "vit-pytorch"])
+def test_a_fused_matrix_needs_no_name(layout):
+    of_layout = layouts()[layout]
+    mh = MultiHead.random(12, 4, bias=of_layout.biases != "never")
+    none = {"b_Q": None, "b_K": None, "b_V": None} if layout == "vit-pytorch" else {}
+    mh = dataclasses.replace(mh, **none, rotary=of_layout.rotary)
+    fused, *_ = dump(mh, layout).values()
+    parts = unpack(fused, layout, h=4)
+    assert [*parts] == ["W_Q", "W_K", "W_V"]
+    for part, cut in parts.items():
+        np.testing.assert_array_equal(cut, getattr(mh, part))
+
+
+def test_what_numpy_can_convert():
+    torch = pytest.importorskip("torch")
+    packed = dump(BIASED, "pytorch")["in_proj_weight"]
+    for given in (packed.tolist(), torch.nn.Parameter(torch.tensor(packed))):
+        np.testing.assert_array_equal(unpack(given, "pytorch", h=4)["W_V"], BIASED.W_V)
+
+
+def test_gpt2_has_two_cases_for_a_bias():
+    bias = np.arange(24.0)
+    with refuses("shape (24,) in more than one case", "'self-attention', 'cross-attention'"):
+        unpack(bias, "gpt2", h=4)
+    assert [*unpack(bias, "gpt2", h=4, form="self-attention")] == ["b_Q", "b_K", "b_V"]
+    assert [*unpack(bias, "gpt2", h=4, form="cross-attention")] == ["b_K", "b_V"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "options", "parts"),
+    [
+        ((36, 12), "torch", {"h": 4}, ["layout must be one of 'pytorch'", "but is 'torch'"]),
+        ((36, 12), "pytorch", {"h": 0}, ["h must be a positive whole number, but is 0"]),
+        ((36, 12), "pytorch", {"h": 4, "h_kv": 3}, ["h_kv must divide h"]),
+        ((36, 12), "pytorch", {"h": 4, "h_kv": 2}, ["has as many heads", "h = 4 and h_kv = 2"]),
+        (
+            (36, 12),
+            "gpt-neox",
+            {"h": 5},
+            ["query_key_value.weight (h·3·d_k, d_model)", "h = 5", "has shape (36, 12)."],
+        ),
+        ((36, 12), "gpt2", {"h": 4}, ["c_attn.weight (d_model, 3·h·d_k)", "fits 'pytorch'"]),
+        ((12, 12), "bert", {"h": 4}, ["apart: pass name, one of 'self.query.weight'"]),
+        ((12, 12), "bert", {"h": 4, "name": "q"}, ["name must be one of", "but is 'q'"]),
+        ((12, 12), "gpt2", {"h": 4, "form": "cross"}, ["form must be one of", "but is 'cross'"]),
+        (
+            (6, 12),
+            "llama",
+            {"h": 4, "name": "k_proj.weight"},
+            ["(h_kv·d_k, d_model)", "(6, 12)", "The shape fits h_kv = 1 or 2."],
+        ),
+    ],
+)
+def test_what_is_refused(shape, layout, options, parts):
+    with refuses(*parts):
+        unpack(np.ones(shape), layout, **options)
+
+
+def test_only_floating_point_numbers():
+    with refuses("array must hold floating-point numbers", "int8", error=TypeError):
+        unpack(np.ones((36, 12), np.int8), "pytorch", h=4)

@@ -1,0 +1,221 @@
+"""Whole models, as their own libraries save them: `qkv.find_layers` lists and loads their layers.
+
+The models are small and random, and no two of their sizes are equal where that is possible.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from real_layers import (
+    BATCH,
+    N_K,
+    N_Q,
+    added,
+    randomised,
+    transformers,
+    unrotated,
+    vit_pytorch_code,
+)
+
+import qkv
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model, its configuration if it has one, and a line of its table for each kind of layer."""
+
+    module: Any
+    lines: tuple[str, ...]
+    call: Callable[..., Any]
+    config: Mapping | None = None
+    heads: Mapping[str, int] | None = None
+
+    @property
+    def said(self) -> dict:
+        """What has to be said for the heads to be known."""
+        return {"config": self.config} if self.config else dict(self.heads)
+
+
+def llama() -> Model:
+    library = transformers("llama")
+    config = library.LlamaConfig(
+        hidden_size=18,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        head_dim=4,
+        num_hidden_layers=3,
+        intermediate_size=5,
+        vocab_size=11,
+        attn_implementation="sdpa",
+    )
+    line = "model.layers.0-2.self_attn.  llama   none    h=6, h_kv=2, d_model=18, d_k=4"
+    return Model(library.LlamaForCausalLM(config), (line,), unrotated, config.to_dict())
+
+
+def gpt_neox() -> Model:
+    library = transformers("gpt_neox")
+    config = library.GPTNeoXConfig(
+        hidden_size=15,
+        num_attention_heads=3,
+        num_hidden_layers=2,
+        intermediate_size=7,
+        vocab_size=11,
+        attn_implementation="sdpa",
+    )
+    line = "gpt_neox.layers.0-1.attention.  gpt-neox  b_Q b_K b_V b_O  h=3, d_model=15, d_k=5"
+    return Model(library.GPTNeoXForCausalLM(config), (line,), unrotated, config.to_dict())
+
+
+def vit_pytorch() -> Model:
+    module = vit_pytorch_code().ViT(
+        image_size=4,
+        patch_size=2,
+        num_classes=3,
+        dim=14,
+        depth=3,
+        heads=2,
+        mlp_dim=11,
+        dim_head=5,
+    )
+    line = "transformer.layers.0-2.0.  vit-pytorch  b_O     h=2, d_model=14, d_k=5"
+    return Model(module, (line,), lambda layer, X_Q, *_: layer(X_Q), heads={"h": 2})
+
+
+def whisper() -> Model:
+    library = transformers("whisper")
+    config = library.WhisperConfig(
+        d_model=12,
+        encoder_layers=2,
+        encoder_attention_heads=2,
+        encoder_ffn_dim=7,
+        decoder_layers=3,
+        decoder_attention_heads=3,
+        decoder_ffn_dim=5,
+        vocab_size=11,
+        num_mel_bins=5,
+        max_source_positions=7,
+        max_target_positions=5,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        attn_implementation="sdpa",
+    )
+    lines = (
+        "model.encoder.layers.0-1.self_attn.     whisper  b_Q b_V b_O  h=2, d_model=12, d_k=6",
+        "model.decoder.layers.0-2.self_attn.     whisper  b_Q b_V b_O  h=3, d_model=12, d_k=4",
+        "model.decoder.layers.0-2.encoder_attn.  whisper  b_Q b_V b_O  h=3, d_model=12, d_k=4",
+    )
+
+    def call(layer, X_Q, X_K, *_):
+        return layer(X_Q, key_value_states=X_K, attention_mask=added(X_Q, X_K, None))[0]
+
+    module = library.WhisperForConditionalGeneration(config)
+    return Model(module, lines, call, config.to_dict())
+
+
+MODELS = {"llama": llama, "gpt-neox": gpt_neox, "vit-pytorch": vit_pytorch, "whisper": whisper}
+
+
+@cache
+def built(name: str) -> Model:
+    model = MODELS[name]()
+    return replace(model, module=randomised(model.module, np.random.default_rng(0)))
+
+
+def saved(model: Model, folder: Path) -> Path:
+    """The model in a safetensors file, by its own method if it has one."""
+    if hasattr(model.module, "save_pretrained"):
+        model.module.save_pretrained(folder)
+    else:
+        save_file = pytest.importorskip("safetensors.torch").save_file
+        save_file(model.module.state_dict(), folder / "model.safetensors")
+    return folder / "model.safetensors"
+
+
+def outputs(model: Model, found: qkv.layouts.FoundLayer) -> tuple[np.ndarray, np.ndarray]:
+    """What the real layer computes, and what the loaded one does; rotations are left out."""
+    torch = pytest.importorskip("torch")
+    layer = model.module.get_submodule(found.prefix.rstrip("."))
+    rng = np.random.default_rng(1)
+    X_Q, X_K = (
+        torch.from_numpy(rng.normal(size=(BATCH, n, found.sizes["d_model"]))) for n in (N_Q, N_K)
+    )
+    X_K = X_K if "encoder_attn" in found.prefix else None
+    mh = replace(found.load(), rotary=False)
+    with torch.no_grad():
+        computed = model.call(layer, X_Q, X_K, None, None)
+        if hasattr(layer, "norm"):  # vit-pytorch's: MultiHead's source comes after it
+            X_Q = layer.norm(X_Q)
+    return computed.numpy(), mh(X_Q.numpy(), None if X_K is None else X_K.numpy())
+
+
+@pytest.mark.parametrize("form", ["state_dict", "file"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_whole_model_gets_a_table_and_its_layers_compute_what_the_models_do(name, form, tmp_path):
+    """A whole model gets a table, and its loaded layers compute what the model's do.
+
+    Covers: a small Llama, GPT-NeoX, vit-pytorch ViT and Whisper, each as a state_dict and as a
+    safetensors file; encoder, decoder and cross-attention; in float64, to 1e-12.
+    """
+    model = built(name)
+    weights = model.module.state_dict() if form == "state_dict" else saved(model, tmp_path)
+    found = qkv.find_layers(weights, **model.said)
+    _, *lines = str(found).splitlines()
+    assert {*lines[: len(model.lines)]} == {*model.lines}  # a file has its names in another order
+    assert lines[len(model.lines)] == f"{len(found)} attention layers."
+    for layer in found:
+        computed, loaded = outputs(model, layer)
+        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12, err_msg=layer.prefix)
+
+
+def test_vit_of_transformers_has_the_names_of_llama_in_memory():
+    """The ViT of Transformers 5.23 has the names of Llama in memory, and does not rotate.
+
+    `find_layers` lists it as Llama's, and says that arrays do not show a rotation.
+    """
+    library = transformers("vit")
+    config = library.ViTConfig(
+        hidden_size=14,
+        num_attention_heads=2,
+        num_hidden_layers=2,
+        intermediate_size=5,
+        image_size=4,
+        patch_size=2,
+        attn_implementation="sdpa",
+    )
+    module = randomised(library.ViTModel(config), np.random.default_rng(0))
+    found = qkv.find_layers(module.state_dict(), config=config)
+    assert "layers.0-1.attention.  llama   b_Q b_K b_V b_O  h=2, d_model=14, d_k=7" in str(found)
+    assert "Models of layout 'llama' rotate queries and keys (RoPE), which the arrays do" in str(
+        found
+    )
+    model = Model(module, (), lambda layer, X_Q, *_: layer(X_Q)[0])
+    for layer in found:
+        computed, loaded = outputs(model, layer)
+        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12)
+
+
+def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
+    """A model with QK-norm, such as Qwen 3, is listed with why its layers are refused."""
+    library = transformers("qwen3")
+    config = library.Qwen3Config(
+        hidden_size=18,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        head_dim=4,
+        num_hidden_layers=2,
+        intermediate_size=5,
+        vocab_size=11,
+    )
+    found = qkv.find_layers(library.Qwen3ForCausalLM(config).state_dict(), config=config)
+    assert [layer.layouts for layer in found] == [(), ()]
+    assert (
+        "layers.0-1.self_attn.  refused          weights holds 'q_norm.weight': it belongs to"
+        in str(found)
+    )
