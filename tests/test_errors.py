@@ -170,6 +170,32 @@ def test_mask_that_reads_two_ways():
         LAYER(batch, mask=np.ones((2, 5, 5), bool))
 
 
+def test_a_padding_mask_without_axes_for_heads_and_queries():
+    mh = MultiHead.random(6, 2)
+    X_Q, X_K = np.ones((3, 5, 6)), np.ones((3, 7, 6))
+    padding = np.arange(7) < np.array([[7], [4], [2]])
+    parts = "(3, 2, 5, 7), but has shape (3, 7)", "from all queries alike", "pass "
+    with refused(ValueError, *parts, "mask[:, None, None, :]."):
+        mh(X_Q, X_K, mask=padding)
+    assert mh(X_Q, X_K, mask=padding[:, None, None, :]).shape == (3, 5, 6)
+    with refused(ValueError, "(3, 5, 7), but has shape (3, 7)", "pass mask[:, None, :]."):
+        attention(X_Q, X_K, X_K, mask=padding)
+    assert attention(X_Q, X_K, X_K, mask=padding[:, None, :]).shape == (3, 5, 6)
+    with refused(ValueError, "(5, 7), but has shape (3, 7)."):
+        attention(X_Q[0], X_K[0], X_K[0], mask=padding)
+
+
+def test_a_padding_mask_that_fits_by_accident_is_read_as_queries_and_keys():
+    """Where batch is n_q, (batch, n_k) is (n_q, n_k), and nothing can tell."""
+    mh = MultiHead.random(6, 2)
+    X_Q, X_K = np.random.default_rng(0).normal(size=(2, 3, 7, 6))
+    X_Q = X_Q[:, :3]
+    padding = np.arange(7) < np.array([[7], [4], [2]])
+    by_accident = mh(X_Q, X_K, mask=padding)
+    np.testing.assert_array_equal(by_accident, mh(X_Q, X_K, mask=padding[None, None]))
+    assert not np.allclose(by_accident, mh(X_Q, X_K, mask=padding[:, None, None, :]))
+
+
 @pytest.mark.parametrize(
     ("sizes", "parts"),
     [

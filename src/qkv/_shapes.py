@@ -304,7 +304,20 @@ def as_mask(mask: object, shape: tuple[int, ...]) -> np.ndarray:
     except ValueError:
         raise ValueError(
             f"mask must broadcast to the scores' shape {shape}, but has shape {array.shape}."
+            + _if_padding(array.shape, shape)
         ) from None
+
+
+def _if_padding(mask: tuple[int, ...], scores: tuple[int, ...]) -> str:
+    """What is meant by a mask (batch, n_k), which has no axis for queries."""
+    between = len(scores) - 2
+    if between < 1 or mask != (scores[0], scores[-1]):
+        return ""
+    meant = ", ".join([":"] + ["None"] * between + [":"])
+    return (
+        f" (batch, n_k) = {mask} hides keys, padding for instance, from all queries alike: pass "
+        f"mask[{meant}]."
+    )
 
 
 def check_finite(name: str, array: np.ndarray) -> None:

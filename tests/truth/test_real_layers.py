@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
+import masked_layers
 import numpy as np
 import pytest
-from real_layers import CASES, Case, Layer, keras_library, torch_layer, transformers
+import whole_models
+from real_layers import CASES, Case, Layer, keras_library, randomised, torch_layer, transformers
 from record import flat, read, record
 
 import qkv
 from qkv.layouts import layouts
+from qkv.masks import FORMS, causal, convert
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -178,3 +181,123 @@ def test_an_option_that_stores_nothing_changes_the_output_unseen(case: Case, nam
     X_Q, *_ = case.problems()["self"]
     computed = layer.call(X_Q, None, None, None)
     assert not np.allclose(case.load(layer.weights)(X_Q), computed, atol=1e-3)
+
+
+# Whole models
+
+
+@pytest.mark.parametrize("form", ["state_dict", "file"])
+@pytest.mark.parametrize("name", whole_models.MODELS)
+def test_a_whole_model_gets_a_table_and_its_layers_compute_what_the_models_do(name, form, tmp_path):
+    """A whole model gets a table, and its loaded layers compute what the model's do.
+
+    Covers: a small Llama, GPT-NeoX, vit-pytorch ViT and Whisper, each as a state_dict and as a
+    safetensors file; encoder, decoder and cross-attention; in float64, to 1e-12.
+    """
+    model = whole_models.built(name)
+    weights = (
+        model.module.state_dict() if form == "state_dict" else whole_models.saved(model, tmp_path)
+    )
+    found = qkv.find_layers(weights, **model.said)
+    _, *lines = str(found).splitlines()
+    assert {*lines[: len(model.lines)]} == {*model.lines}  # a file has its names in another order
+    assert lines[len(model.lines)] == f"{len(found)} attention layers."
+    for layer in found:
+        computed, loaded = whole_models.outputs(model, layer)
+        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12, err_msg=layer.prefix)
+
+
+def test_vit_of_transformers_has_the_names_of_llama_in_memory():
+    """The ViT of Transformers 5.23 has the names of Llama in memory, and does not rotate.
+
+    `find_layers` lists it as Llama's, and says that arrays do not show a rotation.
+    """
+    library = transformers("vit")
+    config = library.ViTConfig(
+        hidden_size=14,
+        num_attention_heads=2,
+        num_hidden_layers=2,
+        intermediate_size=5,
+        image_size=4,
+        patch_size=2,
+        attn_implementation="sdpa",
+    )
+    module = randomised(library.ViTModel(config), np.random.default_rng(0))
+    found = qkv.find_layers(module.state_dict(), config=config)
+    assert "layers.0-1.attention.  llama   b_Q b_K b_V b_O  h=2, d_model=14, d_k=7" in str(found)
+    assert "Models of layout 'llama' rotate queries and keys (RoPE), which the arrays do" in str(
+        found
+    )
+    model = whole_models.Model(module, (), lambda layer, X_Q, *_: layer(X_Q)[0])
+    for layer in found:
+        computed, loaded = whole_models.outputs(model, layer)
+        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12)
+
+
+def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
+    """A model with QK-norm, such as Qwen 3, is listed with why its layers are refused."""
+    library = transformers("qwen3")
+    config = library.Qwen3Config(
+        hidden_size=18,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        head_dim=4,
+        num_hidden_layers=2,
+        intermediate_size=5,
+        vocab_size=11,
+    )
+    found = qkv.find_layers(library.Qwen3ForCausalLM(config).state_dict(), config=config)
+    assert [layer.layouts for layer in found] == [(), ()]
+    assert (
+        "layers.0-1.self_attn.  refused          weights holds 'q_norm.weight': it belongs to"
+        in str(found)
+    )
+
+
+# Masks
+
+
+def test_each_form_is_tried():
+    assert {name.partition(",")[0] for name in masked_layers.LAYERS} == FORMS.keys()
+
+
+@pytest.mark.parametrize("mask", masked_layers.MASKS)
+@pytest.mark.parametrize("name", masked_layers.LAYERS)
+def test_each_form_of_a_mask_masks_as_the_boolean_mask_does(name, mask):
+    """Each form of a mask, in the layer that it is for, masks as the boolean mask does here.
+
+    Covers: `attn_mask` and `key_padding_mask` of nn.MultiheadAttention and
+    scaled_dot_product_attention, boolean and added; Keras, Flax linen and nnx, Haiku, and BERT in
+    Transformers; padding, causal and both; in float64, to 1e-12.
+    """
+    if name.startswith("key_padding_mask") and mask != "padding":
+        with pytest.raises(ValueError, match="pass it as attn_mask"):
+            convert(masked_layers.MASKS[mask], "key_padding_mask")
+        return
+    mh, call = masked_layers.built(name)
+    x = np.random.default_rng(0).normal(size=(3, 5, 6))
+    expected = mh(x, mask=masked_layers.MASKS[mask])
+    np.testing.assert_allclose(call(x, masked_layers.MASKS[mask]), expected, rtol=0, atol=1e-12)
+    assert not np.allclose(mh(x), expected, atol=1e-3)
+
+
+def test_is_causal_of_torch_is_aligned_at_the_start_and_causal_lower_right_at_the_end():
+    """PyTorch's `is_causal=True` is aligned at the start, and `causal_lower_right` at the end."""
+    torch = pytest.importorskip("torch")
+    lower_right = pytest.importorskip("torch.nn.attention.bias").causal_lower_right
+    rng = np.random.default_rng(0)
+    Q, K, V = (rng.normal(size=(1, 2, n, 3)) for n in (3, 5, 5))
+    attend = torch.nn.functional.scaled_dot_product_attention
+    start = attend(*masked_layers.tensors(Q, K, V), is_causal=True)
+    end = attend(*masked_layers.tensors(Q, K, V), attn_mask=lower_right(3, 5))
+    for computed, aligned in ((start, "start"), (end, "end")):
+        expected = qkv.attention(Q, K, V, mask=causal(3, 5, aligned=aligned))
+        np.testing.assert_allclose(computed, expected, rtol=0, atol=1e-12)
+
+
+def test_the_least_number_of_float32_is_minus_infinity_in_bfloat16():
+    """In PyTorch the least number of float32 is minus infinity in bfloat16, float16's is not."""
+    mask = causal(2)
+    for dtype, finite in ((np.float32, False), (np.float16, True)):
+        (added,) = masked_layers.tensors(convert(mask, "sdpa", dtype=dtype))
+        assert bool(added.bfloat16().isfinite().all()) == finite

@@ -85,8 +85,8 @@ class FoundLayer:
             raise ValueError(f"{here} is refused. {self.refused}")
         if layout is None and len(self.layouts) > 1:
             raise ValueError(
-                f"{here} fits the layouts {quote(self.layouts)}; they order the numbers in other "
-                "ways, which shapes do not show. Pass layout, the one of the library that wrote it."
+                f"{here} fits the layouts {quote(self.layouts)}. They may order the numbers in "
+                "other ways, which shapes do not show: pass layout, the one of the model's library."
             )
         layout = self.layouts[0] if layout is None else layout
         h = self._told(here, "h", h, {heads.h for heads in self.heads})

@@ -50,7 +50,7 @@ def _notes(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> Iterato
         yield f"Packed heads do not show their number: pass h, or config.{examples}"
     if several := dict.fromkeys(layer.layouts for layer in layers if len(layer.layouts) > 1):
         names = "; ".join(map(quote, several))
-        yield f"Same names and shapes, another order of numbers: pass layout to load ({names})."
+        yield f"Names and shapes do not decide between layouts: pass layout to load ({names})."
     if rotary := [name for name in _names(layers) if layouts()[name].rotary]:
         yield (
             f"Models of layout {quote(rotary)} rotate queries and keys (RoPE), which the arrays do "

@@ -1,4 +1,4 @@
-"""Whole models, as their own libraries save them: `qkv.find_layers` lists and loads their layers.
+"""Whole models, as their own libraries make and save them, for `qkv.find_layers`.
 
 The models are small and random, and no two of their sizes are equal where that is possible.
 """
@@ -153,69 +153,3 @@ def outputs(model: Model, found: qkv.layouts.FoundLayer) -> tuple[np.ndarray, np
         if hasattr(layer, "norm"):  # vit-pytorch's: MultiHead's source comes after it
             X_Q = layer.norm(X_Q)
     return computed.numpy(), mh(X_Q.numpy(), None if X_K is None else X_K.numpy())
-
-
-@pytest.mark.parametrize("form", ["state_dict", "file"])
-@pytest.mark.parametrize("name", MODELS)
-def test_a_whole_model_gets_a_table_and_its_layers_compute_what_the_models_do(name, form, tmp_path):
-    """A whole model gets a table, and its loaded layers compute what the model's do.
-
-    Covers: a small Llama, GPT-NeoX, vit-pytorch ViT and Whisper, each as a state_dict and as a
-    safetensors file; encoder, decoder and cross-attention; in float64, to 1e-12.
-    """
-    model = built(name)
-    weights = model.module.state_dict() if form == "state_dict" else saved(model, tmp_path)
-    found = qkv.find_layers(weights, **model.said)
-    _, *lines = str(found).splitlines()
-    assert {*lines[: len(model.lines)]} == {*model.lines}  # a file has its names in another order
-    assert lines[len(model.lines)] == f"{len(found)} attention layers."
-    for layer in found:
-        computed, loaded = outputs(model, layer)
-        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12, err_msg=layer.prefix)
-
-
-def test_vit_of_transformers_has_the_names_of_llama_in_memory():
-    """The ViT of Transformers 5.23 has the names of Llama in memory, and does not rotate.
-
-    `find_layers` lists it as Llama's, and says that arrays do not show a rotation.
-    """
-    library = transformers("vit")
-    config = library.ViTConfig(
-        hidden_size=14,
-        num_attention_heads=2,
-        num_hidden_layers=2,
-        intermediate_size=5,
-        image_size=4,
-        patch_size=2,
-        attn_implementation="sdpa",
-    )
-    module = randomised(library.ViTModel(config), np.random.default_rng(0))
-    found = qkv.find_layers(module.state_dict(), config=config)
-    assert "layers.0-1.attention.  llama   b_Q b_K b_V b_O  h=2, d_model=14, d_k=7" in str(found)
-    assert "Models of layout 'llama' rotate queries and keys (RoPE), which the arrays do" in str(
-        found
-    )
-    model = Model(module, (), lambda layer, X_Q, *_: layer(X_Q)[0])
-    for layer in found:
-        computed, loaded = outputs(model, layer)
-        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12)
-
-
-def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
-    """A model with QK-norm, such as Qwen 3, is listed with why its layers are refused."""
-    library = transformers("qwen3")
-    config = library.Qwen3Config(
-        hidden_size=18,
-        num_attention_heads=6,
-        num_key_value_heads=2,
-        head_dim=4,
-        num_hidden_layers=2,
-        intermediate_size=5,
-        vocab_size=11,
-    )
-    found = qkv.find_layers(library.Qwen3ForCausalLM(config).state_dict(), config=config)
-    assert [layer.layouts for layer in found] == [(), ()]
-    assert (
-        "layers.0-1.self_attn.  refused          weights holds 'q_norm.weight': it belongs to"
-        in str(found)
-    )

@@ -1,0 +1,272 @@
+r"""One boolean mask, and its form for each library.
+
+In a mask True means: this query may attend to this key. `padding` and `causal` make one, `&` makes
+one of two, and `convert` writes it as a library takes it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from qkv._shapes import as_mask, check_one_of, check_sizes
+
+
+@dataclass(frozen=True)
+class Form:
+    r"""How an argument of a library takes a mask.
+
+    Args:
+        argument: The argument, and of what.
+        axes: Its axes.
+        true_means: What True says of a key, "attend" or "hide"; empty where floats are added.
+        adds: Whether it may be a mask of floats, which is added to the scores.
+        read_in: Where this was read.
+    """
+
+    argument: str
+    axes: str
+    true_means: str
+    adds: bool
+    read_in: str
+
+
+_TORCH = "torch 2.13.0, torch/nn/"
+FORMS: Mapping[str, Form] = {
+    "attn_mask": Form(
+        "attn_mask of torch.nn.MultiheadAttention",
+        "(n_q, n_k) or (batch·h, n_q, n_k)",
+        "hide",
+        True,
+        _TORCH + "modules/activation.py, line 1089",
+    ),
+    "key_padding_mask": Form(
+        "key_padding_mask of torch.nn.MultiheadAttention",
+        "(batch, n_k)",
+        "hide",
+        True,
+        _TORCH + "modules/activation.py, line 1089",
+    ),
+    "sdpa": Form(
+        "attn_mask of torch.nn.functional.scaled_dot_product_attention",
+        "(batch, 1 or h, n_q or 1, n_k)",
+        "attend",
+        True,
+        _TORCH + "functional.py, line 6341",
+    ),
+    "keras": Form(
+        "attention_mask of keras.layers.MultiHeadAttention",
+        "(batch, n_q or 1, n_k)",
+        "attend",
+        False,
+        "keras 3.15.1, keras/src/layers/attention/multi_head_attention.py, line 20",
+    ),
+    "flax": Form(
+        "mask of linen.MultiHeadDotProductAttention and nnx.MultiHeadAttention",
+        "(batch, 1 or h, n_q or 1, n_k)",
+        "attend",
+        False,
+        "flax 0.12.8, flax/linen/attention.py, line 298",
+    ),
+    "haiku": Form(
+        "mask of haiku.MultiHeadAttention",
+        "(batch, 1 or h, n_q or 1, n_k)",
+        "attend",
+        False,
+        "dm-haiku 0.0.17, haiku/_src/attention.py, line 37",
+    ),
+    "transformers": Form(
+        "attention_mask of a layer, not of a model, in Transformers",
+        "(batch, 1, n_q or 1, n_k)",
+        "",
+        True,
+        "transformers 5.23.0, models/bert/modeling_bert.py, line 139",
+    ),
+}
+
+
+def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "batch 1 1 n_k"]:
+    r"""Hide what stands after the end of each sequence of a batch.
+
+    Where padding stands first, or in between, make the mask of the tokens:
+    `(tokens != pad)[:, None, None, :]`. The two axes of length 1 are for heads and queries. Without
+    them (batch, n_k) is no mask of the scores; where batch happens to be n_q it passes for
+    (n_q, n_k), and nothing can tell.
+
+    Args:
+        lengths: How many tokens each sequence has, the first ones.
+        n_k: How many keys there are, padding and all.
+
+    Returns:
+        The mask, with an axis for heads and one for queries.
+
+    Raises:
+        ValueError: If lengths are no whole numbers from 0 to `n_k`, one for each sequence.
+
+    Examples:
+        >>> padding(np.array([3, 1]), 3)[:, 0, 0].astype(int).tolist()
+        [[1, 1, 1], [1, 0, 0]]
+
+    Source:
+        The last axis is the keys', as in the scores of `attention`.
+    """
+    check_sizes(n_k=n_k)
+    lengths = np.asarray(lengths)
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
+        raise ValueError(
+            "lengths must be whole numbers, one for each sequence, but has shape "
+            f"{lengths.shape} and dtype {lengths.dtype}. For an array of (batch, n_k) that is True "
+            "for a token, the mask is array[:, None, None, :]."
+        )
+    if (wrong := lengths[(lengths < 0) | (lengths > n_k)]).size:
+        raise ValueError(f"lengths must be from 0 to n_k = {n_k}, but one is {wrong[0]}.")
+    return (np.arange(n_k) < lengths[:, None])[:, None, None, :]
+
+
+def causal(
+    n_q: int, n_k: int | None = None, *, aligned: str | None = None
+) -> Bool[np.ndarray, "n_q n_k"]:
+    r"""Hide later tokens: a look-ahead mask.
+
+    Where there are fewer queries than keys, it has to be said which key the first query stands
+    at. The two agree where $n_q = n_k$.
+
+    Args:
+        n_q: How many queries.
+        n_k: How many keys; `n_q` where None.
+        aligned: "start": query $i$ sees keys $0$ to $i$, as with `is_causal=True` in PyTorch.
+            "end": the last query sees all keys, as with a cache of earlier keys.
+
+    Returns:
+        The mask.
+
+    Raises:
+        ValueError: If a size is no positive whole number, or `n_q` and `n_k` differ and `aligned`
+            is not said.
+
+    Examples:
+        >>> causal(2, 3, aligned="start").astype(int).tolist()
+        [[1, 0, 0], [1, 1, 0]]
+        >>> causal(2, 3, aligned="end").astype(int).tolist()
+        [[1, 1, 0], [1, 1, 1]]
+
+    Source:
+        Vaswani et al., *Attention Is All You Need* (2017), section 3.2.3.
+    """
+    n_k = n_q if n_k is None else n_k
+    check_sizes(n_q=n_q, n_k=n_k)
+    if aligned is None and n_q != n_k:
+        raise ValueError(
+            f"n_q = {n_q} and n_k = {n_k} differ: pass aligned='start' if the first query stands "
+            "at the first key, aligned='end' if the last query stands at the last key."
+        )
+    if aligned is not None:
+        check_one_of("aligned", aligned, ("start", "end"))
+    return np.tri(n_q, n_k, k=n_k - n_q if aligned == "end" else 0, dtype=bool)
+
+
+def convert(
+    mask: Bool[np.ndarray, "..."],
+    form: str,
+    *,
+    h: int | None = None,
+    dtype: np.typing.DTypeLike | None = None,
+) -> Bool[np.ndarray, "..."] | Float[np.ndarray, "..."]:
+    r"""Write a mask as an argument of a library takes it.
+
+    Args:
+        mask: True where a query may attend: (n_q, n_k), or with all axes of the scores,
+            (batch, h, n_q, n_k), where any may be 1.
+        form: One of `FORMS`.
+        h: The number of heads, for "attn_mask" of a batch, which needs a mask for each head.
+        dtype: Where a library adds masks of floats, and this is given: 0 where a query may attend,
+            and elsewhere the least number of this dtype. Unlike minus infinity it gives no NaN
+            where a query may attend to nothing. For bfloat16, which NumPy has not, take float16:
+            the least number of float32 is minus infinity in bfloat16.
+
+    Returns:
+        The argument, as an array of its own.
+
+    Raises:
+        TypeError: If the mask is not boolean.
+        ValueError: If the form cannot hold the mask, or needs `h` or `dtype`, or cannot have it.
+
+    Examples:
+        Two sentences, of 3 and of 1 words, and the heads of a layer of PyTorch.
+
+        >>> mask = padding(np.array([3, 1]), 3) & causal(3)
+        >>> convert(mask, "attn_mask", h=8).shape
+        (16, 3, 3)
+        >>> convert(mask, "keras")[1].astype(int).tolist()
+        [[1, 0, 0], [1, 0, 0], [1, 0, 0]]
+        >>> convert(causal(2), "transformers", dtype=np.float16).tolist()
+        [[[[0.0, -65504.0], [0.0, 0.0]]]]
+
+    Source:
+        Each form's `read_in`: the library's own code.
+    """
+    check_one_of("form", form, FORMS)
+    array = as_mask(mask, np.shape(mask))
+    if array.ndim not in (2, 4):
+        raise ValueError(
+            "mask must have shape (n_q, n_k) or (batch, h, n_q, n_k), where any may be 1, but has "
+            f"shape {array.shape}. For one mask a sample, shared by its heads, pass mask[:, None]."
+        )
+    shaped = _SHAPED.get(form, _as_it_is)(array if array.ndim == 4 else array[None, None], h)
+    true_means, adds = FORMS[form].true_means, FORMS[form].adds
+    if dtype is None and true_means:
+        return shaped.copy() if true_means == "attend" else ~shaped
+    if dtype is None or not adds or np.dtype(dtype).kind != "f":
+        raise ValueError(
+            f"Form {form!r} "
+            + ("adds a mask of floats: pass dtype, such as np.float32" if adds else "is boolean")
+            + f", but dtype is {dtype}."
+        )
+    return np.where(shaped, 0, np.finfo(dtype).min).astype(dtype)
+
+
+def _as_it_is(mask: np.ndarray, h: int | None) -> np.ndarray:
+    return mask
+
+
+def _one_for_each_head(mask: np.ndarray, h: int | None) -> np.ndarray:
+    """One mask for all, or the masks of a batch's heads one after the other."""
+    batch, heads, n_q, n_k = mask.shape
+    if batch == heads == 1:
+        return mask[0, 0]
+    if h is None:
+        raise ValueError(
+            f"mask has shape {mask.shape}: nn.MultiheadAttention takes one mask for each sequence "
+            "and head. Pass h, the number of heads."
+        )
+    check_sizes(h=h)
+    if heads not in (1, h):
+        raise ValueError(f"mask must have an axis of h = {h} heads or 1, but has {mask.shape}.")
+    return np.broadcast_to(mask, (batch, h, n_q, n_k)).reshape(batch * h, n_q, n_k)
+
+
+def _of_keys(mask: np.ndarray, h: int | None) -> np.ndarray:
+    """What is hidden from each query in each head."""
+    if (mask != mask[:, :1, :1]).any():
+        raise ValueError(
+            "key_padding_mask hides a key from all queries and heads, and this mask, of shape "
+            f"{mask.shape}, does not: pass it as attn_mask, or pass its padding here alone."
+        )
+    return mask[:, 0, 0]
+
+
+def _without_heads(mask: np.ndarray, h: int | None) -> np.ndarray:
+    if mask.shape[1] > 1:
+        raise ValueError(
+            "Keras takes one mask for all heads, but mask has shape "
+            f"{mask.shape}, with {mask.shape[1]} heads."
+        )
+    return mask[:, 0]
+
+
+_SHAPED: Mapping[str, Callable[[np.ndarray, int | None], np.ndarray]] = {
+    "attn_mask": _one_for_each_head,
+    "key_padding_mask": _of_keys,
+    "keras": _without_heads,
+}

@@ -1,0 +1,155 @@
+"""One boolean mask and its forms, as arrays; `tests/truth/test_masks.py` asks the libraries."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qkv.masks import FORMS, causal, convert, padding
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+LENGTHS = np.array([5, 3, 1])
+
+
+def refused(error, *parts):
+    """Expect an error whose message has these parts, in this order."""
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
+
+
+def test_padding_shows_the_first_tokens():
+    mask = padding(LENGTHS, 5)
+    assert mask.shape == (3, 1, 1, 5)
+    assert mask.dtype == bool
+    assert mask.sum(axis=-1).ravel().tolist() == [5, 3, 1]
+    assert mask[..., 0].all()
+
+
+@given(st.integers(1, 7), st.integers(1, 7))
+def test_causal_in_its_two_alignments(n_q, n_k):
+    start, end = (causal(n_q, n_k, aligned=aligned) for aligned in ("start", "end"))
+    for i in range(n_q):
+        for j in range(n_k):
+            assert start[i, j] == (j <= i)
+            assert end[i, j] == (j - (n_k - 1) <= i - (n_q - 1))
+    if n_q == n_k:
+        np.testing.assert_array_equal(start, end)
+        np.testing.assert_array_equal(start, causal(n_q))
+
+
+def test_both_at_once():
+    both = padding(LENGTHS, 5) & causal(5)
+    assert both.shape == (3, 1, 5, 5)
+    assert [mask.sum() for mask in both] == [15, 12, 5]
+
+
+@pytest.mark.parametrize(
+    ("mask", "form", "shape"),
+    [
+        (causal(5), "attn_mask", (5, 5)),
+        (padding(LENGTHS, 5) & causal(5), "attn_mask", (6, 5, 5)),
+        (np.ones((1, 2, 5, 5), bool), "attn_mask", (2, 5, 5)),
+        (padding(LENGTHS, 5), "key_padding_mask", (3, 5)),
+        (padding(LENGTHS, 5) & causal(5), "sdpa", (3, 1, 5, 5)),
+        (causal(5), "sdpa", (1, 1, 5, 5)),
+        (padding(LENGTHS, 5), "keras", (3, 1, 5)),
+        (padding(LENGTHS, 5) & causal(5), "keras", (3, 5, 5)),
+        (padding(LENGTHS, 5), "flax", (3, 1, 1, 5)),
+        (causal(5), "haiku", (1, 1, 5, 5)),
+    ],
+)
+def test_shapes_and_senses_of_the_forms(mask, form, shape):
+    converted = convert(mask, form, h=2)
+    assert converted.shape == shape
+    assert converted.dtype == bool
+    hides = FORMS[form].true_means == "hide"
+    repeated = 2 if form == "attn_mask" and len(shape) == 3 and mask.shape[1] == 1 else 1
+    assert (~converted if hides else converted).sum() == mask.sum() * repeated
+
+
+def test_a_form_is_an_array_of_its_own():
+    mask = causal(5)
+    convert(mask, "sdpa")[:] = False
+    assert mask.sum() == 15
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, "float32"])
+@pytest.mark.parametrize("form", [name for name, form in FORMS.items() if form.adds])
+def test_floats_that_are_added(form, dtype):
+    mask = padding(LENGTHS, 5)
+    added = convert(mask, form, h=2, dtype=dtype)
+    assert added.dtype == dtype
+    assert np.isfinite(added).all()
+    assert {*np.unique(added)} == {0, np.finfo(dtype).min}
+    assert (added == 0).sum() == mask.sum() * (2 if form == "attn_mask" else 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "parts"),
+    [
+        (lambda: padding(LENGTHS, 4), ValueError, ["from 0 to n_k = 4, but one is 5"]),
+        (lambda: padding([-1, 2], 4), ValueError, ["from 0 to n_k = 4, but one is -1"]),
+        (lambda: padding(LENGTHS, 0), ValueError, ["n_k must be a positive whole number"]),
+        (lambda: padding([1.0], 4), ValueError, ["shape (1,) and dtype float64"]),
+        (
+            lambda: padding(np.ones((2, 4), bool), 4),
+            ValueError,
+            ["shape (2, 4) and dtype bool", "array[:, None, None, :]"],
+        ),
+        (lambda: causal(0), ValueError, ["n_q must be a positive whole number, but is 0"]),
+        (lambda: causal(2, 3), ValueError, ["n_q = 2 and n_k = 3 differ", "'start'", "'end'"]),
+        (lambda: causal(3, aligned="left"), ValueError, ["aligned must be one of 'start', 'end'"]),
+        (lambda: convert(causal(3), "torch"), ValueError, ["form must be one of 'attn_mask'"]),
+        (lambda: convert(np.tri(3), "sdpa"), TypeError, ["mask must be boolean", "float64"]),
+        (
+            lambda: convert(np.ones((2, 3, 3), bool), "sdpa"),
+            ValueError,
+            ["(n_q, n_k) or (batch, h, n_q, n_k)", "shape (2, 3, 3)", "pass mask[:, None]"],
+        ),
+        (
+            lambda: convert(padding(LENGTHS, 5), "attn_mask"),
+            ValueError,
+            ["shape (3, 1, 1, 5)", "Pass h, the number of heads."],
+        ),
+        (
+            lambda: convert(padding(LENGTHS, 5), "attn_mask", h=0),
+            ValueError,
+            ["h must be a positive whole number, but is 0"],
+        ),
+        (
+            lambda: convert(np.ones((1, 3, 5, 5), bool), "attn_mask", h=2),
+            ValueError,
+            ["h = 2 heads or 1, but has (1, 3, 5, 5)"],
+        ),
+        (
+            lambda: convert(causal(3), "key_padding_mask"),
+            ValueError,
+            ["from all queries and heads", "(1, 1, 3, 3)", "pass it as attn_mask"],
+        ),
+        (
+            lambda: convert(np.ones((1, 3, 5, 5), bool), "keras"),
+            ValueError,
+            ["one mask for all heads", "(1, 3, 5, 5), with 3 heads"],
+        ),
+        (
+            lambda: convert(causal(3), "transformers"),
+            ValueError,
+            ["'transformers' adds a mask of floats: pass dtype, such as np.float32"],
+        ),
+        (
+            lambda: convert(causal(3), "keras", dtype=np.float32),
+            ValueError,
+            ["'keras' is boolean, but dtype is", "float32"],
+        ),
+        (
+            lambda: convert(causal(3), "sdpa", dtype=int),
+            ValueError,
+            ["'sdpa' adds a mask of floats: pass dtype", "int"],
+        ),
+    ],
+)
+def test_what_is_refused(make, error, parts):
+    with refused(error, *parts):
+        make()
