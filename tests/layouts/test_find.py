@@ -133,7 +133,7 @@ def test_layouts_that_look_alike_are_told_apart_by_the_caller_or_the_model_type(
     assert {"gpt-neox", "falcon"} <= {*found[0].layouts}
     assert " or ".join(found[0].layouts) in str(found)
     assert "pass layout to load" in str(found)
-    with refuses("prefix 'a.' fits the layouts", "Pass layout"):
+    with refuses("prefix 'a.' fits the layouts", "pass layout"):
         found[0].load()
     assert found[0].load(layout="gpt-neox") == mh
     [layer] = find_layers(weights, config={"num_attention_heads": 2, "model_type": "gpt_neox"})

@@ -6,12 +6,21 @@ import masked_layers
 import numpy as np
 import pytest
 import whole_models
-from real_layers import CASES, Case, Layer, keras_library, randomised, torch_layer, transformers
+from real_layers import (
+    CASES,
+    Case,
+    Layer,
+    keras_library,
+    randomised,
+    torch_layer,
+    transformers,
+    vit_pytorch_code,
+)
 from record import flat, read, record
 
 import qkv
 from qkv.layouts import layouts
-from qkv.masks import FORMS, causal, convert
+from qkv.masks import causal, convert
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -187,24 +196,34 @@ def test_an_option_that_stores_nothing_changes_the_output_unseen(case: Case, nam
 
 
 @pytest.mark.parametrize("form", ["state_dict", "file"])
-@pytest.mark.parametrize("name", whole_models.MODELS)
-def test_a_whole_model_gets_a_table_and_its_layers_compute_what_the_models_do(name, form, tmp_path):
-    """A whole model gets a table, and its loaded layers compute what the model's do.
+@pytest.mark.parametrize("name", ["llama", "gpt_neox", "whisper"])
+def test_whole_models_of_transformers_get_a_table_and_their_layers_are_loaded(name, form, tmp_path):
+    """A whole model of Transformers gets a table, and its loaded layers compute what its own do.
 
-    Covers: a small Llama, GPT-NeoX, vit-pytorch ViT and Whisper, each as a state_dict and as a
-    safetensors file; encoder, decoder and cross-attention; in float64, to 1e-12.
+    Covers: a small Llama, GPT-NeoX and Whisper, each as a state_dict and as a safetensors file;
+    encoder, decoder and cross-attention; in float64, to 1e-12.
     """
-    model = whole_models.built(name)
-    weights = (
-        model.module.state_dict() if form == "state_dict" else whole_models.saved(model, tmp_path)
-    )
-    found = qkv.find_layers(weights, **model.said)
-    _, *lines = str(found).splitlines()
-    assert {*lines[: len(model.lines)]} == {*model.lines}  # a file has its names in another order
-    assert lines[len(model.lines)] == f"{len(found)} attention layers."
-    for layer in found:
-        computed, loaded = whole_models.outputs(model, layer)
-        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12, err_msg=layer.prefix)
+    model = whole_models.built(name, transformers(name))
+    if form == "state_dict":
+        whole_models.check(model, model.module.state_dict())
+    else:
+        model.module.save_pretrained(tmp_path)
+        whole_models.check(model, tmp_path)
+
+
+@pytest.mark.parametrize("form", ["state_dict", "file"])
+def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(form, tmp_path):
+    """A whole ViT of vit-pytorch gets a table, and its loaded layers compute what its own do.
+
+    Covers: a small ViT as a state_dict and as a safetensors file; in float64, to 1e-12.
+    """
+    model = whole_models.built("vit_pytorch", vit_pytorch_code())
+    weights = model.module.state_dict()
+    if form == "file":
+        save_file = pytest.importorskip("safetensors.torch").save_file
+        save_file(weights, tmp_path / "model.safetensors")
+        weights = tmp_path / "model.safetensors"
+    whole_models.check(model, weights)
 
 
 def test_vit_of_transformers_has_the_names_of_llama_in_memory():
@@ -257,28 +276,53 @@ def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
 # Masks
 
 
-def test_each_form_is_tried():
-    assert {name.partition(",")[0] for name in masked_layers.LAYERS} == FORMS.keys()
+@pytest.mark.parametrize("dtype", [None, np.float64], ids=["boolean", "added"])
+def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(dtype):
+    """PyTorch masks that `qkv.masks` converts hide what the boolean mask hides.
 
-
-@pytest.mark.parametrize("mask", masked_layers.MASKS)
-@pytest.mark.parametrize("name", masked_layers.LAYERS)
-def test_each_form_of_a_mask_masks_as_the_boolean_mask_does(name, mask):
-    """Each form of a mask, in the layer that it is for, masks as the boolean mask does here.
-
-    Covers: `attn_mask` and `key_padding_mask` of nn.MultiheadAttention and
-    scaled_dot_product_attention, boolean and added; Keras, Flax linen and nnx, Haiku, and BERT in
-    Transformers; padding, causal and both; in float64, to 1e-12.
+    Covers: `attn_mask` and `key_padding_mask` of nn.MultiheadAttention and `attn_mask` of
+    scaled_dot_product_attention, boolean and added; padding, causal and both; in float64, to 1e-12.
     """
-    if name.startswith("key_padding_mask") and mask != "padding":
-        with pytest.raises(ValueError, match="pass it as attn_mask"):
-            convert(masked_layers.MASKS[mask], "key_padding_mask")
-        return
-    mh, call = masked_layers.built(name)
-    x = np.random.default_rng(0).normal(size=(3, 5, 6))
-    expected = mh(x, mask=masked_layers.MASKS[mask])
-    np.testing.assert_allclose(call(x, masked_layers.MASKS[mask]), expected, rtol=0, atol=1e-12)
-    assert not np.allclose(mh(x), expected, atol=1e-3)
+    torch = pytest.importorskip("torch")
+    masked_layers.check(*masked_layers.multihead_attention(torch, "attn_mask", dtype))
+    masked_layers.check(*masked_layers.scaled_dot_product_attention(torch, dtype))
+    of_keys = masked_layers.multihead_attention(torch, "key_padding_mask", dtype)
+    masked_layers.check(*of_keys, masks=[masked_layers.PADDING])
+
+
+def test_keras_masks_that_are_converted_hide_what_the_boolean_mask_hides():
+    """Keras masks that `qkv.masks` converts hide what the boolean mask hides.
+
+    Covers: padding, causal and both; in float64, to 1e-12.
+    """
+    masked_layers.check(*masked_layers.keras_layer(keras_library()))
+
+
+@pytest.mark.parametrize("name", ["flax-linen", "flax-nnx"])
+def test_flax_masks_that_are_converted_hide_what_the_boolean_mask_hides(name):
+    """Flax masks that `qkv.masks` converts hide what the boolean mask hides.
+
+    Covers: linen and nnx; padding, causal and both; in float64, to 1e-12.
+    """
+    pytest.importorskip("flax")
+    masked_layers.check(*masked_layers.case_of(name, "flax"))
+
+
+def test_haiku_masks_that_are_converted_hide_what_the_boolean_mask_hides():
+    """Haiku masks that `qkv.masks` converts hide what the boolean mask hides.
+
+    Covers: padding, causal and both; in float64, to 1e-12.
+    """
+    pytest.importorskip("haiku")
+    masked_layers.check(*masked_layers.case_of("haiku", "haiku"))
+
+
+def test_transformers_masks_that_are_converted_hide_what_the_boolean_mask_hides():
+    """Transformers masks that `qkv.masks` converts hide what the boolean mask hides.
+
+    Covers: BERT's layer in eager mode; padding, causal and both; in float64, to 1e-12.
+    """
+    masked_layers.check(*masked_layers.bert(transformers("bert")))
 
 
 def test_is_causal_of_torch_is_aligned_at_the_start_and_causal_lower_right_at_the_end():
@@ -297,7 +341,7 @@ def test_is_causal_of_torch_is_aligned_at_the_start_and_causal_lower_right_at_th
 
 def test_the_least_number_of_float32_is_minus_infinity_in_bfloat16():
     """In PyTorch the least number of float32 is minus infinity in bfloat16, float16's is not."""
-    mask = causal(2)
+    torch = pytest.importorskip("torch")
     for dtype, finite in ((np.float32, False), (np.float16, True)):
-        (added,) = masked_layers.tensors(convert(mask, "sdpa", dtype=dtype))
+        added = torch.from_numpy(convert(causal(2), "sdpa", dtype=dtype))
         assert bool(added.bfloat16().isfinite().all()) == finite

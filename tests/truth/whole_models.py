@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ from real_layers import (
     N_Q,
     added,
     randomised,
-    transformers,
     unrotated,
-    vit_pytorch_code,
 )
 
 import qkv
@@ -41,8 +40,7 @@ class Model:
         return {"config": self.config} if self.config else dict(self.heads)
 
 
-def llama() -> Model:
-    library = transformers("llama")
+def llama(library: ModuleType) -> Model:
     config = library.LlamaConfig(
         hidden_size=18,
         num_attention_heads=6,
@@ -57,8 +55,7 @@ def llama() -> Model:
     return Model(library.LlamaForCausalLM(config), (line,), unrotated, config.to_dict())
 
 
-def gpt_neox() -> Model:
-    library = transformers("gpt_neox")
+def gpt_neox(library: ModuleType) -> Model:
     config = library.GPTNeoXConfig(
         hidden_size=15,
         num_attention_heads=3,
@@ -71,8 +68,8 @@ def gpt_neox() -> Model:
     return Model(library.GPTNeoXForCausalLM(config), (line,), unrotated, config.to_dict())
 
 
-def vit_pytorch() -> Model:
-    module = vit_pytorch_code().ViT(
+def vit_pytorch(library: ModuleType) -> Model:
+    module = library.ViT(
         image_size=4,
         patch_size=2,
         num_classes=3,
@@ -86,8 +83,7 @@ def vit_pytorch() -> Model:
     return Model(module, (line,), lambda layer, X_Q, *_: layer(X_Q), heads={"h": 2})
 
 
-def whisper() -> Model:
-    library = transformers("whisper")
+def whisper(library: ModuleType) -> Model:
     config = library.WhisperConfig(
         d_model=12,
         encoder_layers=2,
@@ -119,23 +115,25 @@ def whisper() -> Model:
     return Model(module, lines, call, config.to_dict())
 
 
-MODELS = {"llama": llama, "gpt-neox": gpt_neox, "vit-pytorch": vit_pytorch, "whisper": whisper}
+MODELS = {each.__name__: each for each in (llama, gpt_neox, vit_pytorch, whisper)}
 
 
 @cache
-def built(name: str) -> Model:
-    model = MODELS[name]()
+def built(name: str, library: ModuleType) -> Model:
+    """One of these models, with random weights."""
+    model = MODELS[name](library)
     return replace(model, module=randomised(model.module, np.random.default_rng(0)))
 
 
-def saved(model: Model, folder: Path) -> Path:
-    """The model in a safetensors file, by its own method if it has one."""
-    if hasattr(model.module, "save_pretrained"):
-        model.module.save_pretrained(folder)
-    else:
-        save_file = pytest.importorskip("safetensors.torch").save_file
-        save_file(model.module.state_dict(), folder / "model.safetensors")
-    return folder / "model.safetensors"
+def check(model: Model, weights: Mapping | Path) -> None:
+    """The model's weights get its table, and each loaded layer computes what the model's does."""
+    found = qkv.find_layers(weights, **model.said)
+    _, *lines = str(found).splitlines()
+    assert {*lines[: len(model.lines)]} == {*model.lines}  # a file has another order of names
+    assert lines[len(model.lines)] == f"{len(found)} attention layers."
+    for layer in found:
+        computed, loaded = outputs(model, layer)
+        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12, err_msg=layer.prefix)
 
 
 def outputs(model: Model, found: qkv.layouts.FoundLayer) -> tuple[np.ndarray, np.ndarray]:
