@@ -73,6 +73,7 @@ def test_names_of_other_layers_are_left_alone_behind_a_prefix(mh):
             "bert-tf",
             {f"self/query/{slot}": np.ones(6) for slot in ("kernel/adam_m", "bias/adam_v")},
         ),
+        ("diffusers", {"group_norm.weight": np.ones(6), "group_norm.bias": np.ones(6)}),
         ("transformerlens", {"mask": np.ones((5, 5), dtype=bool), "IGNORE": -np.inf}),
         ("flax", {"rngs": {"count": 0, "key": 1}}),
     ],

@@ -50,16 +50,19 @@ def test_names_of_another_layout():
 @pytest.mark.parametrize(
     ("mh", "written", "asked", "modules"),
     [
-        (dataclasses.replace(BIASED, b_K=None), "whisper", "whisper", {"_proj": "", "q": "query"}),
+        (dataclasses.replace(BIASED, b_K=None), "whisper", "whisper", {"_proj": "_linear"}),
         (MultiHead.random(6, 2, h_kv=1), "flax", "keras", {"out/": "attention_output/"}),
     ],
 )
 def test_modules_of_other_names(mh, written, asked, modules):
-    """As in OpenAI's Whisper, and in Keras' GroupedQueryAttention."""
+    """As in code that people write, and in Keras' GroupedQueryAttention."""
     weights = dump(mh, written)
     for known, other in modules.items():
         weights = {name.replace(known, other): array for name, array in weights.items()}
-    names = {"whisper": "'q_proj.weight' for 'query.weight'", "flax": "'out/kernel' for 'attention"}
+    names = {
+        "whisper": "'q_proj.weight' for 'q_linear.weight'",
+        "flax": "'out/kernel' for 'attention",
+    }
     with refuses(f"The shapes fit {written!r}, which has other names: ", names[written]):
         load(weights, asked, h=2, h_kv=mh.h_kv)
 
@@ -187,6 +190,11 @@ def test_grouped_heads_where_the_library_has_none():
         ("pytorch", "bias_v", "extra token"),
         ("llama", "q_norm.weight", "QK-norm"),
         ("flax", "key_ln/scale", "QK-norm"),
+        ("timm", "q_norm.weight", "QK-norm"),
+        ("timm", "norm.weight", "between the heads and the output map"),
+        ("timm", "gate.weight", "sigmoid"),
+        ("diffusers", "norm_k.weight", "QK-norm"),
+        ("diffusers", "add_k_proj.weight", "second source"),
         ("keras", "gate/kernel", "sigmoid"),
         ("t5", "relative_attention_bias.weight", "added to the scores"),
         ("bert", "self.distance_embedding.weight", "added to the scores"),

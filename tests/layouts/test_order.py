@@ -32,6 +32,8 @@ OUT_IN = {
     "bert": ("self.query.{}", "self.key.{}", "self.value.{}", "output.dense.{}"),
     "annotated-transformer": tuple(f"linears.{i}.{{}}" for i in range(4)),
     "llama": ("q_proj.{}", "k_proj.{}", "v_proj.{}", "o_proj.{}"),
+    "diffusers": ("to_q.{}", "to_k.{}", "to_v.{}", "to_out.0.{}"),
+    "clip": ("q_proj.{}", "k_proj.{}", "v_proj.{}", "out_proj.{}"),
 }
 
 
@@ -62,23 +64,17 @@ def test_t5_has_no_biases_and_any_width():
     assert mh.b_Q is mh.b_K is mh.b_V is mh.b_O is None
 
 
-@pytest.mark.parametrize("layout", ["clip", "gptj"])
-def test_clip_has_four_biases_and_gptj_none(layout):
-    names = {part: f"{part.lower()}_proj" for part in "QKV"} | {"O": "out_proj"}
-    weights = numbered({f"{name}.weight": (WIDTH, WIDTH) for name in names.values()})
-    if layout == "clip":
-        weights |= numbered({f"{name}.bias": (WIDTH,) for name in names.values()})
-    mh = load(weights, layout, h=H)
-    for part, name in names.items():
-        where = {f"W_{part}": (f"{name}.weight", lambda i, a, b: (i * D_K + b, a))}
-        if part == "O":
-            where = {"W_O": (f"{name}.weight", lambda i, b, a: (a, i * D_K + b))}
-        if layout == "clip" and part != "O":
-            where[f"b_{part}"] = (f"{name}.bias", lambda i, b: i * D_K + b)
-        check(mh, weights, where)
-    if layout == "clip":
-        np.testing.assert_array_equal(mh.b_O, weights["out_proj.bias"])
-    assert mh.rotary == (layout == "gptj")
+def test_gptj_has_no_biases_and_a_rotation():
+    names = ("k_proj", "v_proj", "q_proj", "out_proj")
+    weights = numbered({f"{name}.weight": (WIDTH, WIDTH) for name in names})
+    mh = load(weights, "gptj", h=H)
+    where = {
+        f"W_{part}": (f"{part.lower()}_proj.weight", lambda i, a, b: (i * D_K + b, a))
+        for part in "QKV"
+    }
+    check(mh, weights, where | {"W_O": ("out_proj.weight", lambda i, b, a: (a, i * D_K + b))})
+    assert mh.rotary
+    assert mh.b_Q is mh.b_K is mh.b_V is mh.b_O is None
 
 
 def test_codegen_has_four_blocks_and_values_before_keys():
@@ -94,26 +90,29 @@ def test_codegen_has_four_blocks_and_values_before_keys():
     check(load(weights, "codegen", h=8), weights, where)
 
 
-def test_whisper_has_no_key_bias():
-    names = ("q_proj", "k_proj", "v_proj", "out_proj")
+@pytest.mark.parametrize(
+    ("layout", "names"),
+    [
+        ("whisper", ("q_proj", "k_proj", "v_proj", "out_proj")),
+        ("openai-whisper", ("query", "key", "value", "out")),
+    ],
+)
+def test_whisper_has_no_key_bias(layout, names):
+    q, k, v, out = names
     weights = numbered(
         {f"{name}.weight": (6, 6) for name in names}
-        | {f"{name}.bias": (6,) for name in names if name != "k_proj"}
+        | {f"{name}.bias": (6,) for name in (q, v, out)}
     )
-    mh = load(weights, "whisper", h=H)
-    check(
-        mh,
-        weights,
-        {
-            f"W_{part}": (f"{part.lower()}_proj.weight", lambda i, a, b: (i * D_K + b, a))
-            for part in "QKV"
-        }
-        | {f"b_{part}": (f"{part.lower()}_proj.bias", lambda i, b: i * D_K + b) for part in "QV"}
-        | {
-            "W_O": ("out_proj.weight", lambda i, b, a: (a, i * D_K + b)),
-            "b_O": ("out_proj.bias", lambda a: a),
-        },
-    )
+    mh = load(weights, layout, h=H)
+    where = {
+        f"W_{part}": (f"{name}.weight", lambda i, a, b: (i * D_K + b, a))
+        for part, name in zip("QKV", (q, k, v), strict=True)
+    }
+    for part, name in (("Q", q), ("V", v)):
+        where[f"b_{part}"] = (f"{name}.bias", lambda i, b: i * D_K + b)
+    where["W_O"] = (f"{out}.weight", lambda i, b, a: (a, i * D_K + b))
+    where["b_O"] = (f"{out}.bias", lambda a: a)
+    check(mh, weights, where)
     assert mh.b_K is None
 
 
@@ -210,6 +209,7 @@ PACKED = {
     "pytorch": ("in_proj_weight", "in_proj_bias", "out_proj"),
     "nanogpt": ("c_attn.weight", "c_attn.bias", "c_proj"),
     "vit-pytorch": ("to_qkv.weight", None, "to_out.0"),
+    "timm": ("qkv.weight", "qkv.bias", "proj"),
     "gpt2": ("c_attn.weight", "c_attn.bias", "c_proj"),
     "gpt-neox": ("query_key_value.weight", "query_key_value.bias", "dense"),
     "bloom": ("query_key_value.weight", "query_key_value.bias", "dense"),

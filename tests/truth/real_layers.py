@@ -5,11 +5,12 @@ every weight is random, biases and all. A library is imported when its layer is 
 """
 
 import contextlib
+import importlib
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import ModuleType
 from unittest import mock
 
@@ -26,7 +27,10 @@ LIBRARIES = {
     "keras": ("keras", "torch"),
     "flax": ("flax", "jax"),
     "haiku": ("dm-haiku", "jax"),
+    "openai-whisper": ("openai-whisper", "torch"),
     "vit-pytorch": ("vit-pytorch", "torch"),
+    "timm": ("timm", "torch"),
+    "diffusers": ("diffusers", "torch"),
 }
 _IN_TRANSFORMERS = (
     *("bert", "bloom", "clip", "codegen", "falcon", "gpt-bigcode", "gpt-neox", "gpt2", "gptj"),
@@ -457,19 +461,33 @@ def whisper(case: Case, rng: np.random.Generator) -> Layer:
     return torch_layer(module, forward, rng)
 
 
-def vit_pytorch_code() -> ModuleType:
-    """The file vit.py of vit-pytorch, without the package around it.
+def alone(name: str, *unneeded: str) -> ModuleType:
+    """A module, without the packages around it and without what it imports and does not need.
 
-    The package imports torchvision, whose build must match PyTorch's; its attention does not.
+    Those import what must match PyTorch's build, or what is large. An attention layer does not.
     """
-    package = importlib.util.find_spec("vit_pytorch")
-    if package is None:
-        pytest.skip("vit-pytorch is not installed")
-    [folder] = package.submodule_search_locations
-    spec = importlib.util.spec_from_file_location("vit_py", Path(folder, "vit.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    pytest.importorskip("torch")
+    package = ""
+    for part in name.split(".")[:-1]:
+        package = f"{package}.{part}" if package else part
+        if (spec := importlib.util.find_spec(package)) is None:
+            pytest.skip(f"{package} is not installed")
+        sys.modules.setdefault(package, importlib.util.module_from_spec(spec))
+    for each in unneeded:
+        sys.modules.setdefault(each, mock.MagicMock())
+    return importlib.import_module(name)
+
+
+def vit_pytorch_code() -> ModuleType:
+    return alone("vit_pytorch.vit")
+
+
+def timm_code() -> ModuleType:
+    return alone("timm.layers.attention")
+
+
+def openai_whisper_code() -> ModuleType:
+    return alone("whisper.model", "whisper.decoding", "whisper.transcribe")
 
 
 def vit_pytorch(case: Case, rng: np.random.Generator) -> Layer:
@@ -479,6 +497,36 @@ def vit_pytorch(case: Case, rng: np.random.Generator) -> Layer:
 
     def forward(module, X_Q, X_K, X_V, mask):
         return module(X_Q)
+
+    return torch_layer(module, forward, rng)
+
+
+def openai_whisper(case: Case, rng: np.random.Generator) -> Layer:
+    module = openai_whisper_code().MultiHeadAttention(case.widths[0], case.h)
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(X_Q, X_K)[0]
+
+    return torch_layer(module, forward, rng)
+
+
+def timm(case: Case, rng: np.random.Generator) -> Layer:
+    module = timm_code().Attention(case.widths[0], case.h, **case.options)
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(X_Q, attn_mask=mask)
+
+    return torch_layer(module, forward, rng)
+
+
+def diffusers(case: Case, rng: np.random.Generator) -> Layer:
+    library = pytest.importorskip("diffusers.models.attention_processor")
+    width, other, _ = case.widths
+    cross = {"cross_attention_dim": other} if other != width else {}
+    module = library.Attention(width, heads=case.h, dim_head=5, **cross, **case.options)
+
+    def forward(module, X_Q, X_K, X_V, mask):
+        return module(X_Q, X_K, attention_mask=added(X_Q, X_K, mask)[:, 0])
 
     return torch_layer(module, forward, rng)
 
@@ -663,7 +711,19 @@ CASES = {
         Case("clip", "clip", clip, forms=SELF),
         Case("t5", "t5", t5, {"d_kv": 5}),
         Case("whisper", "whisper", whisper),
+        Case("openai-whisper", "openai-whisper", openai_whisper, masks=False),
         Case("vit-pytorch", "vit-pytorch", vit_pytorch, {"dim_head": 5}, forms=SELF, masks=False),
+        Case("timm", "timm", timm, {"qkv_bias": True}, forms=SELF),
+        Case("timm-no-bias", "timm", timm, {"attn_head_dim": 5, "dim_out": 17}, forms=SELF),
+        Case("diffusers", "diffusers", diffusers),
+        Case(
+            "diffusers-bias",
+            "diffusers",
+            diffusers,
+            {"bias": True},
+            widths=(6, 11, 11),
+            forms=CROSS,
+        ),
     )
 }
 

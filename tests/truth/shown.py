@@ -1,12 +1,10 @@
 """The blocks of a library that pages show, `python library="keras"`, run as a reader runs them."""
 
 import contextlib
-import importlib.util
 import io
-import sys
 from pathlib import Path
 
-from real_layers import keras_library
+from real_layers import keras_library, openai_whisper_code, timm_code, vit_pytorch_code
 
 from qkv_site.markdown import blocks
 from qkv_site.markdown.blocks import Block
@@ -41,10 +39,9 @@ def _first_layer_of_keras() -> None:
     keras_library().utils.clear_session()
 
 
-def _vit_pytorch_without_torchvision() -> None:
-    """Its package imports torchvision, whose build must match PyTorch's; vit.py does not."""
-    spec = importlib.util.find_spec("vit_pytorch")
-    sys.modules.setdefault("vit_pytorch", importlib.util.module_from_spec(spec))
-
-
-_PREPARED = {"keras": _first_layer_of_keras, "vit-pytorch": _vit_pytorch_without_torchvision}
+_PREPARED = {
+    "keras": _first_layer_of_keras,
+    "vit-pytorch": vit_pytorch_code,
+    "timm": timm_code,
+    "openai-whisper": openai_whisper_code,
+}

@@ -13,7 +13,15 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from real_layers import in_float64, keras_library, randomised, transformers, vit_pytorch_code
+from real_layers import (
+    in_float64,
+    keras_library,
+    openai_whisper_code,
+    randomised,
+    timm_code,
+    transformers,
+    vit_pytorch_code,
+)
 
 import qkv
 
@@ -1569,3 +1577,123 @@ def test_vit_pytorch_heads_are_64_wide_whatever_dim_is(rng):
     """
     assert vit_attention(rng).to_qkv.weight.shape == (3 * 8 * 64, E)
     assert vit_attention(rng, heads=H, dim_head=5).to_qkv.weight.shape == (3 * H * 5, E)
+
+
+# timm
+
+
+def test_timm_norm_stands_between_the_heads_and_the_output_map(torch, rng, x):
+    """In timm the norm called norm stands between the heads and the output map.
+
+    It is there with scale_norm=True, and `qkv.load` refuses it.
+    """
+    library = timm_code()
+    layer = library.Attention(E, H, scale_norm=True, norm_layer=torch.nn.LayerNorm)
+    state = randomised(layer, rng).state_dict()
+    with pytest.raises(ValueError, match=r"norm.weight.*between the heads and the output map"):
+        qkv.load(state, "timm", h=H)
+    maps = {name: array for name, array in state.items() if not name.startswith("norm.")}
+    mh = qkv.load(maps, "timm", h=H)
+    heads = replace(mh, W_O=np.eye(E).reshape(H, D_K, E), b_O=None)(x)
+    with torch.no_grad():
+        expected = layer.proj(layer.norm(torch.from_numpy(heads))).numpy()
+        real = layer(torch.from_numpy(x)).numpy()
+    assert close(real, expected)
+    assert not np.allclose(real, mh(x), atol=1e-3)
+
+
+def test_timm_has_no_qkv_bias_unless_asked_for():
+    """In timm Attention has no bias of queries, keys and values unless asked for.
+
+    The output map has one.
+    """
+    library = timm_code()
+    assert [*library.Attention(E, H).state_dict()] == ["qkv.weight", "proj.weight", "proj.bias"]
+    assert "qkv.bias" in library.Attention(E, H, qkv_bias=True).state_dict()
+
+
+# diffusers
+
+
+def diffusers_layer(rng, **options):
+    library = pytest.importorskip("diffusers.models.attention_processor")
+    return randomised(library.Attention(E, heads=H, **options), rng)
+
+
+def test_diffusers_may_add_the_source_and_divide(torch, rng, x):
+    """In diffusers Attention may add the source to its output, and divide.
+
+    residual_connection adds, and rescale_output_factor divides the sum. No weight shows them.
+    """
+    options = {"residual_connection": True, "rescale_output_factor": 2.0}
+    layer = diffusers_layer(rng, dim_head=D_K, **options)
+    mh = qkv.load(layer.state_dict(), "diffusers", h=H)
+    with torch.no_grad():
+        real = layer(torch.from_numpy(x)).numpy()
+    assert close(real, (mh(x) + x) / 2)
+
+
+def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):
+    """In diffusers heads are 64 wide unless told otherwise.
+
+    query_dim does not set their width.
+    """
+    assert diffusers_layer(rng).to_q.weight.shape == (H * 64, E)
+    assert diffusers_layer(rng, dim_head=5).to_q.weight.shape == (H * 5, E)
+
+
+def test_diffusers_without_scale_qk_does_not_scale(torch, rng, x):
+    """In diffusers Attention with scale_qk=False does not scale.
+
+    It has another processor then, and the same names of weights.
+    """
+    layer = diffusers_layer(rng, dim_head=D_K, scale_qk=False)
+    mh = qkv.load(layer.state_dict(), "diffusers", h=H)
+    with torch.no_grad():
+        real = layer(torch.from_numpy(x)).numpy()
+    assert close(real, replace(mh, scale=1.0)(x))
+    assert not np.allclose(real, mh(x), atol=1e-3)
+    plain = diffusers_layer(rng, dim_head=D_K)
+    assert layer.state_dict().keys() == plain.state_dict().keys()
+    assert type(layer.processor) is not type(plain.processor)
+
+
+# OpenAI's Whisper
+
+
+def openai_whisper_layer(rng):
+    return randomised(openai_whisper_code().MultiHeadAttention(E, H), rng)
+
+
+def test_openai_whisper_takes_a_mask_for_the_causal_one(torch, rng, x):
+    """OpenAI's Whisper with sdpa takes a mask for the causal one, and does not read its numbers.
+
+    A mask that hides the last token does not hide it.
+    """
+    layer = openai_whisper_layer(rng)
+    mh = qkv.load(layer.state_dict(), "openai-whisper", h=H)
+    hides_the_last = np.zeros((N_Q, N_Q))
+    hides_the_last[:, -1] = -np.inf
+    causal = mh(x, mask=np.tri(N_Q, dtype=bool))
+    for mask in (hides_the_last, np.zeros((N_Q, N_Q))):
+        assert close(called(layer, x, mask=mask)[0], causal)
+    assert close(called(layer, x)[0], mh(x))
+    assert not np.allclose(mh(x, mask=hides_the_last == 0), causal, atol=1e-3)
+
+
+def test_openai_whisper_computes_the_same_with_and_without_sdpa(rng, x, monkeypatch):
+    """OpenAI's Whisper computes the same with and without sdpa, but for rounding.
+
+    Without it, queries and keys are each multiplied by the fourth root of 1/d_k, and the softmax is
+    taken in float32. Then the layer reads the mask.
+    """
+    library = openai_whisper_code()
+    layer = openai_whisper_layer(rng)
+    mh = qkv.load(layer.state_dict(), "openai-whisper", h=H)
+    mask = np.tri(N_Q, dtype=bool) | (np.arange(N_Q) == 1)
+    added = np.where(mask, 0, -np.inf)
+    monkeypatch.setattr(library.MultiHeadAttention, "use_sdpa", False)
+    for given, expected in ((None, mh(x)), (added, mh(x, mask=mask))):
+        real, _ = called(layer, x, mask=given)
+        assert np.allclose(real, expected, rtol=0, atol=1e-5)
+        assert not close(real, expected)
