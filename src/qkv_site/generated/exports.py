@@ -142,7 +142,7 @@ def _follow(*terms: str) -> str:
     """HTML of a sum in the letters that a reader chooses; a line breaks between its terms."""
 
     def typeset(source: str) -> str:
-        each = (notation.typeset(term, source, mark=mark) for term in terms)
+        each = (_size(term, source) for term in terms)
         return " + ".join(map(to_mathml, each))
 
     return formulas.variants(typeset, "var")
@@ -199,6 +199,11 @@ def _turns(block: notation.Block, number: int, source: Source) -> bool:
 
 
 @cache
+def _size(line: str, source: str) -> str:
+    return notation.typeset(line, source, mark=mark)
+
+
+@cache
 def _write(block: notation.Block, source: str) -> tuple[Written, ...]:
     return block.write(source)
 
@@ -242,7 +247,7 @@ def _short(written: Expression) -> Expression:
 def _shape(block: notation.Block, number: int, rows: Terms, columns: Terms) -> str:
     def typeset(name: str) -> str:
         source = notation.source(name)
-        sides = [notation.typeset(_product(side), source, mark=mark) for (side,) in (rows, columns)]
+        sides = [_size(_product(side), name) for (side,) in (rows, columns)]
         return to_mathml(r" \times ".join(sides[:: -1 if _turns(block, number, source) else 1]))
 
     return formulas.variants(typeset, "var")

@@ -8,6 +8,7 @@ executed blocks alike.
 import html
 import re
 import unicodedata
+from functools import cache
 from html.entities import html5
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -43,6 +44,7 @@ def mark(role: Role | None, latex: str, borrowed: bool) -> str:
     return rf"{{\color[HTML]{{{colour}}}{latex}}}"
 
 
+@cache
 def to_mathml(latex: str, *, display: bool = False) -> str:
     """Convert LaTeX to a `<math>` element.
 
