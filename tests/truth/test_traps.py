@@ -430,9 +430,10 @@ def test_torch_key_bias_wanders_in_float32_under_adam_and_still_has_no_effect(to
 
 
 def test_torch_value_bias_passes_through_to_the_output(torch, mha, x, y, rng):
-    """PyTorch value bias passes through to the output.
+    """PyTorch's value bias passes through to the output by default, and not beside an added value.
 
-    Each row of weights sums to one, so b_V reaches every output alike and could stand in b_O.
+    Each row of weights sums to one, so b_V reaches every output alike and could stand in b_O. With
+    `add_bias_kv` or `add_zero_attn` the weights of the values that have the bias sum to less.
     """
     blocked = rng.random((N_Q, N_K)) < 0.5
     blocked[:, 0] = False
@@ -442,6 +443,14 @@ def test_torch_value_bias_passes_through_to_the_output(torch, mha, x, y, rng):
         mha.in_proj_bias[2 * E :] = 0
     after, _ = called(mha, x, y, y, attn_mask=blocked)
     assert close(before - after, (mh.b_V[:, None] @ mh.W_O).sum(axis=0))
+
+    for added_key in ({"add_bias_kv": True}, {"add_zero_attn": True}):
+        layer = randomised(torch.nn.MultiheadAttention(E, H, batch_first=True, **added_key), rng)
+        before, _ = called(layer, x, y, y)
+        with torch.no_grad():
+            layer.in_proj_bias[2 * E :] = 0
+        added = before - called(layer, x, y, y)[0]
+        assert np.ptp(added, axis=1).max() > 0.01  # another one for each query
 
 
 def test_torch_bias_k_is_a_token_and_no_bias(torch, x, y, rng):
@@ -545,9 +554,9 @@ def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):
 def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(torch, mha, x):
     """PyTorch answers a fully masked query with NaN or with the output bias.
 
-    NaN where weights are asked for and on the fast path of inference, b_O otherwise.
-    The fast path takes neither batch_first=False nor an odd number of heads nor another source of
-    keys, no mask of floats, no source without batch, no layer without biases: that gives zeros.
+    NaN where weights are asked for and on the fast path of inference, b_O otherwise. The fast path
+    takes neither batch_first=False nor an odd number of heads nor another source of keys, no mask
+    of floats, no source without batch, no layer without biases. Such a layer gives zeros.
     """
     X = torch.from_numpy(x)
     blocked = torch.zeros((N_Q, N_Q), dtype=torch.bool)
@@ -764,8 +773,8 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
 def test_keras_rounds_float64_on_numpy_and_on_jax_without_its_64_bits(keras):
     """Keras rounds float64 with NumPy as its backend, and with JAX unless `jax_enable_x64` is set.
 
-    Asked for the scores, it rounds there too. With `jax_enable_x64` it then does not, as on
-    PyTorch.
+    It rounds there even if it is asked for the scores. With `jax_enable_x64` it then does not, as
+    on PyTorch.
     """
     pytest.importorskip("jax")
     code = """
@@ -797,7 +806,7 @@ for output in layer(x, x), layer(x, x, return_attention_scores=True)[0]:
 
 
 def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
-    """Keras keeps float64 with dropout, and with attention over two axes.
+    """Keras on PyTorch keeps float64 with dropout, and with attention over two axes.
 
     Neither takes the fused path here. Over two axes, the tokens of both attend to each other.
     """

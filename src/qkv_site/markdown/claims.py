@@ -96,7 +96,7 @@ class Trap:
     Attributes:
         test: The test's name.
         statement: The first line of its docstring.
-        why: The first line of the paragraph after it; or empty.
+        why: The paragraph after it; or empty.
         line: Where it begins.
         file: The test's file.
         code: Its source.
@@ -217,8 +217,9 @@ def _read_traps(file: Path, text: str) -> Iterator[Trap]:
         statement, *rest = (ast.get_docstring(node) or "").split("\n\n")
         if not statement:
             raise ValueError(f"{node.name} has no docstring, whose first line is its statement")
-        covers = [" ".join(each.split()) for each in rest if each.startswith("Covers: ")]
-        why = [each.partition("\n")[0] for each in rest if not each.startswith("Covers: ")]
+        said = [" ".join(each.split()) for each in rest]
+        covers = [each for each in said if each.startswith("Covers: ")]
+        why = [each for each in said if not each.startswith("Covers: ")]
         yield Trap(
             test=node.name,
             statement=statement.removesuffix("."),
