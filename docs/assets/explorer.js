@@ -2,8 +2,8 @@
 // sizes beside each number; here the sums are computed and the matrices drawn to scale.
 
 import { element } from "./element.js"
-import { fieldsOf, linked, linkTo, mark, result, textsOf } from "./form.js"
-import { divisors, evaluate, format, layer, read, size } from "./sizes.js"
+import { fieldsOf, linked, linkTo, mark, result, tellFaults, textsOf } from "./form.js"
+import { divisors, evaluate, faults, format, layer, read, size } from "./sizes.js"
 
 const powers = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => 2n ** BigInt(first + i))
 const STOPS = {
@@ -23,6 +23,7 @@ function begin(root) {
   const { merged } = form.elements
   const fields = fieldsOf(form)
   const status = root.querySelector(".wq-shown > [role=status]")
+  const here = root.querySelector("[data-here]") // the same beside the choice, for a small screen
   const output = root.querySelector("[data-output]")
   const drawings = Object.fromEntries([...output.children]
     .map((each) => each.content?.firstElementChild ?? each)
@@ -34,13 +35,16 @@ function begin(root) {
     fields.h_kv.closest(".wq-field").hidden = !grouped
     merged.closest("label").hidden = chosen !== "two-step"
     const entered = textsOf(fields)
-    const [sizes, refused] = result(() => sizesOf(entered, grouped, changed))
-    mark(fields, refused)
+    const used = { ...entered, h_kv: grouped ? entered.h_kv : "" }
+    const wrong = faults(used, ["n", "d_model", "h", ...(grouped ? ["h_kv"] : [])], ["d_k"], changed)
+    const refused = wrong.length > 0
+    const sizes = refused ? undefined : sizesOf(used, changed)
+    mark(fields, wrong)
     slide(form, sizes ?? Object.fromEntries(Object.entries(entered).map(([name, text]) => [name, read(text)])))
     fields.d_k.placeholder = sizes ? `= ${sizes.d_k}` : "?" // no width is known while sizes are wrong
-    root.classList.toggle("wq-refused", Boolean(refused))
+    root.classList.toggle("wq-refused", refused)
     root.classList.toggle("wq-noted", Boolean(note))
-    output.inert = Boolean(refused) // the last drawing stays, and is not taken for what was entered
+    output.inert = refused // the last drawing stays, and is not taken for what was entered
     const drawing = drawings[chosen === "two-step" && merged.checked ? "two-step-merged" : chosen]
     if (sizes) {
       const before = output.firstElementChild
@@ -50,7 +54,10 @@ function begin(root) {
       output.replaceChildren(drawing)
       if (moving) move(from, drawing, root)
     }
-    status.textContent = `${note}${refused ? refused.message : drawing.firstElementChild.textContent}`
+    const said = drawing.firstElementChild.textContent
+    if (refused) tellFaults(status, wrong, `${note}The numbers below are for what was entered before.`)
+    else status.textContent = `${note}${said}`
+    here.textContent = said
   }
 
   form.addEventListener("submit", (event) => event.preventDefault())
@@ -74,7 +81,7 @@ function begin(root) {
   // What the page comes with is what it shows without a link's wishes: then only sliders are set.
   const note = follow(form, fields)
   if (location.search || notation() !== "site") show({ note })
-  else slide(form, sizesOf(textsOf(fields), false))
+  else slide(form, sizesOf({ ...textsOf(fields), h_kv: "" }))
 }
 
 /** Take the state from the link, and the usual one for what cannot be; say so. */
@@ -103,9 +110,8 @@ function follow(form, fields) {
 }
 
 /** The sizes that texts say; `changed` is the field that a reader has just changed. */
-function sizesOf(texts, grouped, changed) {
-  if (grouped) size("h_kv", texts.h_kv)
-  return { n: size("n", texts.n), ...layer({ ...texts, h_kv: grouped ? texts.h_kv : "" }, changed) }
+function sizesOf(texts, changed) {
+  return { n: size("n", texts.n), ...layer(texts, changed) }
 }
 
 /** Put every slider at the first stop that is no less than its size; where that is missing, it stays. */

@@ -1,6 +1,8 @@
 // Which Q? — what the forms of the interactive pages share: fields that hold sizes, a mistake shown
 // at its field, and the state in the page's address.
 
+import { element } from "./element.js"
+
 /** What a reader entered cannot be used; `field` is the name of the field at fault. */
 export class Refused extends Error {
   constructor(field, message) {
@@ -31,13 +33,19 @@ export const fieldsOf = (form) =>
 export const textsOf = (fields) =>
   Object.fromEntries(Object.entries(fields).map(([name, { value }]) => [name, value.trim()]))
 
-/** Mark the field at fault, if any, and say why; every other field is as it should be. */
-export function mark(fields, refused) {
+/** Mark each field at fault, and say why; every other field is as it should be. */
+export function mark(fields, wrong) {
   for (const [name, field] of Object.entries(fields)) {
-    const wrong = refused?.field === name
-    field.setAttribute("aria-invalid", wrong)
-    document.getElementById(field.getAttribute("aria-describedby")).textContent = wrong ? refused.message : ""
+    const fault = wrong.find((each) => each.field === name)
+    field.setAttribute("aria-invalid", Boolean(fault))
+    document.getElementById(field.getAttribute("aria-describedby")).textContent = fault?.message ?? ""
   }
+}
+
+/** Tell a screen reader what is wrong, which others see at the fields; and all, what they still see. */
+export function tellFaults(status, wrong, still) {
+  const messages = wrong.map(({ message }) => message).join(" ")
+  status.replaceChildren(element("span", { className: "wq-unseen" }, `${messages} `), still)
 }
 
 // In an address, "h" is taken: Material's search marks its words on the page.

@@ -1,7 +1,7 @@
 // Which Q? — sizes of a layer: read from texts, checked, multiplied and added. Whole numbers are
 // BigInt throughout, so that every count is exact.
 
-import { refuse } from "./form.js"
+import { refuse, result } from "./form.js"
 
 const MOST = 999_999_999n
 
@@ -22,6 +22,15 @@ const WANTED = {
 export function size(name, text) {
   if (!text) refuse(name, `Type ${WANTED[name]}.`)
   return read(text) ?? refuse(name, `${name} is “${text}”: a whole number from 1 to ${format(MOST)} is expected.`)
+}
+
+/** What is wrong with the sizes of a layer: with each by itself, or else with one beside the others.
+ * Some may be left out. */
+export function faults(texts, needed, optional, changed) {
+  const entered = [...needed, ...optional.filter((name) => texts[name])]
+  const found = entered.map((name) => result(() => size(name, texts[name]))[1])
+  if (!found.some(Boolean)) found.push(result(() => layer(texts, changed))[1])
+  return found.filter(Boolean)
 }
 
 /** The sizes of a layer, by name, from texts; d_k and h_kv may be empty. What does not fit together

@@ -2,8 +2,8 @@
 // they are only gone through.
 
 import { element } from "./element.js"
-import { fieldsOf, linked, linkTo, mark, refuse, result, textsOf } from "./form.js"
-import { evaluate, layer, read } from "./sizes.js"
+import { fieldsOf, linked, linkTo, mark, refuse, result, tellFaults, textsOf } from "./form.js"
+import { evaluate, faults, layer, read } from "./sizes.js"
 
 function begin(root) {
   const form = root.querySelector("form")
@@ -17,24 +17,33 @@ function begin(root) {
 
   function show(changed = "") {
     const texts = textsOf(fields)
-    const [lines, refused] = result(() => {
-      const read = readLines(texts.shape)
-      last = layer(texts, changed)
-      for (const name of ["d_k", "h_kv"]) fields[name].placeholder = `= ${last[name]}`
-      return read.map((shapes) => ({ says: chain(shapes, last, data), answers: once(shapes.map((shape) => answer(shape, last, data))) }))
-    })
+    const [read, strange] = result(() => readLines(texts.shape, data))
+    const wrong = [strange, ...faults(texts, ["d_model", "h"], ["d_k", "h_kv"], changed)].filter(Boolean)
+    const refused = wrong.length > 0
     if (refused) for (const name of ["d_k", "h_kv"]) fields[name].placeholder = "?"
-    mark(fields, refused)
-    root.classList.toggle("wq-refused", Boolean(refused))
-    output.inert = Boolean(refused) // the last answer stays, and is not taken for what was entered
-    const found = (lines ?? []).flatMap(({ answers }) => answers)
-    status.textContent = refused
-      ? refused.message
-      : found.map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`).join(" ")
-    if (refused) return
-    output.replaceChildren(...lines.flatMap(({ says, answers }) =>
-      [...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())), ...answers.map((each) => drawn(each, chosen()))]))
-    tell?.()
+    mark(fields, wrong)
+    root.classList.toggle("wq-refused", refused)
+    output.inert = refused // the last answer stays, and is not taken for what was entered
+    if (refused) return tellFaults(status, wrong, "The answer below is for what was entered before.")
+    last = layer(texts, changed)
+    for (const name of ["d_k", "h_kv"]) fields[name].placeholder = `= ${last[name]}`
+    const lines = read.map(({ shapes = [], meant = [] }) => ({
+      meant,
+      says: chain(shapes, last, data),
+      answers: once(shapes.map((shape) => answer(shape, last, data))),
+    }))
+    const letters = lines.flatMap(({ meant }) => meant)
+    status.textContent = [
+      ...letters.map(({ name, source }) => `${name} is a letter of ${named(source)}.`),
+      ...lines.flatMap(({ answers }) => answers).map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`),
+    ].join(" ")
+    output.replaceChildren(...lines.flatMap(({ meant, says, answers }) => [
+      ...meant.map((each) => element("p", { className: "wq-in-a-row", innerHTML: `${named(each.source)}: ${shapeOf(each, last)}` })),
+      ...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())),
+      ...answers.map((each) => drawn(each, chosen())),
+    ]))
+    back?.tell()
+    if (changed === "shape" && letters.length) back.choose(letters[0])
   }
 
   form.addEventListener("submit", (event) => event.preventDefault())
@@ -47,19 +56,46 @@ function begin(root) {
   for (const [name, field] of Object.entries(fields)) {
     field.value = (linked(name) ?? field.defaultValue).replaceAll(";", "\n")
   }
-  let tell
+  const named = (source) => root.querySelector(`[data-back=source] [value="${source}"]`).textContent
+  let back
   show()
   new MutationObserver(() => show())
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
-  tell = wayBack(root, data, () => last)
+  back = wayBack(root, data, () => last)
 }
 
-/** The questions that a text asks, one on each line: a shape, or several in a row. */
-function readLines(text) {
+/** The questions that a text asks, one on each line: a shape, several in a row, or a letter. */
+function readLines(text, data) {
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean)
   if (!lines.length) refuse("shape", "No shape is entered: sizes are expected, as in 512, 64.")
-  return lines.map((line) => line.split(/\s*,?\s*(?:\band then\b|\bthen\b|->|→)\s*/).map((part) => readShape(part, line)))
+  return lines.map((line) => {
+    const meant = lettersIn(line, data)
+    if (meant.length) return { meant }
+    return { shapes: line.split(/\s*,?\s*(?:\band then\b|\bthen\b|->|→)\s*/).map((part) => readShape(part, line)) }
+  })
 }
+
+/** The letters that a line asks for, as in "W_1^Q in Ng's letters": of the sources that it names, or
+ * of the one that the page is shown in. */
+function lettersIn(line, { letters, called }) {
+  if (!/^\p{L}/u.test(line) || /^(None|torch|TensorShape)/.test(line)) return []
+  const words = line.split(/\s+/).sort((a, b) => /[\^_]/.test(b) - /[\^_]/.test(a)) // W_Q before "is"
+  const of = (word) => Object.entries(letters).flatMap(([source, roles]) => {
+    const found = roles.find(({ name, first }) => [name, first].map(signs).includes(signs(word)))
+    const said = wordsOf(words.filter((each) => each !== word).join(" "))
+    const score = wordsOf(called[source]).filter((each) => said.includes(each)).length
+    return found ? [{ ...found, source, name: word.replace(/[?.,]+$/, ""), score }] : []
+  })
+  const having = words.map(of).find((found) => found.length) ?? []
+  const most = Math.max(...having.map(({ score }) => score))
+  if (most > 0) return having.filter(({ score }) => score === most)
+  const preferred = [document.documentElement.dataset.notation, "site", having[0]?.source]
+  return having.filter(({ source }) => source === preferred.find((each) => having.some((one) => one.source === each)))
+}
+
+/** What a letter is made of, in whatever order: W_1^Q and W^Q_1 are one letter. */
+const signs = (letter) => [...letter.replace(/\d+/g, "1").replace(/[^\p{L}\d]/gu, "").toLowerCase()].sort().join("")
+const wordsOf = (text) => [...new Set(text.toLowerCase().match(/\p{L}{2,}|\d+/gu))].filter((word) => !["the", "attention", "section"].includes(word))
 
 /** The sizes of a shape, in the brackets and with the signs of any library; null is a size not known yet. */
 function readShape(text, line) {
@@ -68,7 +104,7 @@ function readShape(text, line) {
   const strange = axes.find((axis) => axis !== null && !/^\d+$/.test(axis))
   if (strange !== undefined) {
     const what = strange ? `“${strange}” is no size` : "a size is missing"
-    refuse("shape", `In “${line}”, ${what}: write 512, 64 or 512 x 64, with None for a size that is not known yet. A letter has its shape below, under “Find the shape of a letter”.`)
+    refuse("shape", `In “${line}”, ${what}: write 512, 64 or 512 x 64, with None for a size that is not known yet. For a letter, choose it under “Find the shape of a letter”.`)
   }
   return axes.map((axis, i) => (axis === null ? null :
     read(axis) ?? refuse("shape", `In “${line}”, axis ${i} is ${axis}: a size from 1 to 999,999,999 is expected.`)))
@@ -120,33 +156,42 @@ function chain(shapes, { d_model }, { course }) {
     element("a", { href: course }, "How to read the two videos")]]
 }
 
-/** The shape of a letter: a letter of a source, what it is and its shape. */
+/** What a letter stands for, and its shape in letters and in numbers. */
+function shapeOf({ letter, meaning, shape, sides }, sizes) {
+  const numbers = sides.map((side) => {
+    const known = side.split(" ").map((name) => sizes?.[name === "d_v" ? "d_k" : name])
+    return known.every(Boolean) ? known.reduce((a, b) => a * b, 1n) : side.replace(" ", "·")
+  })
+  return `${letter}: ${meaning}. The shape is ${shape}: ${numbers.join(" × ")}.`
+}
+
+/** The form that leads from a letter to its shape. A role that was chosen stays chosen in the letters of
+ * another source, if that has one for it. */
 function wayBack(root, { letters }, sizesOf) {
   const [source, letter, said] = root.querySelectorAll("[data-back]")
-  const tell = () => {
-    const { letter: written, meaning, shape, sides } = letters[source.value][letter.value]
-    const sizes = sizesOf()
-    const numbers = sides.map((side) => {
-      const known = side.split(" ").map((name) => sizes?.[name === "d_v" ? "d_k" : name])
-      return known.every(Boolean) ? known.reduce((a, b) => a * b, 1n) : side.replace(" ", "·")
-    })
-    said.innerHTML = `${written}: ${meaning}. The shape is ${shape}: ${numbers.join(" × ")}.`
-  }
+  let role = "W_Q[i]"
+  const tell = () => (said.innerHTML = shapeOf(letters[source.value][letter.value], sizesOf()))
   const list = () => {
-    letter.replaceChildren(...letters[source.value].map(({ name, meaning }, i) => new Option(`${name}: ${meaning}`, i)))
-    letter.value = Math.max(0, letters[source.value].findIndex(({ name }) => /^W_?i\^?Q|^W.*Q/.test(name)))
+    const roles = letters[source.value]
+    letter.replaceChildren(...roles.map(({ name, meaning }, i) => new Option(`${name}: ${meaning}`, i)))
+    letter.value = Math.max(0, roles.findIndex((each) => each.role === role))
     tell()
   }
-  const follow = () => {
-    source.value = document.documentElement.dataset.notation ?? "site"
+  const choose = (wanted) => {
+    source.value = wanted.source
+    role = wanted.role
     list()
   }
   source.addEventListener("change", list)
-  letter.addEventListener("change", tell)
+  letter.addEventListener("change", () => {
+    role = letters[source.value][letter.value].role
+    tell()
+  })
+  const follow = () => choose({ source: document.documentElement.dataset.notation ?? "site", role })
   new MutationObserver(follow)
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   follow()
-  return tell
+  return { choose, tell }
 }
 
 const isNumber = (symbol) => /^\d+$/.test(symbol)

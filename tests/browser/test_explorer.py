@@ -158,9 +158,9 @@ def test_letters_and_sides_follow_the_notation(explorer):
     turned = [[[*side[::-1]] for side in row] for row in explorer.evaluate(SHOWN)["drawn"]]
     assert turned == [[*row[-2::-1], row[-1]] for row in rows]
     first = explorer.locator(".wq-chain").first
-    assert plain(first.locator(".wq-step var").first) == "q=WQx"
+    assert plain(first.locator(".wq-step var").first) == "q=PQx"
     letters = [plain(letter) for letter in first.locator(".wq-letter > var:first-child").all()]
-    assert letters == ["WiQ", "WQ", "x", "WiQq"]
+    assert letters == ["WiQ", "PQ", "x", "WiQq"]
     explorer.locator("[data-wq-notation]").select_option("site")
     explorer.wait_for_function("!document.querySelector('.wq-turned')")
     assert explorer.evaluate(SHOWN)["drawn"] == rows
@@ -216,6 +216,29 @@ def test_a_mistake_is_quoted_and_the_last_drawing_is_out_of_use(explorer):
         assert field.get_attribute("aria-invalid") == "false"
         assert output.get_attribute("inert") is None
         assert explorer.locator(".wq-fault:visible").count() == 0
+
+
+def test_each_wrong_entry_is_marked_and_each_message_is_seen_once(explorer):
+    entries = {"n": "1e99", "d_model": "0", "d_k": "6.5"}
+    for name, entered in entries.items():
+        explorer.locator(f"[data-size={name}]").fill(entered)
+    for name, entered in entries.items():
+        message = f"{name} is “{entered}”: a whole number"
+        assert explorer.locator(f"#wq-{name}-fault").inner_text().startswith(message)
+        seen = explorer.locator("[data-wq-explorer] *:not(:has(*)):not(.wq-unseen)")
+        assert seen.filter(has_text=message).count() == 1
+    assert explorer.locator("[aria-invalid=true]").count() == len(entries)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_two_steps_show_their_switch_and_their_cost_before_scrolling(page, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/explore/")
+    page.get_by_label("Two steps").check()
+    cost = page.get_by_text("1,835,008").locator("visible=true").first
+    for part in (page.get_by_label("Multiply the two matrices"), cost):
+        box = part.bounding_box()
+        assert box["y"] + box["height"] <= 844
 
 
 def test_a_slider_puts_a_mistake_right(page):

@@ -94,6 +94,10 @@ def search(chromium, origin):
     page.close()
 
 
+def test_why_two_matrices_leads_to_the_page_on_two_matrices(search):
+    assert "explanation/projected-twice" in search("why two matrices")[:2]
+
+
 @pytest.mark.parametrize("query", FIRST)
 def test_the_page_that_answers_comes_first(search, query):
     assert search(query)[:1] == [FIRST[query]]

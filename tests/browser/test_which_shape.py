@@ -125,6 +125,64 @@ def test_a_letter_of_a_source_leads_back_to_its_shape(form):
     assert form.locator("[data-back=answer]").inner_text().endswith(": 512 \u00d7 64.")
 
 
+def letter(form):
+    """The second form: which source, which letter, and what it says of it."""
+    return form.evaluate(
+        """() => [...document.querySelectorAll("[data-back]")]
+          .map(e => e.selectedOptions?.[0].textContent ?? e.textContent)"""
+    )
+
+
+def test_a_role_stays_chosen_in_the_letters_of_another_source(form):
+    for source, written in {
+        "ng-multi-head": "W_i^Q",
+        "ng-self-attention": "W^Q",
+        "vit": None,  # it has no letter for this role
+        "weng": "W^q_i",
+    }.items():
+        form.get_by_label("Letters of").select_option(source)
+        if written:
+            assert letter(form)[1] == f"{written}: one head's weight for queries"
+    form.locator("[data-back=letter]").select_option(
+        label="W^o: packed output weight: all heads together"
+    )
+    form.get_by_label("Letters of").select_option("ng-multi-head")
+    assert letter(form)[1].startswith("W_o: packed output weight")
+
+
+@pytest.mark.parametrize(
+    ("typed", "source", "role"),
+    [
+        ("W_1^Q in Ng's letters", "Ng, Multi-Head Attention", "W_i^Q: one head's weight"),
+        ("what is the shape of W^Q_1 in video 2?", "Ng, Multi-Head Attention", "W_i^Q: one head's"),
+        ("W^Q in Ng's letters", "Ng, Self-Attention", "W^Q: one head's weight for queries"),
+        ("W_1^Q", "This site", "W_i^Q: one head's weight for queries"),
+        ("W_q of Raschka", "Raschka, LLM from scratch", "W_q: one head's weight for queries"),
+    ],
+)
+def test_a_letter_that_is_typed_is_answered(form, typed, source, role):
+    form.get_by_label("Shapes").fill(typed)
+    chosen, written, said = letter(form)
+    assert chosen == source
+    assert written.startswith(role)
+    answer = form.locator(".wq-in-a-row").text_content()
+    assert answer == f"{source}: {said}"
+    assert "64" in answer
+    assert form.locator("[aria-invalid=true]").count() == 0
+
+
+def test_a_letter_that_two_videos_have_is_answered_for_both(form):
+    form.get_by_label("Shapes").fill("q in Ng's videos\n64, 512")
+    said = form.locator(".wq-in-a-row").all_text_contents()
+    assert [text.split(":")[0] for text in said] == [
+        "Ng, Multi-Head Attention",
+        "Ng, Self-Attention",
+    ]
+    assert "source of the queries" in said[0]
+    assert "projected queries of one head" in said[1]
+    assert form.locator(".wq-answer").count() == 1
+
+
 MISTAKES = [
     ("shape", "512 to 64", "In “512 to 64”, “to” is no size: write 512, 64"),
     ("shape", "(-1, 512)", "In “(-1, 512)”, “-1” is no size"),

@@ -22,8 +22,8 @@ from qkv.notation.tree import Setting, Symbol, parse
         ("Q[i] = X_Q @ W_Q[i]", "paper-3-2-2", r"Q W_i^Q"),
         ("Q[i] = X_Q @ W_Q[i]", "ng-multi-head", r"W_i^Q q"),
         ("Q[i] = X_Q @ W_Q[i]", "ng-self-attention", r"q = W^Q x"),
-        ("X_Q = X @ P_Q", "ng-multi-head", r"q = W^Q x"),
-        ("Q[i] = X @ P_Q @ W_Q[i]", "ng-multi-head", r"W_i^Q q = W_i^Q W^Q x"),
+        ("X_Q = X @ P_Q", "ng-multi-head", r"q = P_Q x"),
+        ("Q[i] = X @ P_Q @ W_Q[i]", "ng-multi-head", r"W_i^Q q = W_i^Q P_Q x"),
         (
             "head[i] = softmax(Q[i] @ K[i].T / sqrt(d_k)) @ V[i]",
             "paper-eq1",

@@ -135,11 +135,11 @@ def test_in_another_notation_flags_say_what_its_author_writes(source, at_source,
 def test_two_videos_do_not_fit():
     sound = drawn({**PRIMES, "d_v": 5}, "sound")
     (misfit,) = links(sound, "misfit")
-    assert text(misfit) == "5 is not 13"
+    assert text(misfit) == "5 is not 13 at the paper's sizes"
     assert "Video 1 turns the 13 numbers of a word into 5." in text(sound.find("p"))
     assert "5 numbers where it wants 13. That does not fit." in text(sound.find("p"))
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
-    assert "square, 13 × 13, it would fit" in text(sizes)
+    assert "With a square first matrix, 13 × 13, the second would fit." in text(sizes)
 
 
 def test_where_the_videos_would_fit_no_misfit_is_drawn():
@@ -151,7 +151,7 @@ def test_two_videos_keep_their_own_letters():
     sound = drawn(layer.BASE_MODEL, "sound")
     assert not list(sound.iterfind(".//*[@data-set]"))
     heard, meant = (text(side).replace(" ", "") for side in sound.iter("div") if side is not sound)
-    assert "x512WQ64×512video164q64isnot512W1Q64×512video2" in heard
+    assert "x512WQ64×512video164q64isnot512atthepaper'ssizesW1Q64×512video2" in heard
     assert "q=x512W1Q64×512video264W1Qq" in meant
 
 
@@ -224,7 +224,7 @@ def lit(html):
 
 def test_the_small_map_has_all_parts_and_lights_those_of_the_page():
     html = layer_map.mini("W_Q[i] Q[i]")
-    assert lit(html) == ["WiQ", "Qi"]
+    assert lit(html) == ["WiQmatrix", "Qiqueries"]
     words = "one head's weight for queries; projected queries of one head."
     assert text(tree(html).find(".//*[@class='wq-unseen']")).endswith(words)
     (shown,) = tree(html).iterfind(".//*[@class='wq-mini-drawn']")
@@ -233,7 +233,7 @@ def test_the_small_map_has_all_parts_and_lights_those_of_the_page():
 
 @pytest.mark.parametrize("key", ["W_O", "W_O[i]"])
 def test_a_packed_weight_and_that_of_each_head_are_one_part(key):
-    assert lit(layer_map.mini(key)) == ["WO"]
+    assert lit(layer_map.mini(key)) == ["WOmatrix"]
 
 
 def test_a_part_is_lit_in_a_page():

@@ -43,7 +43,8 @@ def section(text: str, anchor: str | None) -> str:
     found = re.search(rf"^(#+) [^\n]*{{ #{re.escape(anchor)} }}$", text, re.MULTILINE)
     if not found:
         return ""
-    ends = re.compile(rf"^#{{1,{len(found[1])}}} ", re.MULTILINE).search(text, found.end())
+    prose = blocks.FENCE.sub(lambda fence: " " * len(fence[0]), text)  # a comment is no heading
+    ends = re.compile(rf"^#{{1,{len(found[1])}}} ", re.MULTILINE).search(prose, found.end())
     return text[found.end() : ends.start() if ends else None]
 
 

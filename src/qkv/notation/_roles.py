@@ -97,9 +97,9 @@ def _sources() -> list[Role]:
 def _maps_before_the_heads() -> list[Role]:
     square = ("d_model", "d_model")
     return [
-        Role("P_Q", "extra map before the heads, for queries", square, "weight"),
-        Role("P_K", "extra map before the heads, for keys", square, "weight"),
-        Role("P_V", "extra map before the heads, for values", square, "weight"),
+        Role("P_Q", "extra map before the heads, for queries (not in the paper)", square, "weight"),
+        Role("P_K", "extra map before the heads, for keys (not in the paper)", square, "weight"),
+        Role("P_V", "extra map before the heads, for values (not in the paper)", square, "weight"),
     ]
 
 

@@ -48,6 +48,11 @@ NAMES = {
     "w_qk": "Query and key weights as one matrix",
     "grouped": "Grouped: heads share keys and values",
 }
+# What else readers call these sources.
+_ALSO = {
+    "ng-self-attention": "video 1 first course Andrew Coursera",
+    "ng-multi-head": "video 2 second course Andrew Coursera",
+}
 _SHORT = 4  # nodes of a definition: a product of two letters, one of them transposed
 # The versions that have the costs of another one: shared heads are the paper's, and so are two
 # matrices once they are one.
@@ -124,12 +129,25 @@ def _named(role: Role, source: Source) -> dict:
     letter = source.letter(role)
     turn = -1 if source.transposes(role) else 1
     return {
-        "name": re.sub(r"\\[a-z]+|[{}\s]", "", letter),
+        "name": _plain(letter),
+        "first": _plain(source.letter(role, head="1")),
         "role": role.key,
         "letter": to_mathml(letter),
         "meaning": role.meaning,
         "shape": to_mathml(notation.shape(role.key, source)),
         "sides": [side.replace(" * ", " ") for side in role.shape[::turn]],
+    }
+
+
+def _plain(latex: str) -> str:
+    """A letter as it is typed: `W_i^Q`."""
+    return re.sub(r"\\[a-z]+|[{}\s]", "", latex)
+
+
+def called() -> dict[str, str]:
+    """The words by which a reader may mean a source, for each."""
+    return {
+        source.id: f"{source.short} {_ALSO.get(source.id, '')}" for source in notation.sources()
     }
 
 

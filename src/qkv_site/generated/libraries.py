@@ -203,8 +203,8 @@ def _inside(layout: Layout) -> str:
     return (
         f"**You need no linear layer before it.** The matrix of each head is inside: "
         f"{_taken(query, 'W_Q')} is {{{{site: W_Q[i]}}}}. "
-        "What is filled in the picture belongs to one head, "
-        f"`i = {slices.MARKED}` in Python, which the paper counts as head {slices.MARKED + 1}."
+        "Python counts heads from 0, and the paper from 1: with `i = 0` it is {{site: W_Q[1]}}. "
+        f"In the picture, head {slices.MARKED + 1} is filled: `i = {slices.MARKED}`."
     )
 
 

@@ -51,9 +51,15 @@ _TWO, _ONE = "two-step", "two-step-merged"
 def explorer() -> str:
     """The explorer: a form, and what it says about each version."""
     data = exports.explorer()
+    merge = (
+        '<label class="wq-merge" hidden><input type="checkbox" name="merged">'
+        "<span>Multiply the two matrices into one, for keys and values too: "
+        f"{formulas.inline('P_Q @ W_Q[i] == M[i]')}</span></label>"
+    )
     versions = "".join(
         f'<label><input type="radio" name="version" value="{version}"'
         f"{' checked' * (version == _FIRST)}><span>{_name(version, data)}</span></label>"
+        f"{merge if version == _TWO else ''}"
         for version in data["versions"]
         if version != _ONE
     )
@@ -61,18 +67,14 @@ def explorer() -> str:
         _field(name, data["sizes"][name], *said, slider=True)
         for name, said in _EXPLORER_FIELDS.items()
     )
-    merge = (
-        '<label class="wq-merge" hidden><input type="checkbox" name="merged" form="wq-explorer">'
-        "<span>Multiply the two matrices into one, for keys and values too: "
-        f"{formulas.inline('P_Q @ W_Q[i] == M[i]')}</span></label>"
-    )
     results = "".join(_results(data, version) for version in data["versions"])
     return (
         '<div class="wq-tool" data-wq-explorer data-search-exclude>'
         '<form class="wq-controls" id="wq-explorer">'
         f'<fieldset class="wq-choices"><legend>Version</legend>{versions}</fieldset>'
+        f'<p class="wq-here" aria-hidden="true" data-here>{_summary(data, _FIRST)}</p>'
         f'<div class="wq-fields">{fields}</div></form>'
-        f'<div class="wq-shown"><p role="status">{_summary(data, _FIRST)}</p>{merge}'
+        f'<div class="wq-shown"><p role="status">{_summary(data, _FIRST)}</p>'
         f"<div data-output>{results}</div></div></div>"
     )
 
@@ -89,13 +91,14 @@ def shape_form() -> str:
     )
     shapes = (
         '<div class="wq-field"><label for="wq-shape">Shapes <span>one on each line, as in 512 by '
-        "64, (None, 5, 512) or 512x512, then 512x64</span></label>"
+        "64, (None, 5, 512) or 512x512, then 512x64; or a letter, as in W_1^Q of Ng</span></label>"
         '<textarea id="wq-shape" data-size="shape" rows="3" autocomplete="off" '
         'spellcheck="false" aria-describedby="wq-shape-fault">512, 64'
         '</textarea><p class="wq-fault" id="wq-shape-fault"></p></div>'
     )
     data = exports.shapes()
     data["letters"] = exports.letters()
+    data["called"] = exports.called()
     data["course"] = layer_map.href(layer_map.COURSE)
     sources = "".join(
         f'<option value="{source.id}">{html.escape(source.short)}</option>'
@@ -160,8 +163,8 @@ def _note(version: str) -> str:
     if version != _TWO:
         return ""
     return (
-        "<p>This is how some hear the two videos: what enters the heads is a product already. The "
-        "paper's layer has no such matrix.</p>"
+        "<p>Some hear an extra matrix before the heads in the two videos. "
+        f"{formulas.inline('P_Q')} is this site's letter for it. The paper's layer has none.</p>"
     )
 
 

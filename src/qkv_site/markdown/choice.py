@@ -56,7 +56,9 @@ def _said(shown: Counter[str], page: str, source: str) -> str:
     stay = ["Formulas under a source's name stay."] if "wq-in" in page else []
     stay += [_stays(tied) for tied in dict.fromkeys(_TIED.findall(page)) if tied != source]
     counts = f"Changed on this page: {_listed(changed, with_map=bool(_MAP.search(page)))}."
-    vectors = [formulas.one_token(chosen.letter(notation.role("X_Q")))] if chosen.one_token else []
+    vectors = []
+    if chosen.one_token:
+        vectors.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
     return said + " ".join([counts, *stay, *vectors])
 
 
@@ -81,7 +83,7 @@ def _kind(variants: str) -> str:
 
 
 def _listed(changed: Counter[str], *, with_map: bool) -> str:
-    parts = ["the map"] if with_map else []
+    parts = ["the picture of the layer"] if with_map else []
     parts += [
         f"{changed[kind]} {names[changed[kind] > 1]}"
         for kind, names in _KINDS.items()

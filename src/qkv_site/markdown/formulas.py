@@ -181,7 +181,7 @@ def _display(code: str, source: str, *, tied: bool) -> str:
     vectors = [entry for entry in legend if _TOKENS & {*entry.role.shape}]
     note = ""
     if tied and vectors and notation.source(source).one_token:
-        note = f'<p class="wq-vectors">{one_token(vectors[0].latex)}</p>'
+        note = f'<p class="wq-vectors">{one_token(vectors[0], notation.source(source))}</p>'
     return f'{formulas}<ul class="wq-where" data-search-exclude>{where}</ul>{note}'
 
 
@@ -190,11 +190,12 @@ def _place(entry: notation.Entry) -> tuple[int, int]:
     return notation.GROUPS.index(entry.role.group), notation.roles().index(entry.role)
 
 
-def one_token(letter: str) -> str:
+def one_token(entry: notation.Entry, source: notation.Source) -> str:
     """A sentence about a source whose letters, such as this one, are one token's vectors."""
+    line = notation.side("row", source, entry.role)
     return (
-        f"In that text {to_mathml(letter)} is one word's vector. The shapes here are for all words "
-        "together."
+        f"In that text {to_mathml(entry.latex)} is the vector of one word. Here it holds those of "
+        f"all words, one in each {line}: {to_mathml(entry.shape)}."
     )
 
 

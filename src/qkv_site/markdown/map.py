@@ -49,6 +49,14 @@ FLAGS = {
 OF_THE_PAPER = ("site", "paper-3-2-2", "paper-eq1")
 VIDEOS = ("ng-self-attention", "ng-multi-head")
 _ROLES = {role.key: role for role in notation.roles()}
+_WORDS = {
+    "source": "input",
+    "weight": "matrix",
+    "query": "queries",
+    "key": "keys",
+    "value": "values",
+    "output": "output",
+}
 
 
 def fence(source, language, css_class, options, md, **_) -> str:
@@ -99,7 +107,7 @@ def figure(state: str = "paper", lit: str = "", layer: Layer = PAPERS) -> str:
     )
     anchor = ' id="map"' if current.page == HOME else ""
     return (
-        f'<figure class="wq-map"{anchor} data-search-exclude aria-label="Map of the layer">'
+        f'<figure class="wq-map"{anchor} data-search-exclude aria-label="Picture of the layer">'
         f'<fieldset><legend class="wq-unseen">Show the layer</legend>{choices}</fieldset>'
         f"{drawn}<figcaption>The wider a bar, the more numbers one word has there."
         "</figcaption></figure>"
@@ -112,10 +120,10 @@ def mini(lit: str, layer: Layer = PAPERS) -> str:
     words = "; ".join(_meaning(key) for key in lit.split())
     return (
         f'<a class="wq-mini" href="{href(HOME)}#map" data-search-exclude>'
-        f'<span class="wq-unseen">This page on the map of the layer: {html.escape(words)}.</span>'
+        f'<span class="wq-unseen">The parts of the layer on this page: {html.escape(words)}.</span>'
         f'<span class="wq-mini-drawn" aria-hidden="true">{drawer.small()}</span>'
-        '<span class="wq-mini-name" aria-hidden="true"><span>where this is </span>in the layer'
-        "</span></a>"
+        '<span class="wq-mini-name" aria-hidden="true">in this page'
+        "<span>, of the whole layer</span></span></a>"
     )
 
 
@@ -149,7 +157,7 @@ class _Drawer:
             + f'<div class="wq-map-others">{chips}<span>made the same way</span></div>'
             + self._bars(head)
             + _note(f"all heads: {heads} · {numbers} = {heads * numbers}", head)
-            + self._funnel(output, self._named(output))
+            + self._funnel(output, f"{self._named(output)}<br>after the heads, not for queries")
             + self._bar(result)
             + _note("the same word, as it goes out", result)
         )
@@ -170,7 +178,8 @@ class _Drawer:
             self._bar(source, _math(source.key, first))
             + self._funnel(weight, matrix_1, one=True)
             + self._bars(query, 1, _math(query.key, first))
-            + f'<a class="wq-map-misfit" href="{href(COURSE)}">{has} is not {wants}</a>'
+            + f'<a class="wq-map-misfit" href="{href(COURSE)}"><b>{has} is not {wants}</b> '
+            "at the paper's sizes</a>"
             + self._funnel(weight, matrix_2, one=True)
             + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
         )
@@ -189,9 +198,9 @@ class _Drawer:
             )
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How to read it</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The videos give no sizes. At the paper\'s sizes it does not '
-            f"fit. If the first matrix were square, {wants}\u00a0×\u00a0{wants}, it would fit. "
-            "But two matrices in a row are one matrix: either way, one per head.</p>"
+            + '<p class="wq-map-sizes">The videos give no sizes. With a square first matrix, '
+            f"{wants}\u00a0×\u00a0{wants}, the second would fit. But then you can multiply the two "
+            "into one. So one matrix per head is enough.</p>"
         )
 
     def code(self) -> str:
@@ -296,7 +305,7 @@ class _Drawer:
         css_class = f"wq-{group} role-{group}{self._lit(key)}"
         return (
             f'<span class="{css_class}">{self._picture(self._outline(role))}'
-            f"<span>{letter}</span></span>"
+            f"<span>{letter}{_word(role)}</span></span>"
         )
 
     def _outline(self, role: Role | None) -> Iterable[str]:
@@ -390,6 +399,12 @@ def _of_head(role: Role, head: int) -> str:
 
 def _meaning(key: str) -> str:
     return _ROLES[key].meaning if key in _ROLES else EQUATION
+
+
+def _word(role: Role | None) -> str:
+    """What a part is, in a word; a phone has room for it where few parts are lit."""
+    word = _WORDS.get(role.group) if role else None
+    return f' <small class="wq-mini-word">{word}</small>' if word else ""
 
 
 def _numbers(role: Role, numbers: int) -> str:
