@@ -1,4 +1,6 @@
 import dataclasses
+import math
+import re
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv import MultiHead, w_qk, w_vo, which
+from qkv.layouts import layouts
 
 PAPER = {"d_model": 512, "h": 8}
 GROUPED = {"d_model": 7, "h": 6, "h_kv": 2, "d_k": 5}
@@ -126,6 +129,218 @@ def test_grouped_heads_part_queries_from_keys(sizes):
     keys = dict(symbols(which(h_kv, d_model, d_k, **grouped)))
     assert "W_K or W_V" in keys
     assert not any("W_Q" in symbol for symbol in keys if "[i]" not in symbol)
+
+
+# Who stores it so
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "symbol", "stored_by"),
+    [
+        ((1536, 512), PAPER, "W_Q, W_K and W_V", "pytorch: in_proj_weight"),
+        ((512, 1536), PAPER, "W_Q, W_K and W_V", "gpt2: c_attn.weight"),
+        ((512, 512), PAPER, "W_O", "pytorch: out_proj.weight"),
+        ((512, 8, 64), PAPER, "W_Q, W_K or W_V", "keras: query/kernel, key/kernel, value/kernel"),
+        ((8, 512, 64), PAPER, "W_Q, W_K or W_V", "transformerlens: W_Q, W_K, W_V, _W_K, _W_V"),
+        ((8, 64), PAPER, "b_Q, b_K or b_V", "flax: query/bias, key/bias, value/bias"),
+        ((512, 1024), PAPER, "W_K and W_V", "gpt2: c_attn.weight"),
+        ((10, 7), GROUPED, "W_K or W_V", "llama: k_proj.weight, v_proj.weight"),
+        ((30, 7), GROUPED, "W_Q", "llama: q_proj.weight"),
+    ],
+)
+def test_layouts_that_store_it_so_are_named(shape, sizes, symbol, stored_by):
+    [found, *_] = [each for each in which(*shape, **sizes) if each.symbol == symbol]
+    assert stored_by in found.stored_by
+
+
+@pytest.mark.parametrize("layout", layouts().values(), ids=layouts())
+def test_each_array_of_a_layout_names_it(layout):
+    """Widths that the layout fixes are those of the layer; every part has a reading."""
+    sizes = {"d_model": 24, "h": 8, "h_kv": 4 if layout.grouped else 8, "d_k": 3}
+    for form in layout.forms:
+        grouped = any("h_kv" in stored.symbols for stored in form.stored)
+        at = sizes if grouped else sizes | {"h_kv": 8}
+        widths = dict.fromkeys(("d_source", "d_source_k", "d_source_v", "d_out"), 24)
+        for stored in form.stored:
+            shape = stored.shape_for(at | widths | {"d_v": 3})
+            said = "; ".join(each for found in which(*shape, **at) for each in found.stored_by)
+            if {*stored.parts} != {"b_Q", "b_V"}:
+                assert re.search(rf"\b{layout.name}: [^;]*{re.escape(stored.name)}", said), stored
+
+
+def test_what_flows_is_stored_by_no_library():
+    for candidate in which(10, 512, **PAPER):
+        assert candidate.stored_by == ()
+
+
+# Sizes that were not given
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "told", "reading"),
+    [
+        ((256, 512), PAPER, "h_kv = 4", "W_K or W_V (out, in)"),
+        ((256, 512), PAPER, "h_kv = 2", "W_K and W_V (out, in)"),
+        ((4096, 2560), {"d_model": 2560, "h": 32}, "d_k = 128", "W_Q, W_K or W_V (out, in)"),
+        ((1024, 2560), {"d_model": 2560, "h": 32}, "h_kv·d_k = 1024", "W_K or W_V (out, in)"),
+        ((1024, 2560), {"d_model": 2560, "h": 32, "d_k": 128}, "h_kv = 8", "W_K or W_V (out, in)"),
+        ((1024, 2560), {"d_model": 2560, "h": 32, "h_kv": 8}, "d_k = 128", "W_K or W_V (out, in)"),
+        ((512, 8, 512), PAPER, "d_k = 512", "W_Q, W_K or W_V (in, out)"),
+    ],
+)
+def test_a_size_that_was_not_given_would_add_readings(shape, sizes, told, reading):
+    candidates = which(*shape, **sizes)
+    assert reading in candidates.if_told[told]
+    assert reading not in symbols_said(candidates)
+    assert f"and if {told}: " in str(candidates)
+
+
+def symbols_said(candidates):
+    return [f"{each.symbol} {each.convention}".rstrip() for each in candidates]
+
+
+@given(st.tuples(st.integers(1, 40), st.integers(1, 40)), st.sampled_from([2, 4, 6]))
+def test_sizes_that_are_named_do_add_the_reading(shape, h):
+    candidates = which(*shape, d_model=12, h=h)
+    for told, readings in candidates.if_told.items():
+        sizes = dict(each.split(" = ") for each in told.split(" and "))
+        if {*sizes} <= {"h_kv", "d_k"}:
+            at_them = which(*shape, d_model=12, h=h, **{n: int(size) for n, size in sizes.items()})
+            assert {*readings} <= {*symbols_said(at_them)}
+        else:
+            assert all(math.prod(known_at(h, axis)) for axis in sizes)
+
+
+def known_at(h, axis):
+    """The factors of an axis that are known, such as 2 in 2·h_kv·d_k."""
+    return [int(factor) for factor in axis.split("·") if factor.isdigit()] or [h]
+
+
+def test_sizes_that_were_given_are_not_varied():
+    assert which(256, 512, **PAPER, h_kv=8, d_k=64).if_told == {}
+    assert {*which(256, 512, **PAPER, d_k=64).if_told} == {"h_kv = 4", "h_kv = 2"}
+
+
+def test_the_refusal_names_sizes_that_would_fit():
+    with pytest.raises(ValueError, match=r"pass d_k\. If d_k = 128, it may be b_Q, b_K or b_V\."):
+        which(4096, d_model=2560, h=32)
+
+
+# Shapes in a row
+
+
+def rows(*shapes, **sizes):
+    return [symbols(candidates) for candidates in which(*shapes, **(PAPER | sizes))]
+
+
+def test_a_second_map_before_the_heads_is_told_by_what_comes_after_it():
+    source, first, second = rows((10, 512), (512, 512), (512, 64))
+    assert source == [("X_Q, X_K, X_V or the output", "")]
+    assert first == [("P_Q, P_K or P_V", "(in, out) or (out, in)")]
+    assert second == [("W_Q[i], W_K[i] or W_V[i]", "(in, out)")]
+
+
+def test_one_matrix_per_head_after_a_square_one():
+    *_, first, second = rows((10, 512), (512, 512), (8, 64, 512))
+    assert first == [("P_Q, P_K or P_V", "(in, out) or (out, in)")]
+    assert second == [("W_Q, W_K or W_V", "(out, in)")]
+
+
+def test_values_and_then_the_output_of_one_head():
+    *_, value, out = rows((10, 512), (512, 64), (64, 512))
+    assert value[0] == ("W_Q[i], W_K[i] or W_V[i]", "(in, out)")
+    assert out == [("W_O[i]", "(in, out)")]
+
+
+def test_weights_of_the_softmax_and_then_values():
+    weights, values = rows((10, 11), (11, 64))
+    assert weights == [("S[i], A[i] or a mask", "")]
+    assert values == [("Q[i], K[i] or V[i]", "")]
+
+
+def test_one_column_a_token_goes_with_weights_on_the_other_side():
+    source, weight = rows((512, 10), (64, 512))
+    assert source == [("X_Q, X_K, X_V or the output", "")]
+    assert weight == [("W_Q[i], W_K[i] or W_V[i]", "(out, in)")]
+    with pytest.raises(ValueError, match="no array of shape"):
+        which((512, 10), (512, 64), **PAPER)
+
+
+def test_grouped_values_do_not_fit_an_output_map_of_all_heads():
+    assert rows((3, 7), (7, 10), h=6, h_kv=2, d_k=5, d_model=7)
+    with pytest.raises(ValueError, match=r"no array of shape \(30, 7\).* give 10 \(packed heads\)"):
+        which((3, 7), (7, 10), (30, 7), d_model=7, h=6, h_kv=2, d_k=5)
+
+
+def test_matrices_in_a_row_are_one():
+    chain = which((10, 512), (512, 512), (512, 64), **PAPER)
+    [said] = chain.maps
+    assert said.startswith("As X @ W, (in, out), the weights take 512 to 512 to 64 numbers.")
+    assert said.endswith("one matrix of shape (512, 64) does the same.")
+    assert str(chain).endswith(said)
+    [turned] = which((512, 512), (64, 512), **PAPER).maps
+    assert "one matrix of shape (64, 512)" in turned
+    one = np.ones((512, 512)) @ np.ones((512, 64))
+    assert one.shape == (512, 64)
+
+
+@given(st.permutations([5, 7, 11, 13]), st.sampled_from([2, 3]))
+def test_the_arrays_of_a_layer_follow_each_other(widths, h):
+    d_model, d_k, n, _ = widths
+    mh = MultiHead.random(d_model, h, d_k=d_k)
+    sizes = {"d_model": d_model, "h": h, "d_k": d_k}
+    packed = (d_model, h * d_k)
+    for shapes, last in (
+        ([(n, d_model), mh.W_Q.shape], "W_Q, W_K or W_V"),
+        ([(n, d_model), packed, packed[::-1]], "W_O"),
+        ([(n, d_model), mh.W_V[0].shape, mh.W_O[0].shape], "W_O[i]"),
+        ([(n, d_model), (d_model, d_model), packed], "W_Q, W_K or W_V"),
+        ([mh.W_V.shape, mh.W_O.shape], "W_O"),
+    ):
+        assert last in dict(symbols(which(*shapes, **sizes)[-1]))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("shapes", "parts"),
+    [
+        (
+            [(10, 512), (64, 512), (64, 512)],
+            [
+                "no array of shape (64, 512) can follow one of shape (64, 512)",
+                "may give 512 (packed heads) or 512 (source)",
+                "this may take",
+                "512 (source)",
+                "Perhaps both take the same 512 numbers, those of a source.",
+            ],
+        ),
+        ([(10, 512), (10, 512)], ["(10, 512) can follow one of shape (10, 512)"]),
+        ([(10, 512), (512, 512), (100,)], ["No array of attention", "shape (100,)"]),
+        ([(10, 512), (1536, 512), (512, 512)], ["(512, 512) can follow one of shape (1536, 512)"]),
+        ([(10, 512), 512], ["axis 1 of the shape", "is 512", "of several in a row their shapes"]),
+        ([(512, 512)], ["axis 0 of the shape", "(512, 512)", "which(*shape, ...)"]),
+        ([(10, 512), (512, 0)], ["axis 1 of the shape must be a positive whole number"]),
+    ],
+)
+def test_shapes_that_do_not_follow_each_other(shapes, parts):
+    with pytest.raises(ValueError, match=".*".join(map(re.escape, parts))):
+        which(*shapes, **PAPER)
+
+
+# How it prints
+
+
+def test_candidates_print_as_a_text_and_are_values():
+    candidates = which(1536, 512, **PAPER)
+    assert isinstance(candidates, tuple)
+    text = str(candidates)
+    assert text.startswith("(1536, 512) may be\n  W_Q, W_K and W_V (out, in): the projections")
+    for candidate in candidates:
+        for told in (candidate.symbol, candidate.what, candidate.why, candidate.question):
+            assert told in text
+    assert "Stored so by pytorch, " in text
+    first, *_ = text.splitlines()[1:]
+    assert str(candidates[0]).splitlines()[0] == first.strip()
 
 
 @pytest.mark.usefixtures("unchecked")

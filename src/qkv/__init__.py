@@ -5,13 +5,16 @@ equation (1); what enters multi-head attention is a source, `X_Q`, `X_K` or `X_V
 """
 
 from qkv._attention import attention, softmax
-from qkv._which import Candidate, which
+from qkv._candidates import Candidate, Candidates, Chain
+from qkv._which import which
 from qkv.heads import MultiHead
 from qkv.layouts import dump, find_layers, load, unpack
 from qkv.maps import degrees_of_freedom, factor, fold, gauge, merge, w_qk, w_vo
 
 __all__ = [
     "Candidate",
+    "Candidates",
+    "Chain",
     "MultiHead",
     "attention",
     "degrees_of_freedom",

@@ -377,6 +377,13 @@ def head_width(d_model: int, h: int) -> int:
     return d_model // h
 
 
+@cache
+def divisors(n: int) -> tuple[int, ...]:
+    """The numbers that divide n, in order."""
+    small = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
+    return tuple(sorted({*small, *(n // d for d in small)}))
+
+
 def check_groups(h: int, h_kv: int) -> None:
     """Refuse heads of keys and values that do not serve as many heads of queries each."""
     if h % h_kv:

@@ -54,7 +54,7 @@ def answer(shape, sizes):
         return {
             "shape": str(shape),
             "readings": [],
-            "nothing": str(error).replace("pass d_k", "enter d_k"),
+            "nothing": str(error).partition(" If ")[0].replace("pass d_k", "enter d_k"),
         }
     return {
         "shape": str(shape),

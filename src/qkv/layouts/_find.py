@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qkv._shapes import check_sizes, quote
+from qkv._shapes import check_sizes, divisors, quote
 from qkv.heads import MultiHead
 from qkv.layouts._config import Said, read_config
 from qkv.layouts._files import read_shapes
@@ -240,8 +240,8 @@ def _solutions(name: str, shapes: _Shapes) -> tuple[_Sizes, ...]:
     widths = by_name[out.name]  # one of its axes has the heads, or is as long as them all
     grouped = any("h_kv" in stored.symbols for stored in arrangement)
     solutions = []
-    for h in sorted({n for width in widths for n in _divisors(width)}):
-        for h_kv in _divisors(h) if grouped else [h]:
+    for h in sorted({n for width in widths for n in divisors(width)}):
+        for h_kv in divisors(h) if grouped else [h]:
             try:
                 _, sizes = fit(layout, by_name, {"h": h, "h_kv": h_kv})
             except ValueError as error:
@@ -251,10 +251,6 @@ def _solutions(name: str, shapes: _Shapes) -> tuple[_Sizes, ...]:
     if not solutions:
         raise misfit
     return tuple(solutions)
-
-
-def _divisors(n: int) -> list[int]:
-    return [d for d in range(1, n + 1) if n % d == 0]
 
 
 def _in_common(solutions: list[_Sizes]) -> dict[str, int]:

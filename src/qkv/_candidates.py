@@ -1,0 +1,72 @@
+r"""What an array may be, as values that print as a text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+KnownShape = tuple[int | None, ...]  # None is a number of tokens or samples
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One thing that an array of a given shape may be.
+
+    Args:
+        symbol: Its name in the paper's terms, as `qkv` writes them: `W_Q[i]` belongs to one head,
+            `W_Q` to all of them.
+        what: What it is.
+        axes: The shape in the paper's symbols. A raised dot multiplies: heads of width d_k side by
+            side are h·d_k wide.
+        convention: How a weight is stored: "(in, out)" is applied as `X @ W`, "(out, in)" as
+            `X @ W.T`. Empty for what is no matrix of weights.
+        why: The shape, number by number.
+        question: What to ask of the code. Yes means this candidate.
+        stored_by: The layouts that store it in this shape, each with its names for it, such as
+            "pytorch: in_proj_weight".
+    """
+
+    symbol: str
+    what: str
+    axes: str
+    convention: str
+    why: str
+    question: str
+    stored_by: tuple[str, ...] = ()
+
+    def __str__(self):
+        lines = [f"{self.symbol} {self.convention}".rstrip() + f": {self.what}", self.why]
+        lines.append(self.question)
+        if self.stored_by:
+            names = ", ".join(each.partition(":")[0] for each in self.stored_by)
+            lines.append(f"Stored so by {names}.")
+        return "\n    ".join(lines)
+
+
+class Candidates(tuple[Candidate, ...]):
+    """What an array of one shape may be, the most common first; it prints as a text.
+
+    Attributes:
+        shape: The shape.
+        if_told: What it may be besides, if a size that was not given is another than was taken:
+            "h_kv = 2" to symbols with their conventions.
+    """
+
+    shape: KnownShape = ()
+    if_told: Mapping[str, tuple[str, ...]] = {}
+
+    def __repr__(self):
+        said = [f"{self.shape} may be", *(f"  {each}".replace("\n", "\n  ") for each in self)]
+        said += [f"and if {told}: {'; '.join(more)}" for told, more in self.if_told.items()]
+        return "\n".join(said)
+
+
+class Chain(tuple[Candidates, ...]):
+    """What arrays in a row may be, each with its candidates; it prints as a text.
+
+    Attributes:
+        maps: How the matrices among them follow each other, a sentence for each convention.
+    """
+
+    maps: tuple[str, ...] = ()
+
+    def __repr__(self):
+        return "\n\n".join([*map(repr, self), *self.maps])
