@@ -118,3 +118,18 @@ def test_one_key_of_colours_stands_below_the_first_figure(chromium, origin, scri
     )
     assert edges == ["dashed", *["solid"] * 4]
     context.close()
+
+
+def test_no_gap_stands_between_a_root_and_what_follows_it(page):
+    page.goto("/explanation/worked-example/")
+    root = page.locator("p:not(figure p) > span > math:has(> msqrt:only-child)").first
+    gap = root.evaluate(
+        """math => {
+          const after = document.createRange()
+          after.setStart(math.parentElement.nextSibling, 0)
+          after.setEnd(math.parentElement.nextSibling, 1)
+          const under = math.querySelector("msqrt > *").getBoundingClientRect()
+          return after.getBoundingClientRect().left - under.right
+        }"""
+    )
+    assert -1 < gap < 3

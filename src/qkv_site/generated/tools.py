@@ -91,7 +91,8 @@ def shape_form() -> str:
     )
     shapes = (
         '<div class="wq-field"><label for="wq-shape">Shapes <span>one on each line, as in 512 by '
-        "64, (None, 5, 512) or 512x512, then 512x64; or a letter, as in W_1^Q of Ng</span></label>"
+        "64, (None, 5, 512) or 512x512, then 512x64; or a letter, as in W_1^Q in Ng&#39;s "
+        "letters</span></label>"
         '<textarea id="wq-shape" data-size="shape" rows="3" autocomplete="off" '
         'spellcheck="false" aria-describedby="wq-shape-fault">512, 64'
         '</textarea><p class="wq-fault" id="wq-shape-fault"></p></div>'
