@@ -1,5 +1,6 @@
 r"""What an array may be, as values that print as a text."""
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class Candidate:
         if self.stored_by:
             names = ", ".join(each.partition(":")[0] for each in self.stored_by)
             lines.append(f"Stored so by {names}.")
-        return "\n    ".join(lines)
+        return "\n    ".join(_wrapped(line, "      ") for line in lines)
 
 
 class Candidates(tuple[Candidate, ...]):
@@ -55,7 +56,8 @@ class Candidates(tuple[Candidate, ...]):
 
     def __repr__(self):
         said = [f"{self.shape} may be", *(f"  {each}".replace("\n", "\n  ") for each in self)]
-        said += [f"and if {told}: {'; '.join(more)}" for told, more in self.if_told.items()]
+        for told, more in self.if_told.items():
+            said.append(_wrapped(f"and if {told}: {'; '.join(more)}", "  "))
         return "\n".join(said)
 
 
@@ -69,4 +71,8 @@ class Chain(tuple[Candidates, ...]):
     maps: tuple[str, ...] = ()
 
     def __repr__(self):
-        return "\n\n".join([*map(repr, self), *self.maps])
+        return "\n\n".join([*map(repr, self), *(_wrapped(said) for said in self.maps)])
+
+
+def _wrapped(line: str, indent: str = "") -> str:
+    return textwrap.fill(line, 88, subsequent_indent=indent, break_on_hyphens=False)

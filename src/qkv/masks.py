@@ -84,6 +84,7 @@ FORMS: Mapping[str, Form] = {
         "transformers 5.23.0, models/bert/modeling_bert.py, line 139",
     ),
 }
+"""What `convert` knows: a name for each argument, to its form."""
 
 
 def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "batch 1 1 n_k"]:

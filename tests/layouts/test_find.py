@@ -31,6 +31,11 @@ def stacked(mh, layout, *prefixes, form=None):
     return weights
 
 
+def unwrapped(found):
+    """The table as one line."""
+    return " ".join(str(found).split())
+
+
 def lines(found):
     """The first word of each line of the table."""
     return [line.split()[0] for line in str(found).splitlines()]
@@ -132,7 +137,7 @@ def test_layouts_that_look_alike_are_told_apart_by_the_caller_or_the_model_type(
     found = find_layers(weights, h=2)
     assert {"gpt-neox", "falcon"} <= {*found[0].layouts}
     assert " or ".join(found[0].layouts) in str(found)
-    assert "pass layout to load" in str(found)
+    assert "pass layout to load" in unwrapped(found)
     with refuses("prefix 'a.' fits the layouts", "pass layout"):
         found[0].load()
     assert found[0].load(layout="gpt-neox") == mh
@@ -170,8 +175,8 @@ def test_the_table_says_what_is_not_told():
     mh = dataclasses.replace(MultiHead.random(512, 8, h_kv=2), rotary=True)
     said = str(find_layers(dump(mh, "llama", prefix="layers.0.")))
     assert "layers.0.  llama   none    d_model=512, h·d_k=512, h_kv·d_k=128" in said
-    assert "pass h, or config. If d_k is 64, h is 8." in said
-    assert "If d_k is 128, h is 4." in said
+    said = " ".join(said.split())
+    assert "pass h, or config. If d_k is 64, h is 8. If d_k is 128, h is 4." in said
     assert "'llama' rotate" in said
     told = str(find_layers(dump(mh, "llama", prefix="layers.0."), h=8))
     assert "h=8, h_kv=2, d_model=512, d_k=64" in told
@@ -223,7 +228,7 @@ def test_matrices_named_like_attention_are_not_passed_over_in_silence():
     weights = dump(BIASED, "bert", prefix="a.") | {"b.attn.qkv.weight": np.ones((18, 6))}
     found = find_layers(weights)
     assert found.others == ("b.attn.qkv.weight",)
-    assert str(found).endswith("Named like attention, and not read: 'b.attn.qkv.weight'.")
+    assert unwrapped(found).endswith("Named like attention, and not read: 'b.attn.qkv.weight'.")
 
 
 def test_names_end_at_a_dot():

@@ -1,6 +1,7 @@
 r"""The attention layers of a model as text: one line for layers that are alike but for a number."""
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,9 @@ def table(layers: Iterable["FoundLayer"], others: tuple[str, ...]) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rows = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-    return "\n".join([*rows, *_notes(layers, others)])
+    wrapped = textwrap.TextWrapper(88, subsequent_indent="  ", break_on_hyphens=False)
+    notes = map(wrapped.fill, _notes(layers, others))
+    return "\n".join([*rows, *notes])
 
 
 def _line(prefix: str, layer: "FoundLayer") -> tuple[str, str, str, str]:
