@@ -165,7 +165,9 @@ def _note(version: str) -> str:
         return ""
     return (
         "<p>Some hear an extra matrix before the heads in the two videos. "
-        f"{formulas.inline('P_Q')} is this site's letter for it. The paper's layer has none.</p>"
+        f"{formulas.inline('P_Q')} is this site's letter for it. The paper's layer has none. "
+        f'Your matrices have other shapes? <a href="{layer_map.href("which-shape.md")}">Try your '
+        "own</a>.</p>"
     )
 
 
@@ -196,7 +198,8 @@ def _summary(data: dict, version: str) -> str:
     for each in ("parameters", "multiply_adds", "cached_per_token"):
         said.append(f"{_number(counts[each]['terms'])} {data['counts'][each]}")
         if version != _FIRST:
-            said[-1] += f" ({_ratio(counts[each]['terms'], paper[each]['terms'])})"
+            whose = "" if len(said) > 1 else " the paper's"
+            said[-1] += f" ({_ratio(counts[each]['terms'], paper[each]['terms'])}{whose})"
     return f"{html.escape(name)}: {', '.join(said)}."
 
 
