@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qkv.layouts import layouts
-from qkv_site.generated import libraries, slices
+from qkv_site.generated import libraries, models, slices
 from qkv_site.markdown import claims
 from support import ROOT
 
@@ -37,7 +37,7 @@ def test_a_recipe_takes_out_what_load_takes_out(stored, part):
 
 
 def test_each_layout_has_a_page_and_each_page_a_layout():
-    assert {page.stem for page in PAGES.glob("*.md")} == {*layouts(), "index"}
+    assert {page.stem for page in PAGES.glob("*.md")} == {*layouts(), "index", "models"}
 
 
 @pytest.mark.parametrize("name", layouts())
@@ -68,6 +68,21 @@ def test_a_page_shows_its_own_layout(name):
         r"load\(stored, \"(.*?)\",",
     ):
         assert re.findall(call, text) == [name]
+
+
+def test_the_table_of_models_says_how_each_of_at_least_thirty_is_known(site):
+    page = (site / "libraries" / "models" / "index.html").read_text()
+    rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)[1:]
+    stated = models.models()
+    assert len({model["name"] for model in stated}) == len(stated) == len(rows) >= 30
+    for model, row in zip(stated, rows, strict=True):
+        assert ("type" in model) != ("read" in model)
+        shown = html.unescape(re.sub(r"<[^>]+>", "", row))
+        assert model["name"] in shown
+        assert model["layer"] in shown
+        assert model.get("read", "") in shown
+        assert all(each["option"] in shown for each in model.get("unseen", ()))
+        assert (f'href="../{model.get("layout")}/"' in row) == ("layout" in model)
 
 
 def plain(words):

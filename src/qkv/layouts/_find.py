@@ -288,7 +288,9 @@ def _not_read(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:
 def _looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str:
     names = {
         layout.name: " or ".join(
-            ", ".join(stored.name for stored in form.without_biases) for form in layout.forms
+            dict.fromkeys(
+                ", ".join(stored.name for stored in form.without_biases) for form in layout.forms
+            )
         )
         for layout in layouts().values()
     }

@@ -2,6 +2,16 @@
 
 from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
 
+_MAPS = (
+    Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+    Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
+    Stored("k_proj.weight", "W_K", "(h_kv d_k) d_model -> h_kv d_model d_k"),
+    Stored("k_proj.bias", "b_K", "(h_kv d_k) -> h_kv d_k"),
+    Stored("v_proj.weight", "W_V", "(h_kv d_k) d_model -> h_kv d_model d_k"),
+    Stored("v_proj.bias", "b_V", "(h_kv d_k) -> h_kv d_k"),
+    Stored("o_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+)
+
 LAYOUT = Layout(
     name="llama",
     order=90,
@@ -16,18 +26,14 @@ LAYOUT = Layout(
     "`scaled_dot_product_attention`.",
     forms=(
         Form(
-            "always",
-            (
-                Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
-                Stored("k_proj.weight", "W_K", "(h_kv d_k) d_model -> h_kv d_model d_k"),
-                Stored("k_proj.bias", "b_K", "(h_kv d_k) -> h_kv d_k"),
-                Stored("v_proj.weight", "W_V", "(h_kv d_k) d_model -> h_kv d_model d_k"),
-                Stored("v_proj.bias", "b_V", "(h_kv d_k) -> h_kv d_k"),
-                Stored("o_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("o_proj.bias", "b_O", "d_model -> d_model"),
-            ),
+            "Llama",
+            (*_MAPS, Stored("o_proj.bias", "b_O", "d_model -> d_model")),
             note="There are biases if `attention_bias=True`, which Llama's own models do not set.",
+        ),
+        Form(
+            "Qwen2",
+            _MAPS,
+            note="The output map has no bias. Qwen2 is a class of its own, with Llama's names.",
         ),
     ),
     optional_biases=True,
@@ -36,7 +42,12 @@ LAYOUT = Layout(
         "rotary_emb.inv_freq": "in older checkpoints the frequencies of the rotation, "
         "computed and not learned"
     },
-    refused={"q_norm": QK_NORM, "k_norm": QK_NORM},
+    refused={
+        "q_norm": QK_NORM,
+        "k_norm": QK_NORM,
+        "sinks": "of gpt-oss: each head adds a learned number to the sum in its softmax, which "
+        "MultiHead cannot express",
+    },
     cannot=(
         "the rotation itself",
         "dropout",

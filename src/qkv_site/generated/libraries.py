@@ -65,7 +65,7 @@ def facts(name: str) -> str:
 def where() -> str:
     """For each library, NumPy that takes W_Q of one head out of what is stored."""
     rows = ((_link(layout), _taken(holding("W_Q", layout), "W_Q")) for layout in _all())
-    return _fitting(("library", "{{site: W_Q[i]}}, for head `i`"), rows)
+    return fitting(("library", "{{site: W_Q[i]}}, for head `i`"), rows)
 
 
 def arguments() -> str:
@@ -73,7 +73,7 @@ def arguments() -> str:
     rows = (
         (_link(layout), ", ".join(f"`{name}`" for name in layout.arguments)) for layout in _all()
     )
-    return _fitting(("library", "arguments, in their order"), rows)
+    return fitting(("library", "arguments, in their order"), rows)
 
 
 def conventions() -> str:
@@ -82,7 +82,7 @@ def conventions() -> str:
         (_link(layout), f"{_biases(layout)} {_scaling(layout)}", known_from(layout))
         for layout in _all()
     )
-    return _fitting(("library", "biases and scale", "known from"), rows)
+    return fitting(("library", "biases and scale", "known from"), rows)
 
 
 def _all() -> Iterator[Layout]:
@@ -178,7 +178,7 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _fitting(*head_and_rows) -> str:
+def fitting(*head_and_rows) -> str:
     """A table that fits a phone: docs/assets/libraries.css."""
     return f'<div class="wq-fits" markdown="1">\n\n{table(*head_and_rows)}\n\n</div>'
 
@@ -233,7 +233,7 @@ def _stored(layout: Layout) -> Iterator[str]:
     for form in layout.forms:
         if form.when != "always":
             yield f"**{form.when}:**"
-        yield _fitting(
+        yield fitting(
             ("array and shape", "of one head"),
             (
                 (
