@@ -6,6 +6,7 @@ equation (1); what enters multi-head attention is a source, `X_Q`, `X_K` or `X_V
 
 from qkv._attention import attention, softmax
 from qkv._candidates import Candidate, Candidates, Chain
+from qkv._diagnose import Diagnosis, Explanation, diagnose
 from qkv._which import which
 from qkv.heads import MultiHead
 from qkv.layouts import dump, find_layers, load, unpack
@@ -15,9 +16,12 @@ __all__ = [
     "Candidate",
     "Candidates",
     "Chain",
+    "Diagnosis",
+    "Explanation",
     "MultiHead",
     "attention",
     "degrees_of_freedom",
+    "diagnose",
     "dump",
     "factor",
     "find_layers",

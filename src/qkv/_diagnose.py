@@ -1,0 +1,253 @@
+r"""Why an output is not the layer's: the known mix-ups, tried one by one and in pairs."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from qkv._shapes import as_floats, bind, check_finite
+from qkv.heads import MultiHead
+from qkv.layouts import load
+from qkv.mix_ups import mix_ups
+from qkv.mix_ups._deciding import what_decides
+from qkv.mix_ups._intermediates import agreeing, as_intermediates, dropout, first_difference
+from qkv.mix_ups._search import Found, Problem, Search, explain
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Mix-ups that give the output.
+
+    Args:
+        mix_ups: Their names; `qkv.mix_ups.mix_ups()` says what each is.
+        difference: By how much the output differs at most from that of a layer that has them.
+    """
+
+    mix_ups: tuple[str, ...]
+    difference: float
+
+    def __str__(self):
+        return " and ".join(mix_ups()[name].what for name in self.mix_ups)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What `diagnose` found; it prints as sentences.
+
+    Args:
+        right: Whether the output is the layer's.
+        difference: By how much it differs from the layer's at most.
+        explanations: What gives the output, best first. Empty if the output is right, or if nothing
+            that is known gives it. If there are more than one, what was given cannot tell them
+            apart.
+        decide: What can tell them apart, in words. Empty if there is nothing to tell apart.
+        first_difference: Where the intermediate arrays leave the right layer's; empty if none were
+            given.
+        unseen: Mix-ups that would change nothing with these weights and inputs, judged by some of
+            the queries.
+    """
+
+    right: bool
+    difference: float
+    explanations: tuple[Explanation, ...] = ()
+    decide: str = ""
+    first_difference: str = ""
+    unseen: tuple[str, ...] = ()
+
+    def __str__(self):
+        return " ".join(filter(None, self._sentences()))
+
+    def _sentences(self) -> Iterator[str]:
+        if self.right:
+            yield f"The output is right: it equals the layer's to {self.difference:.0e}."
+            yield self.first_difference
+        elif self.explanations:
+            yield from self._explained()
+        else:
+            yield "No known mix-up explains the output, alone or in a pair."
+            yield f"It differs from the layer's by up to {self.difference:.2g}."
+            yield self.first_difference or _WHAT_NEXT
+
+    def _explained(self) -> Iterator[str]:
+        for place, each in enumerate(self.explanations):
+            too = " too" if place else ""
+            names = ", ".join(each.mix_ups)
+            yield f"The output is equal to {each.difference:.0e}{too} if {each} ({names})."
+        if len(self.explanations) == 1:
+            yield from (mix_ups()[name].cure for name in self.explanations[0].mix_ups)
+        else:
+            yield f"What was given cannot tell them apart. {self.decide}"
+
+
+_WHAT_NEXT = (
+    "Pass intermediates, such as the scores, to see where it first differs. If two calls give two "
+    "outputs, dropout is on."
+)
+
+
+def diagnose(
+    mh: MultiHead | Mapping,
+    output: Float[np.ndarray, "*batch n_q d_out"],
+    X_Q: Float[np.ndarray, "*#batch n_q d_model"],
+    X_K: Float[np.ndarray, "*#batch n_k d_source_k"] | None = None,
+    X_V: Float[np.ndarray, "*#batch n_k d_source_v"] | None = None,
+    *,
+    mask: Bool[np.ndarray, "..."] | None = None,
+    intermediates: Mapping[str, np.ndarray] | None = None,
+    layout: str | None = None,
+    h: int | None = None,
+    h_kv: int | None = None,
+    prefix: str = "",
+    tolerance: float | None = None,
+) -> Diagnosis:
+    r"""Tell which known mix-up makes a layer give this output.
+
+    Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
+    sources and the mask, and what it returned. Each mix-up of `qkv.mix_ups` is planted in a plain
+    layer, alone, and then in pairs. What gives your output, within rounding, is an explanation.
+
+    It is one that suffices, and need not be the one that happened: where two suffice, both are
+    said, and what would tell them apart.
+
+    Args:
+        mh: The weights; or, with `layout`, what `load` takes.
+        output: What your layer returned, (*batch, n_q, d_out). Where a mask hides each key of a
+            query, it may hold NaN.
+        X_Q: Source of the queries.
+        X_K: Source of the keys; `X_Q` where None.
+        X_V: Source of the values; `X_K` where None.
+        mask: True where a query may attend, as in `MultiHead`: what your layer should have used.
+        intermediates: What your layer had on the way, by name: any of "Q", "K", "V" (projected,
+            per head), "scores" (scaled), "weights", "heads", each with the heads before
+            the tokens, and "joined", the heads side by side. They tell where the numbers first
+            differ, and may tell two explanations apart.
+        layout: The layout of stored arrays, one of `qkv.layouts.layouts()`, if `mh` is not a
+            `MultiHead`.
+        h: The number of heads of stored arrays.
+        h_kv: Their number of heads of keys and values; `h` where None.
+        prefix: What the names of stored arrays begin with.
+        tolerance: How far the output may be off, relative to its largest number; where None, what
+            the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16.
+
+    Returns:
+        What was found; `print` shows it as sentences.
+
+    Raises:
+        TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.
+        ValueError: If shapes do not fit; for an output the message says what its shape would be.
+            If an array holds NaN or infinity that a mask does not explain, or an intermediate
+            array has a name that is not known.
+
+    Examples:
+        A layer that forgets the scale, written by hand.
+
+        >>> mh = MultiHead.random(6, 2)
+        >>> X = np.random.default_rng(1).normal(size=(5, 6))
+        >>> Q, K, V = mh.project(X)
+        >>> S = np.exp(Q @ K.swapaxes(-1, -2))
+        >>> A = S / S.sum(axis=-1, keepdims=True)
+        >>> output = (A @ V @ mh.W_O).sum(axis=0)
+        >>> found = diagnose(mh, output, X)
+        >>> found.explanations[0].mix_ups
+        ('scale-missing',)
+        >>> diagnose(mh, mh(X), X).right
+        True
+    """
+    mh = _as_layer(mh, layout, h, h_kv, prefix)
+    problem = _problem(mh, output, (X_Q, X_K, X_V), mask, tolerance)
+    given = as_intermediates(intermediates or {}, problem)
+    with np.errstate(all="ignore"):
+        search = Search(problem)
+        found = explain(problem, search) or dropout(problem, given)
+        if not found:
+            check_finite("output", problem.output)
+        found = agreeing(found, problem, given)
+        if mh.rotary:
+            found = [(_without_rotation(names), difference) for names, difference in found]
+        right = any(names == () for names, _ in found)
+        return Diagnosis(
+            right=right,
+            difference=problem.difference,
+            explanations=() if right else tuple(Explanation(*each) for each in found),
+            decide=_decide(problem, found),
+            first_difference=first_difference(problem, given),
+            unseen=search.without_effect,
+        )
+
+
+def _as_layer(
+    mh: object, layout: str | None, h: int | None, h_kv: int | None, prefix: str
+) -> MultiHead:
+    if not isinstance(mh, MultiHead):
+        if layout is None or h is None:
+            raise TypeError(
+                "mh must be a MultiHead, or stored arrays with layout and h, but is a "
+                f"{type(mh).__name__} with layout = {layout!r} and h = {h!r}."
+            )
+        return load(mh, layout, h=h, h_kv=h_kv, prefix=prefix)
+    if layout is not None or h is not None or h_kv is not None or prefix:
+        raise TypeError("layout, h, h_kv and prefix are for stored arrays, but mh is a MultiHead.")
+    return mh
+
+
+def _problem(
+    mh: MultiHead,
+    output: object,
+    sources: tuple[object, object, object],
+    mask: object,
+    tolerance: float | None,
+) -> Problem:
+    """What was given, if its arrays fit each other."""
+    output, X_Q, X_K, X_V = map(_detached, (output, *sources))
+    X_K = X_Q if X_K is None else X_K
+    X_V = X_K if X_V is None else X_V
+    without_rotation = dataclasses.replace(mh, rotary=False)
+    right = without_rotation(X_Q, X_K, X_V, mask=mask)  # refuses what does not fit
+    output = as_floats("output", output, right.shape)
+    if output.shape != right.shape:
+        raise ValueError(
+            f"output must have shape {right.shape}, but has shape {output.shape}."
+            f"{_which_shape(mh, output.shape, right.shape)}"
+        )
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must be between 0 and 1, but is {tolerance!r}.")
+    sources = bind(MultiHead.__call__, X_Q=X_Q, X_K=X_K, X_V=X_V)
+    mask = None if mask is None else np.asarray(mask)
+    return Problem(without_rotation, sources, mask, output, tolerance)
+
+
+def _detached(value: object) -> object:
+    """A tensor that requires a gradient cannot become an array."""
+    return value.detach() if hasattr(value, "detach") else value
+
+
+def _which_shape(mh: MultiHead, shape: tuple[int, ...], right: tuple[int, ...]) -> str:
+    """What an output of another shape may be."""
+    *batch, n_q, _ = right
+    known = {
+        (*batch, mh.h, n_q, mh.d_v): "These are the heads, which are not joined yet.",
+        (*batch, n_q, mh.h, mh.d_v): "These are the heads, which are not joined yet.",
+        (*batch, n_q, mh.h * mh.d_v): "These are the joined heads: W_O is not applied yet.",
+        (n_q, *batch, right[-1]): "The axes of the batch and of the tokens are exchanged.",
+    }
+    return f" {known[shape]}" if shape in known else ""
+
+
+def _without_rotation(names: tuple[str, ...]) -> tuple[str, ...]:
+    """For weights that need a rotation, of which `MultiHead` has none, what was found is relative.
+
+    A rotation that seems to be added is the one that the model has.
+    """
+    rotated = tuple(name for name in names if not name.startswith("rotated-by-"))
+    return rotated if rotated != names else ("rotation-missing", *names)
+
+
+def _decide(problem: Problem, found: Found) -> str:
+    if len(found) < 2:
+        return ""
+    said, whether_all = what_decides(problem, [names for names, _ in found])
+    if not said:
+        return "They give the same on each input that was tried, so look at the code."
+    return f"{'This' if whether_all else 'For some of them, this'} can: {said}."

@@ -1,0 +1,287 @@
+r"""Which mix-ups give an output: each is planted alone, and then two at a time.
+
+A layer is tried in single precision, and on a part of what was given: a few queries of two samples,
+or more where a mix-up lets queries or samples have a part in each other's outputs. What survives is
+computed in double precision, on everything.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import numpy as np
+
+from qkv.heads import MultiHead
+from qkv.mix_ups import MixUp, mix_ups
+from qkv.mix_ups._layer import Given, Layer
+
+# How far an output may be from the right one, relative to its largest number: rounding adds up
+# over the widths, and in the softmax it grows with the scores.
+_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
+_SCREENED = 2e-3  # the mean difference, relative, that single precision may leave on the way
+_NO_EFFECT = 1e-5
+_QUERIES, _COLUMNS = 8, 16  # how many are screened, of two samples
+_KEPT = 2**20  # numbers in a source up to which layers are kept to be used again
+
+Found = list[tuple[tuple[str, ...], float]]
+
+
+class Problem:
+    """A layer, what it was given, and the output that came.
+
+    Args:
+        mh: The weights.
+        sources: X_Q, X_K and X_V, with the same leading axes.
+        mask: True where a query may attend, in any of the shapes that `MultiHead` takes.
+        output: What came, in the shape of the right output.
+        tolerance: How far the output may be off, relative to its largest number.
+    """
+
+    def __init__(
+        self,
+        mh: MultiHead,
+        sources: list[np.ndarray],
+        mask: np.ndarray | None,
+        output: np.ndarray,
+        tolerance: float | None = None,
+    ):
+        self.mh, self.sources, self.mask = mh, sources, mask
+        self.output = output.reshape(-1, *output.shape[-2:])
+        self.size = float(np.abs(self.output[np.isfinite(self.output)]).max(initial=0))
+        self.tolerances = [tolerance] if tolerance else _tolerances(output)
+        self.given = Given.of(mh, sources, mask, np.float64)
+        self.right = Layer(self.given)
+        self.difference = self.difference_of(())
+
+    def layer(self, names: tuple[str, ...]) -> Layer:
+        """The layer with these mix-ups, in double precision."""
+        planted = tuple(mix_ups()[name].planted for name in names)
+        return Layer(self.given, planted, ((self.right, frozenset().union(*planted)),))
+
+    def difference_of(self, names: tuple[str, ...]) -> float:
+        """By how much the output differs at most from the layer's with these mix-ups."""
+        output = computed(self.layer(names) if names else self.right)
+        if output is None or output.shape != self.output.shape:
+            return np.inf
+        far = _difference(output, self.output)
+        return float(far.max()) if far.size >= self.output.shape[-1] else np.inf
+
+
+def _difference(output: np.ndarray, came: np.ndarray) -> np.ndarray:
+    """The absolute differences where an output is defined, and infinity where NaN came."""
+    defined = np.isfinite(output)
+    return np.nan_to_num(np.abs(output - came)[defined], nan=np.inf, posinf=np.inf)
+
+
+def computed(layer: Layer) -> np.ndarray | None:
+    """A layer's output; None if it would stop with an error."""
+    try:
+        return layer.output
+    except (ValueError, IndexError):
+        return None
+
+
+def _tolerances(output: np.ndarray) -> list[float]:
+    """What the precision of the numbers leaves, and what a step in single precision would."""
+    precision = output.dtype.name if output.dtype.name in _TOLERANCES else "float64"
+    numbers = output[np.isfinite(output)]
+    if len(np.unique(numbers)) >= 64:  # fewer may be round by chance
+        if precision == "float64" and np.array_equal(numbers, numbers.astype(np.float32)):
+            precision = "float32"
+        bits = numbers.astype(np.float32).view(np.uint32)
+        if precision == "float32" and not (bits & 0xFFFF).any():
+            precision = "bfloat16"
+        elif precision == "float32" and not (bits & 0x1FFF).any():
+            precision = "float16"
+    return sorted({_TOLERANCES[precision], max(_TOLERANCES[precision], _TOLERANCES["float32"])})
+
+
+class _Part:
+    """Some samples, some of their queries and some columns of the output, in single precision.
+
+    Args:
+        problem: What was given.
+        mixes: Of what all have to be there.
+    """
+
+    def __init__(self, problem: Problem, mixes: frozenset[str]):
+        batch, n_q, d_out = problem.output.shape
+        everything = "samples" in mixes
+        samples = np.arange(batch) if everything else _samples(problem)
+        queries = None if everything or "queries" in mixes else _some(n_q, _QUERIES)
+        columns = None if "columns" in mixes or d_out <= _COLUMNS else slice(_COLUMNS)
+        arrays = dict(problem.given.arrays)
+        for name in ("X_Q", "X_K", "X_V", "mask"):
+            arrays[name] = arrays[name][samples]
+        for name in {*arrays} - {"mask"}:
+            arrays[name] = arrays[name].astype(np.float32)
+        self.given = dataclasses.replace(
+            problem.given, arrays=arrays, queries=queries, columns=columns
+        )
+        self.samples = samples
+        self.came = self.cut(problem.output[samples])
+        self.right = Layer(self.given)
+        computed(self.right)
+
+    def cut(self, output: np.ndarray) -> np.ndarray:
+        """Of an output of the same samples, what this part has."""
+        if self.given.queries is not None and output.shape[1] != len(self.given.queries):
+            output = output[:, self.given.queries]
+        if self.given.columns is not None and output.shape[2] > _COLUMNS:
+            output = output[:, :, self.given.columns]
+        return output
+
+
+class Search:
+    """The layers that were tried on a problem."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self._few = max(_SCREENED, problem.tolerances[-1]) * problem.size
+        self._parts: dict[frozenset[str], _Part] = {}
+        self._least = self._part(frozenset())
+        self._kept: dict[str, Layer] = {}
+        self._outputs: dict[str, np.ndarray] = {}
+        self._alone: list[str] = []
+        for name, mix_up in mix_ups().items():
+            if mix_up.planted:
+                self._try(name, mix_up)
+
+    def alone(self) -> Found:
+        """The mix-ups that give the output, each by itself."""
+        return self._confirmed((name,) for name in self._alone)
+
+    def in_pairs(self) -> Found:
+        """The pairs of mix-ups that give the output."""
+        return self._confirmed(self._survivors())
+
+    @cached_property
+    def without_effect(self) -> tuple[str, ...]:
+        """The mix-ups that change nothing here, judged by the part that is screened."""
+        right = self._least.right.output
+        return tuple(name for name, output in self._outputs.items() if self._equal(output, right))
+
+    def _part(self, mixes: frozenset[str]) -> _Part:
+        if mixes not in self._parts:
+            self._parts[mixes] = _Part(self.problem, mixes)
+        return self._parts[mixes]
+
+    def _try(self, name: str, mix_up: MixUp) -> None:
+        part = self._part(mix_up.mixes)
+        layer = self._layer(part, (mix_up,))
+        output = computed(layer)
+        if output is None or output.shape != part.came.shape:
+            return
+        if self._survives(output, part):
+            self._alone.append(name)
+        if len(part.samples) != len(self._least.samples):
+            output = output[self._least.samples]
+        self._outputs[name] = self._least.cut(output)
+        if "samples" not in mix_up.mixes and part.given.arrays["X_K"].size <= _KEPT:
+            self._kept[name] = layer
+
+    def _layer(self, part: _Part, mixed: tuple[MixUp, ...]) -> Layer:
+        """The layer with these mix-ups, which takes what it can from layers that were tried."""
+        known = [(part.right, _steps(mixed))]
+        if len(part.samples) == len(self._least.samples):
+            kept = ((self._kept.get(each.name), each) for each in mixed)
+            known += [
+                (layer, _steps(other for other in mixed if other is not each)
+                 | _parts_differ(layer.given, part.given))
+                for layer, each in kept if layer is not None
+            ]  # fmt: skip
+        return Layer(part.given, (each.planted for each in mixed), known)
+
+    def _survives(self, output: np.ndarray, part: _Part) -> bool:
+        if output.shape != part.came.shape:
+            return False
+        mean = np.abs(output - part.came).mean()
+        if np.isfinite(mean):
+            return bool(mean <= self._few)
+        far = _difference(output, part.came)
+        return not far.size or bool(far.mean() <= self._few)
+
+    def _equal(self, one: np.ndarray, two: np.ndarray) -> bool:
+        largest = np.abs(one - two).max()
+        if np.isfinite(largest):
+            return bool(largest <= _NO_EFFECT * self.problem.size)
+        both = np.isfinite(one)
+        return np.array_equal(both, np.isfinite(two)) and bool(
+            np.abs(one - two)[both].max(initial=0) <= _NO_EFFECT * self.problem.size
+        )
+
+    @cached_property
+    def _classes(self) -> dict[str, list[str]]:
+        """Mix-ups that give the same here: the first of them, and all of them."""
+        found: dict[str, list[str]] = {}
+        for name, output in self._outputs.items():
+            if name not in self.without_effect:
+                same = (one for one in found if self._equal(self._outputs[one], output))
+                found.setdefault(next(same, name), []).append(name)
+        return found
+
+    def _survivors(self) -> Iterator[tuple[str, ...]]:
+        known = mix_ups()
+        for pair in itertools.combinations((known[name] for name in self._classes), 2):
+            if pair[0].rare and pair[1].rare:
+                continue
+            part = self._part(pair[0].mixes | pair[1].mixes)
+            for ordered in _orders(pair):
+                output = computed(self._layer(part, ordered))
+                if output is not None and self._survives(output, part):
+                    yield from itertools.product(*(self._classes[each.name] for each in ordered))
+
+    def _confirmed(self, candidates: Iterable[tuple[str, ...]]) -> Found:
+        found: dict[tuple[str, ...], float] = {}
+        listed = [*mix_ups()]
+        for names in candidates:
+            difference = self.problem.difference_of(names)
+            key = tuple(sorted(names, key=listed.index))
+            if difference <= self.problem.tolerances[-1] * self.problem.size:
+                found[key] = min(difference, found.get(key, np.inf))
+        return sorted(found.items(), key=lambda each: each[1])
+
+
+def _steps(mixed: Iterable[MixUp]) -> frozenset[str]:
+    return frozenset().union(*(each.planted for each in mixed))
+
+
+def _parts_differ(one: Given, two: Given) -> frozenset[str]:
+    """In which of the cuts two parts differ, named as `Layer` names them."""
+    cuts = ("queries", "columns")
+    return frozenset(
+        cut for cut in cuts if (getattr(one, cut) is None) != (getattr(two, cut) is None)
+    )
+
+
+def _orders(pair: tuple[MixUp, MixUp]) -> Iterator[tuple[MixUp, MixUp]]:
+    """Two mix-ups of one step may be planted in either order."""
+    yield pair
+    if {*pair[0].planted} & {*pair[1].planted}:
+        yield pair[::-1]
+
+
+def _some(count: int, few: int) -> np.ndarray | None:
+    """Places spread over an axis; None where they would be most of it."""
+    return np.linspace(0, count - 1, few).astype(int) if count > 2 * few else None
+
+
+def _samples(problem: Problem) -> np.ndarray:
+    """The samples that are screened: the first, and one in which the mask hides most."""
+    hidden = (~problem.given.arrays["mask"]).sum(axis=(1, 2, 3))
+    return np.unique([0, len(hidden) - 1 - int(np.argmax(hidden[::-1]))])
+
+
+def explain(problem: Problem, search: Search) -> Found:
+    """What gives the output, best first: no mix-up, one, or two; nothing if none of these does."""
+
+    def within(found: Found, tolerance: float) -> Found:
+        return [each for each in found if each[1] <= tolerance * problem.size]
+
+    for tolerance in problem.tolerances:
+        for found in ([((), problem.difference)], search.alone()):
+            if fitting := within(found, tolerance):
+                return fitting
+    pairs = search.in_pairs()
+    return next(filter(None, (within(pairs, each) for each in problem.tolerances)), [])

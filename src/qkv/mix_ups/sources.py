@@ -1,0 +1,287 @@
+"""Mix-ups of what goes in: the wrong source, no projection or two, a norm or positions added."""
+
+import numpy as np
+
+from qkv.mix_ups._layer import CannotApplyError
+from qkv.mix_ups._mix_up import MixUp
+
+_SOURCES = ("X_Q", "X_K", "X_V")
+_ROLES = {"Q": "queries", "K": "keys", "V": "values"}
+
+
+def _given(name):
+    return lambda s, step: s.given.arrays[name]
+
+
+def _wrong_source():
+    about = {
+        "who": "who calls cross-attention by position: Keras takes the value before the key",
+        "symptom": "No error in self-attention, where all sources are one.",
+        "cure": "Pass the sources by name.",
+    }
+    yield MixUp(
+        "X_K-and-X_V-exchanged",
+        "the sources of keys and values are exchanged",
+        **about,
+        right="layer(query=X_Q, key=X_K, value=X_V)",
+        wrong="layer(X_Q, X_V, X_K)",
+        planted={"X_K": _given("X_V"), "X_V": _given("X_K")},
+    )
+    yield MixUp(
+        "X_Q-and-X_K-exchanged",
+        "the sources of queries and keys are exchanged",
+        **about,
+        right="layer(query=X_Q, key=X_K, value=X_V)",
+        wrong="layer(query=X_K, key=X_Q, value=X_V)",
+        planted={"X_Q": _given("X_K"), "X_K": _given("X_Q")},
+    )
+    yield MixUp(
+        "X_Q-and-the-others-exchanged",
+        "queries are made from the source of the keys and values, and these from X_Q",
+        **about,
+        right="layer(query=X_Q, key=X_K, value=X_K)",
+        wrong="layer(query=X_K, key=X_Q, value=X_Q)",
+        planted={"X_Q": _given("X_K"), "X_K": _given("X_Q"), "X_V": _given("X_Q")},
+    )
+    for taken, letters in [
+        ("Q", "K"), ("Q", "V"), ("Q", "KV"), ("K", "Q"), ("K", "V"), ("V", "K"),
+    ]:  # fmt: skip
+        whose = " and ".join(_ROLES[letter] for letter in letters)
+        names = "-and-".join(f"X_{letter}" for letter in letters)
+        yield MixUp(
+            f"X_{taken}-used-for-{names}",
+            f"the {whose} are made from X_{taken}, the source of the {_ROLES[taken]}",
+            who="who writes cross-attention and gives one projection the wrong source",
+            symptom="No error in self-attention, or where the lengths are equal.",
+            cure="In cross-attention, queries come from one source, keys and values from the "
+            "other.",
+            right=f"{letters[0]} = X_{letters[0]} @ W_{letters[0]}",
+            wrong=f"{letters[0]} = X_{taken} @ W_{letters[0]}",
+            planted={f"X_{letter}": _given(f"X_{taken}") for letter in letters},
+        )
+
+
+def _not_projected(letter):
+    def unprojected(s, step):
+        X = getattr(s, f"X_{letter}")
+        if X.shape[-1] != step(s).shape[-1]:
+            raise CannotApplyError("the source is not as wide as its projection")
+        return X
+
+    return unprojected
+
+
+def _twice(letter):
+    def projected_twice(s, step):
+        W, b = getattr(s, f"W_{letter}"), getattr(s, f"b_{letter}")
+        if W.shape[0] != W.shape[1]:
+            raise CannotApplyError("the projection is not as wide as the source")
+        return step(s) @ W + b
+
+    return projected_twice
+
+
+def _projections():
+    for letters in ("Q", "K", "V", "QK", "QKV"):
+        whose = ", ".join(_ROLES[letter] for letter in letters[:-1])
+        whose = f"{whose} and {_ROLES[letters[-1]]}" if whose else _ROLES[letters]
+        name = "-and-".join(_ROLES[letter] for letter in letters)
+        first = letters[0]
+        yield MixUp(
+            f"{name}-not-projected",
+            f"the {whose} are not projected",
+            who="who takes the Q of MultiHead for the Q of equation (1)",
+            symptom="Shapes fit where heads together are as wide as the source.",
+            cure="Multiply the source by its weight first.",
+            right=f"{first} = X_{first} @ W_{first}",
+            wrong=f"{first} = X_{first}",
+            planted={f"{letter}_packed": _not_projected(letter) for letter in letters},
+        )
+        yield MixUp(
+            f"{name}-projected-twice",
+            f"the {whose} are projected twice by the same weight",
+            who="who projects, and passes the result to a layer that projects",
+            symptom="Shapes fit where heads together are as wide as the source.",
+            cure="Pass the source: nn.MultiheadAttention projects it.",
+            right=f"{first} = X_{first} @ W_{first}",
+            wrong=f"{first} = (X_{first} @ W_{first}) @ W_{first}",
+            planted={f"{letter}_packed": _twice(letter) for letter in letters},
+        )
+    yield MixUp(
+        "relu-after-the-projections",
+        "queries, keys and values pass through a ReLU",
+        who="who makes the projections of Dense layers with an activation",
+        symptom="All scores are positive, or zero.",
+        cure="Use linear maps without an activation.",
+        right="Q = X_Q @ W_Q + b_Q",
+        wrong="Q = relu(X_Q @ W_Q + b_Q)",
+        planted=dict.fromkeys(
+            ("Q_packed", "K_packed", "V_packed"), lambda s, step: np.maximum(step(s), 0)
+        ),
+        rare=True,
+    )
+
+
+def layer_norm(X):
+    """Mean 0 and variance 1 for each token, with PyTorch's eps and without learned parameters."""
+    centred = X - X.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
+
+
+def rms_norm(X):
+    """Mean square 1 for each token."""
+    return X / np.sqrt((X**2).mean(axis=-1, keepdims=True) + 1e-6)
+
+
+def _norms():
+    kinds = {"layer-norm": ("LayerNorm", layer_norm), "rms-norm": ("RMSNorm", rms_norm)}
+    for name, (title, norm) in kinds.items():
+        for places, said in (
+            (_SOURCES, "the sources pass"),
+            (("X_Q",), "the source of the queries passes"),
+        ):
+            whose = "the-sources" if len(places) == 3 else "X_Q"
+            yield MixUp(
+                f"{name}-on-{whose}",
+                f"{said} through a {title} without learned parameters first",
+                who="who compares a whole block (pre-norm) with its attention layer",
+                symptom="Numbers agree if the source is normed already.",
+                cure="Give both sides the same source: normed, or not.",
+                right="layer(X)",
+                wrong="layer(norm(X))",
+                planted=dict.fromkeys(places, lambda s, step, norm=norm: norm(step(s))),
+                rare=name == "rms-norm" or len(places) == 1,
+            )
+        yield MixUp(
+            f"{name}-on-queries-and-keys",
+            f"queries and keys of each head pass through a {title} without learned parameters",
+            who="who loads weights into a model with QK-norm, or out of one",
+            symptom="Scores are bounded by √d_k.",
+            cure="Use the norm on both sides, or on none.",
+            right="S = Q @ K.T",
+            wrong="S = norm(Q) @ norm(K).T",
+            planted=dict.fromkeys(("Q", "K"), lambda s, step, norm=norm: norm(step(s))),
+            rare=True,
+        )
+    yield MixUp(
+        "queries-and-keys-of-length-1",
+        "queries and keys of each head are divided by their length",
+        who="who takes the cosine for the dot product",
+        symptom="Weights are almost equal.",
+        cure="Use the dot product, scaled by 1/√d_k.",
+        right="S = Q @ K.T",
+        wrong="S = cosine(Q, K)",
+        planted=dict.fromkeys(
+            ("Q", "K"),
+            lambda s, step: step(s) / np.linalg.norm(step(s), axis=-1, keepdims=True),
+        ),
+        rare=True,
+    )
+
+
+def _angles(n, width):
+    frequencies = 10000.0 ** (-2 * np.arange((width + 1) // 2) / width)
+    return np.arange(n)[:, None] * frequencies
+
+
+def _add_positions(s, step):
+    X = step(s)
+    angles = _angles(*X.shape[-2:])
+    waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(angles), -1)
+    return X + waves[:, : X.shape[-1]].astype(X.dtype)
+
+
+def _rotate(pairs):
+    def rotated(s, step):
+        X = step(s)
+        d = X.shape[-1]
+        if d % 2:
+            raise CannotApplyError("a head of odd width is not rotated")
+        angles = _angles(X.shape[-2], d).astype(X.dtype)
+        first, second = pairs(d)
+        turned = X.copy()
+        turned[..., first] = X[..., first] * np.cos(angles) - X[..., second] * np.sin(angles)
+        turned[..., second] = X[..., second] * np.cos(angles) + X[..., first] * np.sin(angles)
+        return turned
+
+    return rotated
+
+
+def _halves(d):
+    return slice(0, d // 2), slice(d // 2, None)
+
+
+def _neighbours(d):
+    return slice(0, None, 2), slice(1, None, 2)
+
+
+def _positions():
+    yield MixUp(
+        "positions-added",
+        "the paper's sines and cosines of the position are added to the sources",
+        who="who compares a model with its attention layer",
+        symptom="Only the first position of the source is almost right.",
+        cure="Give both sides the same source: with positions, or without.",
+        right="layer(X)",
+        wrong="layer(X + positions)",
+        planted=dict.fromkeys(_SOURCES, _add_positions),
+        rare=True,
+    )
+    yield MixUp(
+        "rotation-missing",
+        "queries and keys are not rotated, and the model rotates them (RoPE)",
+        who="who writes a rotary model's layer by hand, as equation (1) says",
+        symptom="A single token is right, and longer sequences are not.",
+        cure="Rotate queries and keys by their positions before the product.",
+        right="S = rope(Q) @ rope(K).T",
+        wrong="S = Q @ K.T",
+        planted={},  # MultiHead does not rotate
+    )
+    for name, pairs, said in (
+        ("halves", _halves, "the two halves of a head"),
+        ("neighbours", _neighbours, "neighbouring components"),
+    ):
+        yield MixUp(
+            f"rotated-by-{name}",
+            f"queries and keys are rotated by their position (RoPE, base 10000, pairs of {said})",
+            who="who moves weights between a rotary model and one without rotation",
+            symptom="A single token is right, and longer sequences are not.",
+            cure="Rotate on both sides, or on none.",
+            right="S = Q @ K.T",
+            wrong="S = rope(Q) @ rope(K).T",
+            planted=dict.fromkeys(("Q", "K"), _rotate(pairs)),
+            rare=True,
+        )
+
+
+def _swap_batch(s, step):
+    if not s.given.has_batch:
+        raise CannotApplyError("there is no batch")
+    return step(s).swapaxes(0, 1)
+
+
+def _no_mask(s, step):
+    if not step(s).all():
+        raise CannotApplyError("the mask would not fit")
+    return np.ones((1, 1, 1, 1), bool)
+
+
+def _batch():
+    yield MixUp(
+        "batch-and-tokens-exchanged",
+        "the axes of the batch and of the tokens are exchanged, so that samples attend to each "
+        "other",
+        who="who passes (batch, n, d_model) to nn.MultiheadAttention without batch_first=True",
+        symptom="Shapes fit. An output changes if another sample changes.",
+        cure="Write batch_first=True, or pass (n, batch, d_model).",
+        right="nn.MultiheadAttention(d_model, h, batch_first=True)",
+        wrong="nn.MultiheadAttention(d_model, h)",
+        planted={
+            **dict.fromkeys((*_SOURCES, "output"), _swap_batch),
+            "mask": _no_mask,
+        },
+        mixes=frozenset({"samples"}),
+    )
+
+
+MIX_UPS = (*_wrong_source(), *_projections(), *_norms(), *_positions(), *_batch())
