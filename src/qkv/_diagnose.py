@@ -63,6 +63,8 @@ class Diagnosis:
         if self.right:
             yield f"The output is right: it equals the layer's to {self.difference:.0e}."
             yield self.first_difference
+            if "b_K-left-out" in self.unseen:
+                yield "Whether b_K was added cannot be seen: the softmax cancels it."
         elif self.explanations:
             yield from self._explained()
         else:
@@ -74,7 +76,7 @@ class Diagnosis:
         for place, each in enumerate(self.explanations):
             too = " too" if place else ""
             names = ", ".join(each.mix_ups)
-            yield f"The output is equal to {each.difference:.0e}{too} if {each} ({names})."
+            yield f"Equal{too}, to {each.difference:.0e}, if {each} ({names})."
         if len(self.explanations) == 1:
             yield from (mix_ups()[name].cure for name in self.explanations[0].mix_ups)
         else:
@@ -160,7 +162,7 @@ def diagnose(
     given = as_intermediates(intermediates or {}, problem)
     with np.errstate(all="ignore"):
         search = Search(problem)
-        found = explain(problem, search) or dropout(problem, given)
+        found = explain(problem, search, dropout(problem, given))
         if not found:
             check_finite("output", problem.output)
         found = agreeing(found, problem, given)

@@ -91,7 +91,11 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Given]]:
         _TOKENS if n_q == n_k else _MORE,
         np.array_equal(X_Q, X_K),
         np.array_equal(X_K, X_V),
-        "none" if mask.all() else "causal" if not (mask & ~np.tri(n_q, n_k)).any() else "other",
+        "none"
+        if mask.all()
+        else "causal"
+        if not (mask & ~np.tri(n_q, n_k, dtype=bool)).any()
+        else "other",
         max(1, len(mask) > 1 and 2),
     )
     own = {"one_source": False}
@@ -105,6 +109,7 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Given]]:
         )
     }
     groups = max(1, mh.h // mh.h_kv)
+    more_heads = MultiHead.random(30, 5 * groups, h_kv=5, d_k=6, bias=True)
     other = MultiHead.random(12, 2 * groups, h_kv=2, d_k=5, d_v=7, bias=True)
     variations = {
         "random numbers as sources": {},
@@ -120,6 +125,7 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Given]]:
         | {"one_source_of_both": False, "n_k": _MORE},
         "a layer with biases": {"mh": dataclasses.replace(mh, **biases)},
         "a layer with random weights and biases": {"mh": _random(mh)},
+        "a layer with another number of heads": {"mh": more_heads},
         "a layer of another width, where d_v is not d_k": {"mh": other},
         "three sources that differ, and a mask that is not causal": own
         | {"one_source_of_both": False, "mask": "other"},

@@ -101,19 +101,22 @@ def agreeing(found: Found, problem: Problem, given: Mapping[str, np.ndarray]) ->
 
 def dropout(problem: Problem, given: Mapping[str, np.ndarray]) -> Found:
     """Dropout in the weights or in the output: some numbers are zero, the rest are larger."""
-    if "weights" in given and _dropped(given["weights"], problem.right.weights):
-        return [(("dropout-of-weights",), 0.0)]
-    if _dropped(problem.output, problem.right.output):
-        return [(("dropout-of-the-output",), 0.0)]
-    return []
+    tried = {"dropout-of-the-output": (problem.output, problem.right.output)}
+    if "weights" in given:
+        tried["dropout-of-weights"] = (given["weights"], problem.right.weights)
+    return [
+        ((name,), difference)
+        for name, (array, right) in tried.items()
+        if (difference := _after_dropout(array, right)) < np.inf
+    ]
 
 
-def _dropped(array: np.ndarray, right: np.ndarray) -> float:
-    """The rate of dropout; 0 where there is none."""
+def _after_dropout(array: np.ndarray, right: np.ndarray) -> float:
+    """By how much what dropout keeps differs from the right numbers, enlarged; infinity if more."""
     kept, there = array != 0, np.abs(right) > 1e-9 * np.abs(right).max()
     if not (kept & there).any() or (kept | ~there).all():
-        return 0.0
-    ratios = (array / right)[kept & there]
-    factor = np.median(ratios)
-    same = np.allclose(ratios, factor, rtol=1e-3)
-    return float(1 - 1 / factor) if same and factor > 1 and kept.mean() > 0.05 else 0.0
+        return np.inf
+    factor = np.median((array / right)[kept & there])
+    far = np.abs(array - factor * right)[kept].max()
+    same = far <= 1e-4 * np.abs(array).max()
+    return float(far) if same and factor > 1 and kept.mean() > 0.05 else np.inf

@@ -77,7 +77,8 @@ def _difference(output: np.ndarray, came: np.ndarray) -> np.ndarray:
 def computed(layer: Layer) -> np.ndarray | None:
     """A layer's output; None if it would stop with an error."""
     try:
-        return layer.output
+        with np.errstate(all="ignore"):
+            return layer.output
     except (ValueError, IndexError):
         return None
 
@@ -273,8 +274,11 @@ def _samples(problem: Problem) -> np.ndarray:
     return np.unique([0, len(hidden) - 1 - int(np.argmax(hidden[::-1]))])
 
 
-def explain(problem: Problem, search: Search) -> Found:
-    """What gives the output, best first: no mix-up, one, or two; nothing if none of these does."""
+def explain(problem: Problem, search: Search, dropped: Found) -> Found:
+    """What gives the output, best first: no mix-up, one, or two; nothing if none of these does.
+
+    `dropped` is what dropout explains, which differs from call to call.
+    """
 
     def within(found: Found, tolerance: float) -> Found:
         return [each for each in found if each[1] <= tolerance * problem.size]
@@ -283,5 +287,7 @@ def explain(problem: Problem, search: Search) -> Found:
         for found in ([((), problem.difference)], search.alone()):
             if fitting := within(found, tolerance):
                 return fitting
+    if dropped:
+        return dropped
     pairs = search.in_pairs()
     return next(filter(None, (within(pairs, each) for each in problem.tolerances)), [])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qkv.mix_ups._layer import CannotApplyError, join
+from qkv.mix_ups._layer import CannotApplyError, join, split
 from qkv.mix_ups._mix_up import MixUp
 
 
@@ -92,27 +92,15 @@ def _ways_to_attend():
         "mask": _no_heads,
         "joined": lambda s, step: s.heads[:, 0],
     }
-    about = {
-        "who": "who calls scaled_dot_product_attention on (batch, n, d_model), or writes one head",
-        "symptom": "Shapes fit. There is one set of weights for all heads.",
-        "cure": "Split queries, keys and values into heads first.",
-    }
     yield MixUp(
         "heads-not-split",
         "the heads are not split: one head as wide as all attends, scaled by its own width",
-        **about,
+        who="who calls scaled_dot_product_attention on (batch, n, d_model), or writes one head",
+        symptom="Shapes fit. There is one set of weights for all heads.",
+        cure="Split queries, keys and values into heads first.",
         right="attention(split(Q), split(K), split(V))",
         wrong="attention(Q, K, V)",
         planted=one_head,
-    )
-    yield MixUp(
-        "heads-not-split-scaled-by-d_k",
-        "the heads are not split: one head as wide as all attends, scaled by the width d_k of "
-        "one of them",
-        **about,
-        right="attention(split(Q), split(K), split(V))",
-        wrong="attention(Q, K, V, scale=1 / sqrt(d_k))",
-        planted={**one_head, "scale": lambda s, step: s.given_scale or s.d_k**-0.5},
     )
     yield MixUp(
         "heads-attend-to-heads",
@@ -144,6 +132,45 @@ def _ways_to_attend():
         },
         mixes=frozenset({"queries"}),
     )
+
+
+def _another_number(count):
+    """Cut into another number of heads, where all have keys and values of their own."""
+
+    def cut(letter):
+        def cut_anew(s, step):
+            h, width = count(s), _packed(s, letter).shape[-1]
+            if s.h != s.h_kv or h in (1, s.h) or h != int(h) or width % int(h):
+                raise CannotApplyError("there is no such number of heads")
+            return split(_packed(s, letter), int(h))
+
+        return cut_anew
+
+    return {
+        **{letter: cut(letter) for letter in "QKV"},
+        "mask": lambda s, step: step(s)[:, :1],
+    }
+
+
+def _numbers_of_heads():
+    for name, said, wrong, count in (
+        ("half-as-many-heads", "h/2 heads", "h // 2", lambda s: s.h / 2),
+        ("a-quarter-as-many-heads", "h/4 heads", "h // 4", lambda s: s.h / 4),
+        ("twice-as-many-heads", "2·h heads", "h * 2", lambda s: s.h * 2),
+        ("four-times-as-many-heads", "4·h heads", "h * 4", lambda s: s.h * 4),
+        ("h-and-d_k-exchanged", "d_k heads of width h", "d_k", lambda s: s.d_k),
+    ):
+        yield MixUp(
+            name,
+            f"the projections are split into {said}, and scaled by the width of those",
+            who="who takes another configuration's number of heads",
+            symptom="Shapes fit: packed weights do not show how many heads they hold.",
+            cure="Look up the number of heads in the model's configuration.",
+            right="Q = Q.reshape(batch, n, h, -1)",
+            wrong=f"Q = Q.reshape(batch, n, {wrong}, -1)",
+            planted=_another_number(count),
+            rare=True,
+        )
 
 
 def _tiled(letter):
@@ -274,4 +301,10 @@ def _ways_to_join():
     )
 
 
-MIX_UPS = (*_ways_to_split(), *_ways_to_attend(), *_groups(), *_ways_to_join())
+MIX_UPS = (
+    *_ways_to_split(),
+    *_numbers_of_heads(),
+    *_ways_to_attend(),
+    *_groups(),
+    *_ways_to_join(),
+)

@@ -256,6 +256,18 @@ def _visible(s):
     return s.asked(s.mask)
 
 
+def _wrong_sign(s, step):
+    hidden = ~_visible(s)
+    return np.where(hidden | ~hidden.any(axis=-1, keepdims=True), s.scores, -np.inf)
+
+
+def _zero_padded(s, step):
+    padding = _padding(s.given.arrays["mask"])
+    if padding.all() or padding.shape[-1] != padding.shape[-2]:
+        raise CannotApplyError("there is no padding")
+    return step(s) * s.asked(padding[:, 0].swapaxes(-1, -2)[..., :1])
+
+
 def _ways_to_apply():
     about = {
         "who": "who reads a mask of 0 and 1 as an additive mask",
@@ -301,6 +313,17 @@ def _ways_to_apply():
         },
     )
     yield MixUp(
+        "large-number-added-with-the-wrong-sign",
+        "a large number is added to hidden scores, where it has to be taken away",
+        who="who writes (1 - mask) * 1e9",
+        symptom="A query from which something is hidden attends to that alone.",
+        cure="Add (1 - mask) * -1e9.",
+        right="S = S + (1 - mask) * -1e9",
+        wrong="S = S + (1 - mask) * 1e9",
+        planted={"masked": _wrong_sign},
+        rare=True,
+    )
+    yield MixUp(
         "mask-after-the-softmax",
         "weights are masked after the softmax, and not normalised again",
         who="who multiplies the weights by the mask",
@@ -312,6 +335,17 @@ def _ways_to_apply():
             "masked": lambda s, step: s.scores,
             "weights": lambda s, step: step(s) * _visible(s),
         },
+    )
+    yield MixUp(
+        "outputs-of-padding-set-to-zero",
+        "the outputs of padded tokens are set to zero",
+        who="who multiplies the output by the padding mask",
+        symptom="Outputs of tokens that are no padding are right.",
+        cure="Compare the outputs of real tokens only.",
+        right="output",
+        wrong="output * padding[:, :, None]",
+        planted={"output": _zero_padded},
+        rare=True,
     )
 
 

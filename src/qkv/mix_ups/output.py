@@ -46,6 +46,17 @@ def _of_the_projection():
         mixes=frozenset({"columns"}),
     )
     yield MixUp(
+        "queries-added-to-the-heads",
+        "the projected queries are added to the joined heads",
+        who="who writes the Set Transformer's residual",
+        symptom="The difference is the projected queries, mapped by W_O.",
+        cure="Compare without the residual.",
+        right="output = joined @ W_O + b_O",
+        wrong="output = (Q + joined) @ W_O + b_O",
+        planted={"joined": lambda s, step: step(s) + s.asked(s.Q_packed)},
+        rare=True,
+    )
+    yield MixUp(
         "relu-after-the-output",
         "the output passes through a ReLU",
         who="who makes the output's projection of a Dense layer with an activation",

@@ -56,7 +56,8 @@ def _products():
     )
     yield MixUp(
         "scores-added-over-heads",
-        "the scores are added up over the heads, so all heads attend alike",
+        "the scores are added up over the heads, or the heads are not split and the scores are "
+        "divided by √d_k, so all heads attend alike",
         who="who leaves the letter of the heads out of an einsum's result",
         symptom="All heads have the same weights.",
         cure="Keep the axis of the heads: bhqd,bhkd->bhqk.",
@@ -67,7 +68,14 @@ def _products():
 
 
 def _scaled(
-    name, what, wrong, factor, cure="Multiply the scores by 1/√d_k, once.", who=None, rare=False
+    name,
+    what,
+    wrong,
+    factor,
+    cure="Multiply the scores by 1/√d_k, once.",
+    who=None,
+    right="S = Q @ K.swapaxes(-1, -2) / sqrt(d_k)",
+    rare=False,
 ):
     return MixUp(
         name,
@@ -75,7 +83,7 @@ def _scaled(
         who=who or "who writes the scale by hand",
         symptom="Weights are too sharp or too even.",
         cure=cure,
-        right="S = Q @ K.swapaxes(-1, -2) / sqrt(d_k)",
+        right=right,
         wrong=wrong,
         planted={"scale": lambda s, step: factor(s)},
         rare=rare,
@@ -99,7 +107,6 @@ def _unless_the_same(size, *others):
 
 def _scales():
     product = "S = Q @ K.swapaxes(-1, -2)"
-    twice = "who scales by hand, and calls scaled_dot_product_attention, which scales"
 
     def d_model(s):
         return s.X_Q.shape[-1]
@@ -120,11 +127,11 @@ def _scales():
         lambda s: 1.0,
     )
     yield _scaled(
-        "scale-twice",
-        "the scores are scaled twice",
-        f"{product} * scale * scale",
+        "scale-twice-or-by-d_k",
+        "the scores are scaled twice, or divided by d_k and not by √d_k",
+        f"{product} / d_k",
         lambda s: _scale(s) ** 2,
-        who=twice,
+        who="who scales by hand, and calls scaled_dot_product_attention, which scales",
     )
     yield _scaled(
         "scale-of-one-side",
@@ -148,9 +155,9 @@ def _scales():
         lambda s: s.d_k**-0.5,
         who="who loads T5, which does not scale",
         cure="Use the layer's own scale.",
+        right=f"{product} * scale",
     )
     for name, said, size in (
-        ("d_k", "d_k", _unless_the_same(d_k, lambda s: s.given_scale and d_k(s))),
         ("d_model", "d_model", d_model),
         ("all-heads", "h·d_k", _unless_the_same(all_heads, d_model)),
         ("d_v", "d_v", _unless_the_same(d_v, d_k)),
@@ -161,14 +168,12 @@ def _scales():
         for root in (True, False):
             of = f"√{said}" if root else said
             written = f"sqrt({said})" if root else f"({said})" if "·" in said else said
-            if name == "d_k" and root:
-                continue
             yield _scaled(
                 f"scale-by-{'root-of-' * root}{name}",
                 f"the scores are divided by {of}, not by √d_k",
                 f"{product} / {written.replace('·', ' * ')}",
                 lambda s, size=size, root=root: size(s) ** (-0.5 if root else -1),
-                rare=name not in ("d_k", "d_model"),
+                rare=name != "d_model",
             )
     yield MixUp(
         "scale-after-the-softmax",
@@ -186,11 +191,12 @@ def _scales():
 
 
 def _over(*axis):
-    return lambda s, step: softmax(s.masked, axis)
+    def weights(s, step):
+        if 0 in axis and not s.given.has_batch and len(axis) < 4:
+            raise CannotApplyError("there is no batch")
+        return softmax(s.masked, axis)
 
-
-def _over_batch_and_heads(s, step):
-    return softmax(s.masked, (0, 1))
+    return weights
 
 
 def _zero_where_hidden(s):
@@ -210,6 +216,13 @@ def _with_a_zero(s, step):
     ).sum(axis=-1, keepdims=True))  # fmt: skip
 
 
+def _sums_of_others(s, step):
+    if s.masked.shape[-1] != s.masked.shape[-2]:
+        raise CannotApplyError("there are not as many keys as queries")
+    E = np.exp(s.masked)
+    return E / E.sum(axis=-1)[..., None, :]
+
+
 def _softmaxes():
     axes = {
         "who": "who leaves out the axis of the softmax, or counts axes of another layout",
@@ -221,6 +234,7 @@ def _softmaxes():
         ("heads", "the heads", (1,), frozenset()),
         ("samples", "the samples of the batch", (0,), frozenset({"samples"})),
         ("queries-and-keys", "queries and keys together", (-2, -1), frozenset({"queries"})),
+        ("everything", "all scores of all samples together", (0, 1, 2, 3), frozenset({"samples"})),
         ("samples-and-heads", "samples and heads together", (0, 1), frozenset({"samples"})),
     ):
         yield MixUp(
@@ -230,7 +244,7 @@ def _softmaxes():
             symptom="The weights of a query do not sum to 1.",
             wrong=f"A = softmax(S, axis={axis[0] if len(axis) == 1 else axis})",
             planted={"weights": _over(*axis)},
-            rare=len(axis) == 2,
+            rare=len(axis) > 1,
             mixes=mixes,
         )
     about = {
@@ -291,6 +305,14 @@ def _softmaxes():
             ),
         ),
         (
+            "sums-without-keepdims",
+            "the exponentials are divided by the sum of another query, because the sum lost its "
+            "axis",
+            "A = exp(S) / exp(S).sum(axis=-1)",
+            "Weights of a query do not sum to 1.",
+            _sums_of_others,
+        ),
+        (
             "one-more-zero-in-the-softmax",
             "a token whose score and value are zero takes part in the softmax",
             "A = exp(S) / (1 + exp(S).sum(axis=-1, keepdims=True))",
@@ -305,8 +327,13 @@ def _softmaxes():
             symptom=symptom,
             wrong=wrong,
             planted={"weights": weights},
+            mixes=frozenset({"queries"} if name == "sums-without-keepdims" else ()),
             rare=name not in ("softmax-twice", "softmax-missing"),
         )
+
+
+def _softmax_last(s, step):
+    return softmax(np.where(np.isneginf(s.masked), 0, s.masked) @ s.V_repeated)
 
 
 def _own(s, step):
@@ -361,6 +388,28 @@ def _sums():
         symptom="Each query has the same output.",
         wrong='heads = np.einsum("bhqk,bhvd->bhqd", A, V)',
         planted={"heads": _everywhere(lambda V: V.sum(axis=-2, keepdims=True))},
+    )
+    yield MixUp(
+        "softmax-after-the-values",
+        "the softmax is taken of the weighted sum, and not of the scores",
+        who="who sets a bracket in the wrong place",
+        right="heads = softmax(S) @ V",
+        cure="Take the softmax of the scores first.",
+        symptom="Each head's numbers are positive and sum to 1.",
+        wrong="heads = softmax(S @ V)",
+        planted={"heads": _softmax_last},
+        rare=True,
+    )
+    yield MixUp(
+        "values-scaled-too",
+        "the scale is applied to the scores and to the values",
+        who="who scales queries, keys and values in one line",
+        right="heads = A @ V",
+        cure="Scale the scores only.",
+        symptom="Without biases, outputs are the right ones, scaled.",
+        wrong="heads = A @ (V * scale)",
+        planted={"heads": lambda s, step: step(s) * s.scale},
+        rare=True,
     )
     yield MixUp(
         "values-averaged",

@@ -13,6 +13,12 @@ def _given(name):
     return lambda s, step: s.given.arrays[name]
 
 
+def _mask_that_fits(s, step):
+    """A mask that hides nothing fits any number of keys."""
+    mask = step(s)
+    return np.ones((1, 1, s.X_Q.shape[1], s.X_K.shape[1]), bool) if mask.all() else mask
+
+
 def _wrong_source():
     about = {
         "who": "who calls cross-attention by position: Keras takes the value before the key",
@@ -41,7 +47,12 @@ def _wrong_source():
         **about,
         right="layer(query=X_Q, key=X_K, value=X_K)",
         wrong="layer(query=X_K, key=X_Q, value=X_Q)",
-        planted={"X_Q": _given("X_K"), "X_K": _given("X_Q"), "X_V": _given("X_Q")},
+        planted={
+            "X_Q": _given("X_K"),
+            "X_K": _given("X_Q"),
+            "X_V": _given("X_Q"),
+            "mask": _mask_that_fits,
+        },
     )
     for taken, letters in [
         ("Q", "K"), ("Q", "V"), ("Q", "KV"), ("K", "Q"), ("K", "V"), ("V", "K"),
@@ -57,7 +68,10 @@ def _wrong_source():
             "other.",
             right=f"{letters[0]} = X_{letters[0]} @ W_{letters[0]}",
             wrong=f"{letters[0]} = X_{taken} @ W_{letters[0]}",
-            planted={f"X_{letter}": _given(f"X_{taken}") for letter in letters},
+            planted={
+                **{f"X_{letter}": _given(f"X_{taken}") for letter in letters},
+                "mask": _mask_that_fits,
+            },
         )
 
 
@@ -215,7 +229,30 @@ def _neighbours(d):
     return slice(0, None, 2), slice(1, None, 2)
 
 
+def _reshape_batch(s, step):
+    if not s.given.has_batch:
+        raise CannotApplyError("there is no batch")
+    X = step(s)
+    return X.reshape(X.shape[1], X.shape[0], X.shape[2]).swapaxes(0, 1)
+
+
+def _reshape_back(s, step):
+    output = step(s)
+    return output.swapaxes(0, 1).reshape(output.shape)
+
+
 def _positions():
+    yield MixUp(
+        "sources-times-root-of-d_model",
+        "the sources are multiplied by √d_model",
+        who="who compares a model, which scales its embeddings, with its attention layer",
+        symptom="Weights are too sharp, and outputs too large.",
+        cure="Give both sides the same source.",
+        right="layer(X)",
+        wrong="layer(X * sqrt(d_model))",
+        planted=dict.fromkeys(_SOURCES, lambda s, step: step(s) * step(s).shape[-1] ** 0.5),
+        rare=True,
+    )
     yield MixUp(
         "positions-added",
         "the paper's sines and cosines of the position are added to the sources",
@@ -281,6 +318,23 @@ def _batch():
             "mask": _no_mask,
         },
         mixes=frozenset({"samples"}),
+    )
+    yield MixUp(
+        "batch-and-tokens-exchanged-by-view",
+        "the sources are reshaped from (batch, n, d_model) to (n, batch, d_model), and the output "
+        "is reshaped back",
+        who="who exchanges the batch and the tokens with view or reshape",
+        symptom="Shapes fit. Tokens of different samples are mixed.",
+        cure="Write transpose(0, 1), or batch_first=True.",
+        right="X.transpose(0, 1)",
+        wrong="X.reshape(n, batch, d_model)",
+        planted={
+            **dict.fromkeys(_SOURCES, _reshape_batch),
+            "mask": _no_mask,
+            "output": _reshape_back,
+        },
+        mixes=frozenset({"samples"}),
+        rare=True,
     )
 
 

@@ -27,8 +27,13 @@ def _given(name):
     return lambda s, step: s.given.arrays[name]
 
 
-def _none(s, step):
-    return 0 * step(s)
+def _none(names):
+    def none(s, step):
+        if not any(s.given.arrays[name].any() for name in names):
+            raise CannotApplyError("there is no such bias")
+        return 0 * step(s)
+
+    return none
 
 
 def _turned():
@@ -243,6 +248,17 @@ def _per_head():
         planted={name: _reshaped_out_of_heads(each) for name, each in heads.items()},
     )
     yield MixUp(
+        "first-W_O-used-for-all",
+        "each head meets the rows of W_O that belong to the first",
+        who="who writes a loop over the heads and forgets the index",
+        symptom="Shapes fit. The order of the heads does not matter.",
+        cure="Head i meets the rows i·d_v to (i + 1)·d_v of W_O.",
+        right="output += heads[i] @ W_O[i]",
+        wrong="output += heads[i] @ W_O[0]",
+        planted={"W_O": lambda s, step: np.tile(step(s)[: s.d_v], (s.h, 1))},
+        rare=True,
+    )
+    yield MixUp(
         "first-head-used-for-all",
         "each head uses the weights of the first",
         who="who writes a loop over the heads and forgets the index, or broadcasts one head",
@@ -267,7 +283,31 @@ def _biases():
             cure="Add the biases. An nn.Linear has one by default.",
             right=f"{line} + {names[0]}",
             wrong=line,
-            planted=dict.fromkeys(names, _none),
+            planted=dict.fromkeys(names, _none(names)),
+        )
+    for letters in ("QKV", "O"):
+        yield MixUp(
+            f"{'-and-'.join(f'b_{letter}' for letter in letters)}-added-twice",
+            f"{'b_O is' if letters == 'O' else 'b_Q, b_K and b_V are'} added twice",
+            who="who adds a bias to what a Linear layer with a bias returns",
+            symptom="Outputs are near the right ones.",
+            cure="Add each bias once.",
+            right="Q = X_Q @ W_Q + b_Q",
+            wrong="Q = X_Q @ W_Q + b_Q + b_Q",
+            planted={f"b_{letter}": lambda s, step: 2 * step(s) for letter in letters},
+            rare=True,
+        )
+    for one, two in ("QK", "KV", "QV"):
+        yield MixUp(
+            f"b_{one}-and-b_{two}-exchanged",
+            f"b_{one} and b_{two} are exchanged, and their weights are not",
+            who="who copies weights and biases by hand",
+            symptom="Outputs are near the right ones.",
+            cure="Copy each bias to its own name.",
+            right=f"{one} = X_{one} @ W_{one} + b_{one}",
+            wrong=f"{one} = X_{one} @ W_{one} + b_{two}",
+            planted={f"b_{one}": _given(f"b_{two}"), f"b_{two}": _given(f"b_{one}")},
+            rare=True,
         )
     yield MixUp(
         "b_O-added-by-each-head",
