@@ -29,7 +29,7 @@ class Explanation:
     difference: float
 
     def __str__(self):
-        return " and ".join(mix_ups()[name].what for name in self.mix_ups)
+        return ", and if ".join(mix_ups()[name].what for name in self.mix_ups)
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Diagnosis:
 
     def _explained(self) -> Iterator[str]:
         for place, each in enumerate(self.explanations):
-            too = " too" if place else ""
+            also = "Also equal" if place else "Equal"
             names = ", ".join(each.mix_ups)
-            yield f"Equal{too}, to {each.difference:.0e}, if {each} ({names})."
+            yield f"{also} to {each.difference:.0e} if {each} ({names})."
         if len(self.explanations) == 1:
             yield from (mix_ups()[name].cure for name in self.explanations[0].mix_ups)
         else:
