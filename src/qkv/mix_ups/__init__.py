@@ -5,7 +5,7 @@ from functools import cache
 from qkv.mix_ups import heads, masks, output, scores, sources, weights
 from qkv.mix_ups._mix_up import MixUp
 
-__all__ = ["MixUp", "mix_ups"]
+__all__ = ["MixUp", "groups", "mix_ups"]
 
 _GROUPS = {
     "Weights and biases": weights,
