@@ -157,3 +157,16 @@ def test_a_file_that_is_not_whole_is_refused(entry, instead, parts):
 def test_a_source_may_be_given_itself(line):
     check(line)
     assert typeset(line, source("d2l")) == typeset(line, "d2l")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[each] for each in sources()] + [grouped_sources()["Andrew Ng's course, two videos"]],
+    ids=lambda texts: " and ".join(each.id for each in texts),
+)
+def test_the_letter_of_a_weight_has_one_shape_in_a_text_and_in_a_course(texts):
+    shapes = {}
+    for text in texts:
+        for weight in (each for each in roles() if each.group == "weight" and text.names(each)):
+            shapes.setdefault(text.letter(weight, "i"), set()).add(shape(weight.key, text))
+    assert {letter: found for letter, found in shapes.items() if len(found) > 1} == {}
