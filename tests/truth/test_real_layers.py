@@ -11,7 +11,6 @@ from real_layers import (
     Case,
     Layer,
     keras_library,
-    randomised,
     torch_layer,
     transformers,
     vit_pytorch_code,
@@ -226,29 +225,22 @@ def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(form,
     whole_models.check(model, weights)
 
 
-def test_vit_of_transformers_has_the_names_of_llama_in_memory():
-    """The ViT of Transformers 5.23 has the names of Llama in memory, and does not rotate.
+def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_file(tmp_path):
+    """The ViT of Transformers 5.23 has the names of Llama's layer in memory, and others in a file.
 
-    `find_layers` lists it as Llama's, and says that arrays do not show a rotation.
+    It does not rotate. `find_layers` says that the arrays do not show a rotation.
     """
-    library = transformers("vit")
-    config = library.ViTConfig(
-        hidden_size=14,
-        num_attention_heads=2,
-        num_hidden_layers=2,
-        intermediate_size=5,
-        image_size=4,
-        patch_size=2,
-        attn_implementation="sdpa",
-    )
-    module = randomised(library.ViTModel(config), np.random.default_rng(0))
-    found = qkv.find_layers(module.state_dict(), config=config)
-    assert "layers.0-1.attention.  llama   b_Q b_K b_V b_O  h=2, d_model=14, d_k=7" in str(found)
+    model = whole_models.built("vit", transformers("vit"))
+    whole_models.check(model, model.module.state_dict())
+    found = qkv.find_layers(model.module.state_dict(), config=model.config)
     assert "(RoPE), which the arrays do not show." in " ".join(str(found).split())
-    model = whole_models.Model(module, (), lambda layer, X_Q, *_: layer(X_Q)[0])
-    for layer in found:
-        computed, loaded = whole_models.outputs(model, layer)
-        np.testing.assert_allclose(loaded, computed, rtol=0, atol=1e-12)
+
+    model.module.save_pretrained(tmp_path)
+    in_file = qkv.find_layers(tmp_path, config=model.config)
+    line = "encoder.layer.0-2.attention.  bert    b_Q b_K b_V b_O  h=2, d_model=14, d_k=7"
+    assert str(in_file).splitlines()[1] == line
+    for memory, file in zip(found, in_file, strict=True):
+        assert file.load() == replace(memory.load(), rotary=False)
 
 
 def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():

@@ -83,6 +83,24 @@ def vit_pytorch(library: ModuleType) -> Model:
     return Model(module, (line,), lambda layer, X_Q, *_: layer(X_Q), heads={"h": 2})
 
 
+def vit(library: ModuleType) -> Model:
+    config = library.ViTConfig(
+        hidden_size=14,
+        num_attention_heads=2,
+        num_hidden_layers=3,
+        intermediate_size=5,
+        image_size=4,
+        patch_size=2,
+        attn_implementation="sdpa",
+    )
+    line = "layers.0-2.attention.  llama   b_Q b_K b_V b_O  h=2, d_model=14, d_k=7"
+    return Model(library.ViTModel(config), (line,), _first_output, config.to_dict())
+
+
+def _first_output(layer: Any, X_Q: Any, *_: Any) -> Any:
+    return layer(X_Q)[0]
+
+
 def whisper(library: ModuleType) -> Model:
     config = library.WhisperConfig(
         d_model=12,
@@ -115,7 +133,7 @@ def whisper(library: ModuleType) -> Model:
     return Model(module, lines, call, config.to_dict())
 
 
-MODELS = {each.__name__: each for each in (llama, gpt_neox, vit_pytorch, whisper)}
+MODELS = {each.__name__: each for each in (llama, gpt_neox, vit_pytorch, vit, whisper)}
 
 
 @cache

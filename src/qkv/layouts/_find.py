@@ -127,8 +127,9 @@ def find_layers(
 
     A layer is found where all matrices of a layout stand behind one prefix. What else stands
     there takes part in the decision: a layer with QK-norm is listed, with why it is refused.
-    Names and shapes do not tell everything. Packed heads do not show their number, and some layouts
-    share names and shapes and differ in the order of numbers.
+    Names and shapes do not tell everything. Packed heads do not show their number. Some layouts
+    share names and shapes and differ in the order of numbers. And what stores nothing is not seen:
+    another scale, a window, a cap of the scores.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
@@ -273,7 +274,8 @@ def _biases(*names: str, shapes: _Shapes) -> tuple[str, ...]:
     if not names:
         return ()
     stored = find_arrangement(layouts()[names[0]], dict(shapes))
-    return tuple(part for each in stored if each.is_bias for part in each.parts)
+    held = {part for each in stored for part in each.parts}
+    return tuple(bias for bias in ("b_Q", "b_K", "b_V", "b_O") if bias in held)
 
 
 def _not_read(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:
@@ -294,10 +296,14 @@ def _looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str:
         )
         for layout in layouts().values()
     }
+    has = (
+        f"It has {quote(others, 16)}, named like attention"
+        if others
+        else f"It has {quote(arrays, 16)}"
+    )
     return (
-        f"weights has no attention layer that a layout describes. It has {quote(arrays, 16)}."
-        + f" Named like attention: {quote(others, 4)}." * bool(others)
-        + " Behind one prefix these names were looked for: "
+        f"weights has no attention layer that a layout describes. {has}. "
+        "Behind one prefix these names were looked for: "
         + "; ".join(f"{layout}: {each}" for layout, each in names.items())
         + "."
     )

@@ -2,6 +2,11 @@
 
 from qkv.layouts._layout import Form, Layout, Stored
 
+_OUT = (
+    Stored("output.dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+    Stored("output.dense.bias", "b_O", "d_model -> d_model"),
+)
+
 LAYOUT = Layout(
     name="bert",
     order=50,
@@ -15,7 +20,7 @@ LAYOUT = Layout(
     "`scaled_dot_product_attention`.",
     forms=(
         Form(
-            "always",
+            "BERT",
             (
                 Stored("self.query.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
                 Stored("self.query.bias", "b_Q", "(h d_k) -> h d_k"),
@@ -23,9 +28,22 @@ LAYOUT = Layout(
                 Stored("self.key.bias", "b_K", "(h d_k) -> h d_k"),
                 Stored("self.value.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
                 Stored("self.value.bias", "b_V", "(h d_k) -> h d_k"),
-                Stored("output.dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("output.dense.bias", "b_O", "d_model -> d_model"),
+                *_OUT,
             ),
+        ),
+        Form(
+            "ViT, in a file",
+            (
+                Stored("attention.query.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+                Stored("attention.query.bias", "b_Q", "(h d_k) -> h d_k"),
+                Stored("attention.key.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
+                Stored("attention.key.bias", "b_K", "(h d_k) -> h d_k"),
+                Stored("attention.value.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
+                Stored("attention.value.bias", "b_V", "(h d_k) -> h d_k"),
+                *_OUT,
+            ),
+            note="The Vision Transformer of Transformers is saved with these names. Version 5 has "
+            "other ones in memory.",
         ),
     ),
     square=True,
