@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from qkv import MultiHead, dump, load
+from qkv.layouts import layouts
 
 
 @pytest.fixture
@@ -73,10 +76,12 @@ def test_names_of_other_layers_are_left_alone_behind_a_prefix(mh):
             "bert-tf",
             {f"self/query/{slot}": np.ones(6) for slot in ("kernel/adam_m", "bias/adam_v")},
         ),
+        ("megatron", {"linear_qkv.layer_norm_weight": np.ones(6), "linear_qkv._extra_state": 0}),
         ("diffusers", {"group_norm.weight": np.ones(6), "group_norm.bias": np.ones(6)}),
         ("transformerlens", {"mask": np.ones((5, 5), dtype=bool), "IGNORE": -np.inf}),
         ("flax", {"rngs": {"count": 0, "key": 1}}),
     ],
 )
 def test_what_stands_before_or_after_is_passed_over(mh, layout, outside):
+    mh = replace(mh, rotary=layouts()[layout].rotary)
     assert load(dump(mh, layout) | outside, layout, h=2) == mh

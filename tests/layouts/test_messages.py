@@ -191,6 +191,8 @@ def test_grouped_heads_where_the_library_has_none():
         ("llama", "q_norm.weight", "QK-norm"),
         ("flax", "key_ln/scale", "QK-norm"),
         ("timm", "q_norm.weight", "QK-norm"),
+        ("llama", "sinks", "sum in its softmax"),
+        ("megatron", "q_layernorm.weight", "QK-norm"),
         ("timm", "norm.weight", "between the heads and the output map"),
         ("timm", "gate.weight", "sigmoid"),
         ("diffusers", "norm_k.weight", "QK-norm"),

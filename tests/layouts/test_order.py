@@ -260,6 +260,7 @@ GROUPED = {
     "phi3": ("qkv_proj", "o_proj", queries_first),
     "falcon": ("query_key_value", "dense", in_groups),
     "gpt-bigcode": ("c_attn", "c_proj", in_groups),
+    "megatron": ("linear_qkv", "linear_proj", in_groups),
 }
 
 

@@ -18,12 +18,8 @@ from qkv_site.markdown.mathml import mark, to_mathml
 
 _AS_WIDE = ("d_out", "d_source", "d_source_k", "d_source_v")  # as the model
 SIZES = BASE_MODEL | dict.fromkeys(_AS_WIDE, BASE_MODEL["d_model"])
-_GROUPED = {
-    "gpt-bigcode": 1,
-    "falcon": 2,
-    "llama": 2,
-    "phi3": 2,
-}  # heads of keys and values, as in the code that its page shows
+# Heads of keys and values, as in the code that the page shows.
+_GROUPED = {"gpt-bigcode": 1} | dict.fromkeys(("falcon", "llama", "megatron", "phi3"), 2)
 MARKED = 1  # the head whose matrices are filled, counted from 0
 
 _UNIT = 32  # numbers that a unit of the drawing stands for

@@ -41,8 +41,9 @@ _LIBRARIES = {
 # A statement with one of these names in it, or on a page about a library, is about that library,
 # unless it says that it is about what this site writes.
 _NAMED = re.compile(
-    r"\b(PyTorch|Keras|Flax|Haiku|Transformers|BERT|Bloom|CLIP|CodeGen|Diffusers"
-    r"|Falcon|GPT-2|GPT-BigCode|GPT-J|GPT-NeoX|Llama|Phi-3|T5|timm|Whisper|vit-pytorch|TransformerLens|tensor2tensor|nanoGPT|nn\.\w+"
+    r"\b(PyTorch|Keras|Flax|Haiku|Transformers|BERT|Bloom|CLIP|CodeGen|Diffusers|Falcon|GPT-2"
+    r"|GPT-BigCode|GPT-J|GPT-NeoX|Llama|Megatron|Phi-3|T5|timm|Whisper|vit-pytorch|TransformerLens"
+    r"|tensor2tensor|nanoGPT|nn\.\w+"
     r"|in_proj_weight|c_attn|to_qkv)\b",
     re.IGNORECASE,
 )
