@@ -34,7 +34,7 @@ function begin(root) {
     }))
     const letters = lines.flatMap(({ meant }) => meant)
     status.textContent = [
-      ...letters.map(({ name, source }) => `${name} is a letter of ${named(source)}.`),
+      ...letters.map(({ name, source }) => `${name} is a letter of ${named(source).replace(/^Th(e|is)\b/, (word) => word.toLowerCase())}.`),
       ...lines.flatMap(({ answers }) => answers).map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`),
     ].join(" ")
     output.replaceChildren(...lines.flatMap(({ meant, says, answers }) => [
