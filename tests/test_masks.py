@@ -69,6 +69,12 @@ def test_shapes_and_senses_of_the_forms(mask, form, shape):
     assert (~converted if hides else converted).sum() == mask.sum() * repeated
 
 
+def test_the_heads_of_a_sentence_stand_together():
+    mask = padding(LENGTHS, 5) & causal(5)
+    per_head = convert(mask, "attn_mask", h=2).reshape(3, 2, 5, 5)
+    np.testing.assert_array_equal(per_head, ~np.broadcast_to(mask, (3, 2, 5, 5)))
+
+
 def test_a_form_is_an_array_of_its_own():
     mask = causal(5)
     convert(mask, "sdpa")[:] = False

@@ -322,6 +322,13 @@ def test_a_safetensors_file_or_the_folder_of_it(saved, as_path):
     assert second.load(h=2) == BIASED
 
 
+def test_layers_of_a_file_are_in_the_order_of_their_numbers(tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    prefixes = [f"layers.{i}." for i in range(12)]
+    safetensors.save_file(stacked(PLAIN, "pytorch", *prefixes), tmp_path / "model.safetensors")
+    assert [layer.prefix for layer in find_layers(tmp_path)] == prefixes
+
+
 def test_a_layer_that_is_cut_over_two_files(tmp_path):
     safetensors = pytest.importorskip("safetensors.numpy")
     names = list(weights := dump(BIASED, "bert", prefix="a."))
