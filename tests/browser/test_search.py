@@ -53,7 +53,7 @@ FIRST = {
     "padding mask true false": "how-to/masks",
     "get W_1^Q out of a checkpoint": "how-to/weights-out-of-a-checkpoint",
     "state_dict in_proj_weight": "how-to/weights-out-of-a-checkpoint",
-    "attention layers in state_dict": "how-to/weights-out-of-a-checkpoint",
+    "safetensors file attention layers": "how-to/weights-out-of-a-checkpoint",
     "key_padding_mask": "how-to/masks",
     "causal mask fewer queries than keys": "how-to/masks",
     "keras set_weights": "how-to/weights-into-a-library",
