@@ -251,11 +251,17 @@ def _(p, xs, mask):
     return run(p.but(w={"O": p.w["O"][:, : p.d_v].repeat(1, p.h)}), xs, mask)
 
 
+def first(x, h):
+    return split(x, h)[..., [0] * h, :, :]
+
+
+wrong("first-head-used-for-all-queries", split_Q=first)
+wrong("first-head-used-for-all-keys", split_K=first)
+wrong("first-head-used-for-all-values", split_V=first)
+
+
 @layer("first-head-used-for-all")
 def _(p, xs, mask):
-    def first(x, h):
-        return split(x, h)[..., [0] * h, :, :]
-
     return run(p, xs, mask, split_Q=first, split_K=first, split_V=first)
 
 
@@ -384,6 +390,20 @@ def _(p, xs, mask):
     b, n, _ = xs[0].shape
     out, _ = torch_layer(*(x.reshape(x.shape[1], b, -1) for x in xs), need_weights=False)
     return out.reshape(b, n, -1)
+
+
+@layer("samples-in-one-sequence")
+def _(p, xs, mask):
+    refuse_mask(mask)
+    b, n, _ = xs[0].shape
+    return run(p, [x.flatten(0, 1) for x in xs], None).unflatten(0, (b, n))
+
+
+@layer("first-sample-used-for-all")
+def _(p, xs, mask):
+    if xs[0].ndim < 3:
+        raise ValueError("no batch")
+    return run(p, [xs[0], xs[1][:1].expand(xs[1].shape), xs[2][:1].expand(xs[2].shape)], mask)
 
 
 def torch_mha(p, batch_first=True):
@@ -702,6 +722,11 @@ wrong("softmax-over-queries-and-keys", weights=over((-1, -2)))
 wrong("softmax-over-samples-and-heads", weights=over((-3, -4)))
 wrong("softmax-over-everything", weights=lambda s, m: hide(s, m).flatten().softmax(0).view(s.shape))
 wrong("softmax-twice", weights=lambda s, m: hide(s, m).softmax(-1).softmax(-1))
+wrong("scores-negated", scores=lambda q, k: q @ -k.mT)
+wrong(
+    "largest-score-only",
+    weights=lambda s, m: F.one_hot(hide(s, m).argmax(-1), s.shape[-1]).to(s.dtype),
+)
 wrong("softmax-missing", weights=lambda s, m: s if m is None else s * m)
 
 

@@ -16,13 +16,19 @@ from qkv.heads import MultiHead
 from qkv.mix_ups import MixUp, mix_ups
 from qkv.mix_ups._layer import Given, Layer
 
-# How far an output may be from the right one, relative to its largest number: rounding adds up
-# over the widths, and in the softmax it grows with the scores.
-_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
+# How far an output may be from what explains it, relative to its largest number: what rounding
+# leaves as a rule; what it leaves where steps are in a lower precision, or where scores are large.
+_TOLERANCES = {
+    "float64": (1e-9, 1e-5),
+    "float32": (5e-6, 1e-4),
+    "float16": (2e-3, 5e-3),
+    "bfloat16": (1e-2, 3e-2),
+}
+_AS_GOOD = 10  # times as far off as the best explanation
 _SCREENED = 2e-3  # the mean difference, relative, that single precision may leave on the way
 _NO_EFFECT = 1e-5
 _QUERIES, _COLUMNS = 8, 16  # how many are screened, of two samples
-_KEPT = 2**20  # numbers in a source up to which layers are kept to be used again
+_KEPT = 2**20  # numbers in a source, or scores, up to which layers are kept to be used again
 
 Found = list[tuple[tuple[str, ...], float]]
 
@@ -49,7 +55,7 @@ class Problem:
         self.mh, self.sources, self.mask = mh, sources, mask
         self.output = output.reshape(-1, *output.shape[-2:])
         self.size = float(np.abs(self.output[np.isfinite(self.output)]).max(initial=0))
-        self.tolerances = [tolerance] if tolerance else _tolerances(output)
+        self.tolerances = (tolerance,) if tolerance else _TOLERANCES[_precision(output)]
         self.given = Given.of(mh, sources, mask, np.float64)
         self.right = Layer(self.given)
         self.difference = self.difference_of(())
@@ -83,19 +89,20 @@ def computed(layer: Layer) -> np.ndarray | None:
         return None
 
 
-def _tolerances(output: np.ndarray) -> list[float]:
-    """What the precision of the numbers leaves, and what a step in single precision would."""
+def _precision(output: np.ndarray) -> str:
+    """The precision of the numbers, which a wider dtype may hold."""
     precision = output.dtype.name if output.dtype.name in _TOLERANCES else "float64"
     numbers = output[np.isfinite(output)]
-    if len(np.unique(numbers)) >= 64:  # fewer may be round by chance
-        if precision == "float64" and np.array_equal(numbers, numbers.astype(np.float32)):
-            precision = "float32"
-        bits = numbers.astype(np.float32).view(np.uint32)
-        if precision == "float32" and not (bits & 0xFFFF).any():
-            precision = "bfloat16"
-        elif precision == "float32" and not (bits & 0x1FFF).any():
-            precision = "float16"
-    return sorted({_TOLERANCES[precision], max(_TOLERANCES[precision], _TOLERANCES["float32"])})
+    if len(np.unique(numbers)) < 64:  # so few may be round by chance
+        return precision
+    single = numbers.astype(np.float32)
+    if precision == "float64" and np.array_equal(numbers, single):
+        precision = "float32"
+    if precision == "float32" and not (single.view(np.uint32) & 0xFFFF).any():
+        return "bfloat16"
+    if precision == "float32" and np.array_equal(single, single.astype(np.float16)):
+        return "float16"
+    return precision
 
 
 class _Part:
@@ -154,8 +161,14 @@ class Search:
         return self._confirmed((name,) for name in self._alone)
 
     def in_pairs(self) -> Found:
-        """The pairs of mix-ups that give the output."""
-        return self._confirmed(self._survivors())
+        """The pairs of mix-ups that give the output; those that need all queries come last."""
+        pairs = itertools.combinations((mix_ups()[name] for name in self._classes), 2)
+        found: Found = []
+        for _, alike in itertools.groupby(sorted(pairs, key=_cost), key=_cost):
+            found += self._confirmed(self._survivors(alike))
+            if any(far <= self.problem.tolerances[0] * self.problem.size for _, far in found):
+                break
+        return found
 
     @cached_property
     def without_effect(self) -> tuple[str, ...]:
@@ -179,7 +192,8 @@ class Search:
         if len(part.samples) != len(self._least.samples):
             output = output[self._least.samples]
         self._outputs[name] = self._least.cut(output)
-        if "samples" not in mix_up.mixes and part.given.arrays["X_K"].size <= _KEPT:
+        largest = max(part.given.arrays["X_K"].size, layer.products.size)
+        if "samples" not in mix_up.mixes and largest <= _KEPT:
             self._kept[name] = layer
 
     def _layer(self, part: _Part, mixed: tuple[MixUp, ...]) -> Layer:
@@ -222,9 +236,8 @@ class Search:
                 found.setdefault(next(same, name), []).append(name)
         return found
 
-    def _survivors(self) -> Iterator[tuple[str, ...]]:
-        known = mix_ups()
-        for pair in itertools.combinations((known[name] for name in self._classes), 2):
+    def _survivors(self, pairs: Iterable[tuple[MixUp, MixUp]]) -> Iterator[tuple[str, ...]]:
+        for pair in pairs:
             if pair[0].rare and pair[1].rare:
                 continue
             part = self._part(pair[0].mixes | pair[1].mixes)
@@ -256,6 +269,12 @@ def _parts_differ(one: Given, two: Given) -> frozenset[str]:
     )
 
 
+def _cost(pair: tuple[MixUp, MixUp]) -> int:
+    """Whether to try a pair early: on a few queries, on all of them, or on all samples."""
+    mixes = pair[0].mixes | pair[1].mixes
+    return 2 if "samples" in mixes else 1 if "queries" in mixes else 0
+
+
 def _orders(pair: tuple[MixUp, MixUp]) -> Iterator[tuple[MixUp, MixUp]]:
     """Two mix-ups of one step may be planted in either order."""
     yield pair
@@ -279,15 +298,24 @@ def explain(problem: Problem, search: Search, dropped: Found) -> Found:
 
     `dropped` is what dropout explains, which differs from call to call.
     """
-
-    def within(found: Found, tolerance: float) -> Found:
-        return [each for each in found if each[1] <= tolerance * problem.size]
-
-    for tolerance in problem.tolerances:
-        for found in ([((), problem.difference)], search.alone()):
-            if fitting := within(found, tolerance):
-                return fitting
+    few = [((), problem.difference), *search.alone()]
+    if best := _best(few, problem, problem.tolerances[0]):
+        return best
     if dropped:
         return dropped
     pairs = search.in_pairs()
-    return next(filter(None, (within(pairs, each) for each in problem.tolerances)), [])
+    last = problem.tolerances[-1]
+    tried = ((pairs, problem.tolerances[0]), (few, last), (pairs, last))
+    return next(filter(None, (_best(found, problem, within) for found, within in tried)), [])
+
+
+def _best(found: Found, problem: Problem, tolerance: float) -> Found:
+    """Those that are near enough and about as near as the best, the best first; or no mix-up."""
+    fitting = sorted(
+        (each for each in found if each[1] <= tolerance * problem.size), key=lambda each: each[1]
+    )
+    if not fitting:
+        return []
+    as_good = max(_AS_GOOD * fitting[0][1], problem.tolerances[0] * problem.size / _AS_GOOD)
+    kept = [each for each in fitting if each[1] <= as_good]
+    return [each for each in kept if each[0] == ()] or kept

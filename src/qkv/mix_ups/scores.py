@@ -216,6 +216,11 @@ def _with_a_zero(s, step):
     ).sum(axis=-1, keepdims=True))  # fmt: skip
 
 
+def _largest(s, step):
+    largest = s.masked.argmax(axis=-1)[..., None]
+    return (np.arange(s.masked.shape[-1]) == largest).astype(s.masked.dtype)
+
+
 def _sums_of_others(s, step):
     if s.masked.shape[-1] != s.masked.shape[-2]:
         raise CannotApplyError("there are not as many keys as queries")
@@ -259,6 +264,20 @@ def _softmaxes():
             "A = softmax(softmax(S))",
             "Weights are almost equal, and hidden keys get some.",
             lambda s, step: softmax(step(s)),
+        ),
+        (
+            "scores-negated",
+            "the scores have the wrong sign",
+            "A = softmax(-S)",
+            "A query attends least to what is most like it.",
+            lambda s, step: softmax(np.where(np.isneginf(s.masked), s.masked, -s.masked)),
+        ),
+        (
+            "largest-score-only",
+            "each query attends to the key with the largest score alone",
+            "A = one_hot(S.argmax(axis=-1))",
+            "Weights are 0 and 1.",
+            _largest,
         ),
         (
             "softmax-missing",

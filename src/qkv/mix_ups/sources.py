@@ -241,6 +241,25 @@ def _reshape_back(s, step):
     return output.swapaxes(0, 1).reshape(output.shape)
 
 
+def _in_one_sequence(s, step):
+    X = step(s)
+    if len(X) == 1:
+        raise CannotApplyError("there is one sample")
+    return X.reshape(1, -1, X.shape[-1])
+
+
+def _apart_again(s, step):
+    output = step(s)
+    return output.reshape(len(s.given.arrays["X_Q"]), -1, output.shape[-1])
+
+
+def _first_sample(s, step):
+    X = step(s)
+    if len(X) == 1:
+        raise CannotApplyError("there is one sample")
+    return np.broadcast_to(X[:1], X.shape)
+
+
 def _positions():
     yield MixUp(
         "sources-times-root-of-d_model",
@@ -318,6 +337,34 @@ def _batch():
             "mask": _no_mask,
         },
         mixes=frozenset({"samples"}),
+    )
+    yield MixUp(
+        "samples-in-one-sequence",
+        "the samples are put one after the other, so that their tokens attend to each other",
+        who="who flattens the batch before the attention",
+        symptom="An output changes if another sample changes.",
+        cure="Keep the axis of the batch.",
+        right="layer(X)",
+        wrong="layer(X.reshape(1, batch * n, d_model)).reshape(batch, n, d_model)",
+        planted={
+            **dict.fromkeys(_SOURCES, _in_one_sequence),
+            "mask": _no_mask,
+            "output": _apart_again,
+        },
+        mixes=frozenset({"samples"}),
+        rare=True,
+    )
+    yield MixUp(
+        "first-sample-used-for-all",
+        "the keys and values of the first sample are used for all",
+        who="who indexes a source by 0 to get rid of an axis",
+        symptom="The first sample is right.",
+        cure="Keep the axis of the batch.",
+        right="K = X_K @ W_K",
+        wrong="K = X_K[0] @ W_K",
+        planted=dict.fromkeys(("K_packed", "V_packed"), _first_sample),
+        mixes=frozenset({"samples"}),
+        rare=True,
     )
     yield MixUp(
         "batch-and-tokens-exchanged-by-view",

@@ -29,8 +29,8 @@ def _given(name):
 
 def _none(names):
     def none(s, step):
-        if not any(s.given.arrays[name].any() for name in names):
-            raise CannotApplyError("there is no such bias")
+        if not all(s.given.arrays[name].any() for name in (names[0], names[-1])):
+            raise CannotApplyError("there are no such biases")
         return 0 * step(s)
 
     return none
@@ -258,16 +258,20 @@ def _per_head():
         planted={"W_O": lambda s, step: np.tile(step(s)[: s.d_v], (s.h, 1))},
         rare=True,
     )
-    yield MixUp(
-        "first-head-used-for-all",
-        "each head uses the weights of the first",
-        who="who writes a loop over the heads and forgets the index, or broadcasts one head",
-        symptom="All heads attend alike.",
-        cure="Index the weights by the head.",
-        right="Q[i] = X_Q @ W_Q[i]",
-        wrong="Q[i] = X_Q @ W_Q[0]",
-        planted=dict.fromkeys(("Q", "K", "V"), _first_head),
-    )
+    for letters in ("QKV", "Q", "K", "V"):
+        whose = "queries, keys and values" if len(letters) == 3 else _ROLES[letters]
+        first = letters[0]
+        yield MixUp(
+            f"first-head-used-for-all-{'' if len(letters) == 3 else _ROLES[letters]}".rstrip("-"),
+            f"each head uses the first head's {whose}",
+            who="who writes a loop over the heads and forgets the index, or broadcasts one head",
+            symptom="Heads are more alike than they should be.",
+            cure="Index the weights by the head.",
+            right=f"{first}[i] = X_{first} @ W_{first}[i]",
+            wrong=f"{first}[i] = X_{first} @ W_{first}[0]",
+            planted=dict.fromkeys(letters, _first_head),
+            rare=len(letters) == 1,
+        )
 
 
 def _biases():
