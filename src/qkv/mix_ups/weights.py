@@ -180,6 +180,7 @@ def _packed_per_head():
             right=f"packed.reshape(batch, n, {count}, h, d_k)",
             wrong=f"packed.reshape(batch, n, h, {count}, d_k)",
             planted=_repacked(letters, "3hd", "h3d"),
+            rare=letters == "KV",
         )
         yield MixUp(
             f"head-by-head-read-as-{thirds}",
@@ -188,6 +189,7 @@ def _packed_per_head():
             right=f"packed.reshape(batch, n, h, {count}, d_k)",
             wrong=f"packed.reshape(batch, n, {count}, h, d_k)",
             planted=_repacked(letters, "h3d", "3hd"),
+            rare=letters == "KV",
         )
         for read in ("d3h", "dh3", "hd3"):
             axes = ", ".join({"3": str(count), "h": "h", "d": "d_k"}[axis] for axis in read)
@@ -246,6 +248,7 @@ def _per_head():
         right="W_Q.swapaxes(0, 1).reshape(d_model, h * d_k)",
         wrong="W_Q.reshape(d_model, h * d_k)",
         planted={name: _reshaped_out_of_heads(each) for name, each in heads.items()},
+        rare=True,
     )
     yield MixUp(
         "first-W_O-used-for-all",
