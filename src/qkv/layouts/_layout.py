@@ -27,7 +27,8 @@ class Stored:
         pattern: The stored axes, `->`, and the axes of the parts; sizes in parentheses share one
             axis, the last one running fastest, as in einops. Where the array holds several parts,
             one size on both sides is their number, as the 3 of PyTorch is. If the parts are not
-            equally long, it is a sum with a term for each.
+            equally long, it is a sum with a term for each. A term may be a quotient: h/h_kv heads
+            of queries share one of keys.
 
     Examples:
         GPT-NeoX puts heads outermost, so the first third of the rows is not the queries.
