@@ -90,7 +90,7 @@ _WHAT_NEXT = (
 
 
 def diagnose(
-    mh: MultiHead | Mapping,
+    mh: MultiHead | Mapping | list,
     output: Float[np.ndarray, "*batch n_q d_out"],
     X_Q: Float[np.ndarray, "*#batch n_q d_model"],
     X_K: Float[np.ndarray, "*#batch n_k d_source_k"] | None = None,

@@ -385,6 +385,16 @@ def test_large_inputs_are_cut_and_the_verdict_is_not():
     assert not setting.found(almost).explanations
 
 
+def test_any_number_of_leading_axes():
+    mh, X = SMALL.mh, normal(2, 3, 5, 12)
+    mask = np.tri(5, dtype=bool)
+    missing = dataclasses.replace(mh, scale=1.0)(X, mask=mask)
+    assert names_of(diagnose(mh, missing, X, mask=mask)) == {"scale-missing"}
+    assert diagnose(mh, mh(X, mask=mask), X, mask=mask).right
+    one = diagnose(mh, missing[0, 0], X[0, 0], mask=mask)
+    assert names_of(one) == {"scale-missing"}
+
+
 # Dropout, rotation, other scales
 
 
@@ -426,6 +436,9 @@ def test_stored_arrays_and_tensors():
     X, output = SMALL.sources[0], SMALL.wrong("scale-missing")
     stored = dump(mh, "pytorch", prefix="layers.0.")
     found = diagnose(stored, output, X, layout="pytorch", h=2, prefix="layers.0.")
+    assert names_of(found) == {"scale-missing"}
+    in_order = [*dump(mh, "keras").values()]
+    found = diagnose(in_order, output, X, layout="keras", h=2)
     assert names_of(found) == {"scale-missing"}
 
 

@@ -602,6 +602,7 @@ def parts_of(mask):
 
 wrong("padding-ignored", allowed=lambda m: parts_of(m)[1])
 wrong("causal-part-ignored", allowed=lambda m: parts_of(m)[0][:, None, None, :])
+wrong("padding-or-causal", allowed=lambda m: parts_of(m)[0][:, None, None, :] | parts_of(m)[1])
 wrong("padding-reversed", allowed=lambda m: ~parts_of(m)[0][:, None, None, :] & parts_of(m)[1])
 wrong(
     "padding-applied-to-queries",

@@ -73,6 +73,11 @@ def _padding_reversed(s, step):
     return ~padding & causal
 
 
+def _either_part(s, step):
+    padding, causal = _two_parts(step(s))
+    return padding | causal
+
+
 def _padding_of_queries(s, step):
     padding, causal = _two_parts(step(s))
     return _turned(s, lambda s: padding) & causal
@@ -195,6 +200,15 @@ def _parts():
         right="mask = padding & causal",
         wrong="mask = padding",
         planted={"mask": _padding_part},
+    )
+    yield MixUp(
+        "padding-or-causal",
+        "a query sees what either part of the mask allows, and not what both allow",
+        **about,
+        cure="Where True means may attend, combine both with &. Where it means hidden, use |.",
+        right="mask = padding & causal",
+        wrong="mask = padding | causal",
+        planted={"mask": _either_part},
     )
     yield MixUp(
         "padding-reversed",
