@@ -374,6 +374,15 @@ wrong("rotated-by-halves", scores=lambda q, k: rope(q, False) @ rope(k, False).m
 wrong("rotated-by-neighbours", scores=lambda q, k: rope(q, True) @ rope(k, True).mT)
 
 
+def evens_first(x, h):
+    pairs = split(x, h).unflatten(-1, (-1, 2))
+    return pairs.transpose(-1, -2).flatten(-2)
+
+
+wrong("queries-ordered-for-another-rotation", split_Q=evens_first)
+wrong("keys-ordered-for-another-rotation", split_K=evens_first)
+
+
 @layer("batch-and-tokens-exchanged")
 def _(p, xs, mask):
     refuse_mask(mask)
@@ -678,6 +687,9 @@ def _(p, xs, mask):
     k, v = in_place(p, k), in_place(p, v)
     attended = F.scaled_dot_product_attention(q / math.sqrt(p.d_k), k, v, attn_mask=mask)
     return p.linear("O", merge(attended))
+
+
+wrong("scale-by-twice-d_k", scale=lambda s, q: s * q.shape[-1] ** -1 / 2)
 
 
 def divided_by(size, root, others):

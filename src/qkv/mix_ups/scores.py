@@ -134,6 +134,15 @@ def _scales():
         who="who scales by hand, and calls scaled_dot_product_attention, which scales",
     )
     yield _scaled(
+        "scale-by-twice-d_k",
+        "the scores are divided by 2·d_k, and not by √d_k",
+        f"{product} * d_k ** -1 / 2",
+        lambda s: 1 / (2 * s.d_k),
+        who="who writes the power without parentheses: Python takes it before the quotient",
+        right=f"{product} * d_k ** (-1 / 2)",
+        rare=True,
+    )
+    yield _scaled(
         "scale-of-one-side",
         "the scores are multiplied by the root of the scale, as if only queries or only keys were "
         "scaled by it",

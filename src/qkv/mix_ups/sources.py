@@ -221,6 +221,13 @@ def _rotate(pairs):
     return rotated
 
 
+def _evens_first(s, step):
+    X = step(s)
+    if X.shape[-1] % 2:
+        raise CannotApplyError("a head of odd width is not rotated")
+    return np.concatenate([X[..., 0::2], X[..., 1::2]], axis=-1)
+
+
 def _halves(d):
     return slice(0, d // 2), slice(d // 2, None)
 
@@ -306,6 +313,19 @@ def _positions():
             right="S = Q @ K.T",
             wrong="S = rope(Q) @ rope(K).T",
             planted=dict.fromkeys(("Q", "K"), _rotate(pairs)),
+            rare=True,
+        )
+    for letter, whose, others in (("Q", "queries", "keys"), ("K", "keys", "queries")):
+        yield MixUp(
+            f"{whose}-ordered-for-another-rotation",
+            f"each head of the {whose} has its even components first, and the {others} have not, "
+            f"or the {others} are in the reverse order of that",
+            who="who converts weights from one way of RoPE to the other, and one matrix alone",
+            symptom="Shapes fit. Components that do not belong together are multiplied.",
+            cure="Reorder queries and keys alike, or neither.",
+            right="S = Q @ K.T",
+            wrong=f"{letter} = np.concatenate([{letter}[..., 0::2], {letter}[..., 1::2]], axis=-1)",
+            planted={letter: _evens_first},
             rare=True,
         )
 
