@@ -22,8 +22,9 @@ from qkv.notation.tree import Setting, Symbol, parse
         ("Q[i] = X_Q @ W_Q[i]", "paper-3-2-2", r"Q W_i^Q"),
         ("Q[i] = X_Q @ W_Q[i]", "ng-multi-head", r"W_i^Q q"),
         ("Q[i] = X_Q @ W_Q[i]", "ng-self-attention", r"q = W^Q x"),
-        ("X_Q = X @ P_Q", "ng-multi-head", r"q = P_Q x"),
-        ("Q[i] = X @ P_Q @ W_Q[i]", "ng-multi-head", r"W_i^Q q = W_i^Q P_Q x"),
+        # The source has no map before the heads, and no letter for what comes out of one.
+        ("X_Q = X @ P_Q", "ng-multi-head", r"X_Q = P_Q x"),
+        ("Q[i] = X @ P_Q @ W_Q[i]", "ng-multi-head", r"Q_i = W_i^Q P_Q x"),
         (
             "head[i] = softmax(Q[i] @ K[i].T / sqrt(d_k)) @ V[i]",
             "paper-eq1",
@@ -77,7 +78,6 @@ from qkv.notation.tree import Setting, Symbol, parse
             "paper-eq1",
             r"\operatorname{Concat}(\mathrm{head}_1, \mathrm{head}_2, \ldots)",
         ),
-        # The source writes X and X_Q alike, and the line says that they differ.
         ("X_Q = X @ P_Q", "illustrated-transformer", r"X_Q = X P_Q"),
         ("X @ (P_Q @ W_Q[i])", "site", r"X (P_Q W_i^Q)"),
         ("(X_Q + X_Q) @ W_Q[i]", "site", r"(X_Q + X_Q) W_i^Q"),

@@ -295,10 +295,11 @@ class Writer:
             return False
         if self.head and role.per_head and not self.source.tells_heads_apart(role):
             return False
-        return not (self.setting.is_mapped(role) and self._same_letter(role, "X"))
+        return not self.setting.is_mapped(role) or self.source.names(self._map_to(role))
 
-    def _same_letter(self, first: Role, second: str) -> bool:
-        return self.source.letter(first) == self.source.letter(role(second))
+    def _map_to(self, source: Role) -> Role:
+        """The map between `X` and this source: who does not write it does not write its result."""
+        return role(source.key.replace("X_", "P_"))
 
     def _can_spell_out(self, role: Role) -> bool:
         """Whether the source has the letters and the function of a role's definition."""
