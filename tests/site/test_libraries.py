@@ -85,6 +85,39 @@ def test_the_table_of_models_says_how_each_of_at_least_thirty_is_known(site):
         assert (f'href="../{model.get("layout")}/"' in row) == ("layout" in model)
 
 
+def biases_meant(said):
+    """The sets of biases that a sentence of the pages tells."""
+    most, *others = re.split(", or |, (?=all of them)", said.rstrip("."))
+    most = {*re.findall("`(b_.)`", most)}
+    yield most
+    for other in others:
+        named = {*re.findall("`(b_.)`", other)}
+        yield most - named if other.startswith("all but") else named
+
+
+@pytest.mark.parametrize("name", layouts())
+def test_the_sentence_about_biases_tells_those_of_each_form(name):
+    layout = layouts()[name]
+    stored = {
+        frozenset(part for array in arrays for part in array.parts if part.startswith("b_"))
+        for arrays in layout.arrangements()
+    }
+    [said] = re.findall(r"^- \*\*Biases:\*\* (.*)$", libraries.facts(name), re.MULTILINE)
+    assert {frozenset(biases) for biases in biases_meant(said)} == stored
+    assert f"{said} " in libraries.conventions()
+    assert ("`qkv.load` knows" in said) == bool(layout.unknown)
+
+
+@pytest.mark.parametrize("name", layouts())
+def test_a_page_and_the_table_tell_where_each_form_has_the_queries(name):
+    layout = layouts()[name]
+    for form in layout.forms:
+        query = libraries.holding("W_Q", layout, form)
+        taken = f"`{query.name}{libraries.recipe(query, 'W_Q')}`"
+        assert taken in libraries.one_head(name)
+        assert taken in libraries.where()
+
+
 def plain(words):
     return re.sub(r"\W|_", "", words).lower().replace("pytorch", "torch")
 

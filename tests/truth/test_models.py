@@ -1,7 +1,6 @@
 """The table of models says what is so: each model, built small, is asked for every line of it."""
 
 import inspect
-import sys
 import tomllib
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from support import ROOT
 ROWS = tomllib.loads((ROOT / "docs" / "libraries" / "models.toml").read_text())["model"]
 BUILT = {model["type"]: model for model in ROWS if "type" in model}
 LOADED = {name: model for name, model in BUILT.items() if "layout" in model}
+SAVED = {name: model for name, model in BUILT.items() if "file" in model}
 
 H, H_KV, D_MODEL, N = 4, 2, 24, 7
 SIZES = {
@@ -34,11 +34,14 @@ OWN = {  # sizes that a model calls otherwise, or that do not fit unless they ar
     "bart": {"encoder_attention_heads": H, "decoder_attention_heads": H},
     "codegen": {"rotary_dim": 4},
     "falcon": {"num_kv_heads": H_KV, "new_decoder_architecture": True},
+    "gpt_neox": {"rotary_pct": 2 / 3},
     "gptj": {"rotary_dim": 4},
     "phi": {"partial_rotary_factor": 2 / 3},
     "mpt": {"d_model": D_MODEL, "n_heads": H, "n_layers": 2},
     "whisper": {"num_key_value_heads": H, "decoder_attention_heads": H},
 }
+# How many coordinates of a head are turned, where a part of it may be.
+TURNED = {"codegen": 4, "gpt_neox": 4, "gptj": 4, "phi": 4, "phi3": D_MODEL // H}
 OFF = {  # what a model has by default and MultiHead has not
     "gemma2": {"attn_logit_softcapping": None},
     "llama4_text": {"use_qk_norm": False},
@@ -82,8 +85,8 @@ def rotates(model):
 
 
 @pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
-def test_a_models_first_layer_loads_as_the_table_says(model):
-    """A model's first layer loads under the layout that the table of models gives it.
+def test_a_models_layer_loads_as_the_table_says(model):
+    """A model's layer loads under the layout and the prefix that the table of models gives it.
 
     Its biases are those of the table, and its heads are as wide as the table's option says.
 
@@ -99,14 +102,96 @@ def test_a_models_first_layer_loads_as_the_table_says(model):
         assert mh.d_k == D_MODEL // H
 
 
-@pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
-def test_a_models_first_layer_computes_what_the_loaded_one_computes(model):
-    """A model's first layer computes what the layer computes that `qkv.load` makes of its weights.
+def test_the_first_layer_of_t5_is_refused_and_its_second_one_loads():
+    """The first layer of T5 is refused, and its second one loads.
 
-    Rotation, norms of queries and keys, ALiBi and gpt-oss's sinks are taken out of the real one.
+    The first stores the bias by relative position.
+    """
+    model = BUILT["t5"]
+    first = model | {"layer": model["layer"].replace("block.1", "block.0")}
+    built = build(model)
+    assert loaded(model, built)
+    with pytest.raises(ValueError, match="relative_attention_bias"):
+        loaded(first, built)
+
+
+@pytest.mark.parametrize("model", SAVED.values(), ids=SAVED)
+def test_a_saved_models_layer_loads_under_the_names_of_its_file(model, tmp_path):
+    """A layer of ViT or of DINOv2 has other names in a file, and loads under the layout of BERT.
+
+    It is the same layer.
+
+    Covers: ViT and DINOv2 as Transformers saves them.
+    """
+    safetensors = pytest.importorskip("safetensors.numpy")
+    built = build(model)
+    built.save_pretrained(tmp_path)
+    weights = safetensors.load_file(tmp_path / "model.safetensors")
+    saved, kept = model["file"], loaded(model, built)
+    read = qkv.load(weights, saved["layout"], h=H, prefix=saved["layer"])
+    X = np.random.default_rng(1).normal(size=(N, D_MODEL))
+    np.testing.assert_array_equal(read(X), replace(kept, rotary=False)(X))
+
+
+@pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
+def test_a_models_layer_computes_what_the_loaded_one_computes(model):
+    """A model's layer computes what the layer computes that `qkv.load` makes of its weights.
+
+    Rotation, norms of queries and keys, ALiBi, Gemma 2's bound, gpt-oss's sinks and masks are taken
+    out of the real one.
 
     Covers: the models of Transformers in the table, each built small, to 1e-5, because some
     compute in float32.
+    """
+    mh, output, X = plain(model, angles=0)
+    np.testing.assert_allclose(output, replace(mh, rotary=False)(X), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
+def test_a_model_turns_the_pairs_that_the_table_names(model):
+    """A model's layer turns the pairs that the table of models names, or does not rotate.
+
+    Each token has an angle of its own, by which the loaded layer's projected queries and keys are
+    turned, with neighbours or halves as pairs. Then both compute the same. A model that does not
+    rotate computes what it computes without angles.
+
+    Covers: the models of Transformers in the table, each built small, without norms of queries and
+    keys, ALiBi, bounds, sinks and masks.
+    """
+    angles = np.arange(float(N)) / 3
+    mh, output, X = plain(model, angles)
+    unturned = replace(mh, rotary=False)(X)
+    if not rotates(model):
+        np.testing.assert_allclose(output, unturned, rtol=0, atol=1e-5)
+        return
+    Q, K, V = mh.project(X)
+    how = {"angles": angles, "width": TURNED.get(model["type"], mh.d_k)}
+    Q, K = (turned(part, neighbours="pairs" in model, **how) for part in (Q, K))
+    K, V = (np.repeat(part, H // part.shape[-3], axis=-3) for part in (K, V))
+    expected = (qkv.attention(Q, K, V, scale=mh.scale) @ mh.W_O).sum(axis=-3)
+    expected += 0 if mh.b_O is None else mh.b_O
+    np.testing.assert_allclose(output, expected, rtol=0, atol=1e-5)
+    assert not np.allclose(expected, unturned, atol=1e-3)
+
+
+def test_llama_4_rotates_in_three_layers_of_four():
+    """Llama 4 rotates in three layers of four by default.
+
+    The weights do not show which.
+    """
+    built = build(BUILT["llama4_text"], num_hidden_layers=8, num_local_experts=1)
+    assert [bool(layer.self_attn.use_rope) for layer in built.layers] == [
+        True,
+        True,
+        True,
+        False,
+    ] * 2
+
+
+def plain(model, angles):
+    """A model's layer as loaded, what the real one computes with these angles, and its source.
+
+    What `MultiHead` has no place for is taken out of the real one.
     """
     torch = pytest.importorskip("torch")
     built = build(model, **OFF.get(model["type"], {}))
@@ -118,17 +203,18 @@ def test_a_models_first_layer_computes_what_the_loaded_one_computes(model):
     with torch.no_grad():
         if "sinks" in model.get("left_out", ()):
             module.sinks.fill_(float("-inf"))
-        output = call(module, X)
-    scale = eval(model["scale"], vars(built.config)) if "scale" in model else mh.scale
-    expected = replace(mh, rotary=False, scale=scale)(X.numpy())
-    np.testing.assert_allclose(output.numpy(), expected, rtol=0, atol=1e-5)
+        angles = torch.from_numpy(np.broadcast_to(angles, N).astype(float))
+        output = call(module, X, angles, TURNED.get(model["type"]))
+    if "scale" in model:
+        mh = replace(mh, scale=eval(model["scale"], vars(built.config)))
+    return mh, output.numpy(), X.numpy()
 
 
-def call(module, X):
-    """The output of a layer that neither rotates nor hides nor adds anything."""
+def call(module, X, angles, width=None):
+    """The output of a layer that turns each token by an angle, and neither hides nor adds."""
     if hasattr(module, "self"):  # BERT's, which goes on with a residual connection and a norm
         return module.output.dense(module.self(X)[0])
-    zeros, angle = X.new_zeros(1, 1, N, N), X.new_zeros(1, 1, 1)
+    zeros, angle = X.new_zeros(1, 1, N, N), angles[None, :, None]
     given = {
         "position_embeddings": (angle.cos(), angle.sin()),
         "position_ids": X.new_zeros(1, N).long(),
@@ -138,53 +224,39 @@ def call(module, X):
         "residual": X.new_zeros(1),
         "alibi": X.new_zeros(H, 1, N),
     }
-    if type(module).__name__ == "Llama4TextAttention":  # it takes one array of complex numbers
-        given["position_embeddings"] = (angle + 1).to(X.dtype.to_complex())
-    if type(module).__name__ == "MptAttention":  # it takes truth values, True where hidden
+    if width:  # it turns as many coordinates as it is given
+        given["position_embeddings"] = [
+            part.expand(-1, -1, width) for part in (angle.cos(), angle.sin())
+        ]
+    name = type(module).__name__
+    if name == "Llama4TextAttention":  # it takes one array of complex numbers
+        given["position_embeddings"] = angle.cos() + 1j * angle.sin()
+    elif name == "FalconAttention":  # it turns where it gets no alibi
+        given["alibi"] = None
+    elif name == "MptAttention":  # it takes truth values, True where hidden
         given["attention_mask"] = None
+    if hasattr(module, "embed_positions"):  # a table: sines of each pair, then cosines
+        pairs = module.embed_positions.shape[-1] // 2
+        table = [part[0].expand(-1, pairs) for part in (angle.sin(), angle.cos())]
+        module.embed_positions[:N] = pytest.importorskip("torch").cat(table, dim=-1)
+        given["position_ids"] = X.new_ones(1, N).cumsum(-1).long() - 1
     wanted = inspect.signature(module.forward).parameters.keys() & given.keys()
     output = module(X, **{name: given[name] for name in wanted})
     return output[0] if isinstance(output, tuple) else output
 
 
-@pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
-def test_a_model_rotates_if_the_table_says_so(model):
-    """A model's first layer rotates if its layout says so, or the table of models does.
-
-    It is given angles then, or looks them up.
-
-    Covers: the models of Transformers in the table.
-    """
-    module = build(model).get_submodule(model["layer"].removesuffix("."))
-    parameters = inspect.signature(module.forward).parameters
-    turned = "position_embeddings" in parameters or hasattr(module, "embed_positions")
-    assert turned == rotates(model)
-
-
-@pytest.mark.parametrize(
-    "model", [m for m in LOADED.values() if rotates(m)], ids=lambda model: model["type"]
-)
-def test_a_model_turns_the_pairs_that_the_table_names(model):
-    """A model's rotation turns neighbours as pairs if the table of models says so, or else halves.
-
-    A quarter turn takes one coordinate to the place of the other one of its pair.
-
-    Covers: the models of Transformers in the table that rotate.
-    """
-    torch = pytest.importorskip("torch")
-    module = build(model).get_submodule(model["layer"].removesuffix("."))
-    library = sys.modules[type(module).__module__]
-    first = torch.eye(4)[0][None, None, None]
-    if hasattr(library, "rotate_half"):
-        turned = library.rotate_half(first)
-    elif hasattr(library, "rotate_every_two"):
-        turned = library.rotate_every_two(first)
-    elif hasattr(library, "_apply_rotary_emb"):  # gpt-oss: cos and sin of half a head
-        turned = library._apply_rotary_emb(first, torch.zeros(1, 1, 2), torch.ones(1, 1, 2))
-    else:  # Llama 4 multiplies by complex numbers
-        turned, _ = library.apply_rotary_emb(first, first, torch.full((1, 1, 2), 1j))
-    place = turned.flatten().tolist().index(1)
-    assert place == (1 if model.get("pairs") == "neighbours" else 2)
+def turned(vectors, *, angles, width, neighbours):
+    """Vectors of tokens with the pairs of their first coordinates turned by each token's angle."""
+    first, second = (
+        (np.s_[..., 0:width:2], np.s_[..., 1:width:2])
+        if neighbours
+        else (np.s_[..., : width // 2], np.s_[..., width // 2 : width])
+    )
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    result = vectors.copy()
+    result[first] = vectors[first] * cos - vectors[second] * sin
+    result[second] = vectors[first] * sin + vectors[second] * cos
+    return result
 
 
 @pytest.mark.parametrize(

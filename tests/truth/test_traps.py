@@ -1020,9 +1020,10 @@ def test_phi3_cut_into_thirds_is_wrong_where_heads_are_grouped(rng, x):
 
 
 def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
-    """`Phi3` read in the order of Falcon is wrong without an error.
+    """`Phi3` read in the order of Falcon is wrong without an error if keys have several heads.
 
-    Both arrays have h + 2 h_kv heads. Falcon's has them in groups.
+    Both arrays have h + 2 h_kv heads. Falcon's has them in groups. With one head of keys that
+    is the same order.
     """
     layer, mh, output = phi3_and_what_it_computes(rng, x)
     wide = {  # Falcon's heads fill its width, so the source gets as many zeros as it needs
@@ -1033,6 +1034,10 @@ def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
     assert read.W_Q.shape[::2] == mh.W_Q.shape[::2]
     computed = read(np.pad(x, ((0, 0), (0, 0), (0, 6))))[..., :E]
     assert not np.allclose(computed, output, atol=1e-3)
+
+    one = replace(qkv.MultiHead.random(4 * D_K, 4, h_kv=1, d_k=D_K), rotary=True)
+    pairs = zip(qkv.dump(one, "phi3").values(), qkv.dump(one, "falcon").values(), strict=True)
+    assert all(np.array_equal(*pair) for pair in pairs)
 
 
 def falcon_layer(rng, **options):
@@ -1088,7 +1093,8 @@ def test_falcon_multi_query_ignores_num_kv_heads(rng):
 def test_falcon_does_not_rotate_where_it_gets_alibi(torch, rng):
     """Falcon does not rotate where it gets alibi.
 
-    With sdpa the numbers of alibi are part of the mask already, and the layer adds no others.
+    With sdpa the model has put the numbers of alibi into the mask. The layer does not read them.
+    In eager mode the layer adds them to the scores.
     """
     layer = falcon_layer(rng, multi_query=False, alibi=True, bias=True)
     mh = qkv.load(layer.state_dict(), "falcon", h=4)
@@ -1100,6 +1106,12 @@ def test_falcon_does_not_rotate_where_it_gets_alibi(torch, rng):
     given["position_embeddings"] = (angle.cos(), angle.sin())
     assert close(called(layer, x, alibi=np.ones((1, 4, 1, N_Q)), **given)[0], with_alibi)
     assert not np.allclose(called(layer, x, alibi=None, **given)[0], with_alibi, atol=1e-3)
+    others = rng.normal(size=(4, 1, N_Q))
+    assert close(called(layer, x, alibi=others, **given)[0], with_alibi)
+    layer.config._attn_implementation = "eager"
+    assert not np.allclose(called(layer, x, alibi=others, **given)[0], with_alibi, atol=1e-3)
+    nothing = called(layer, x, alibi=np.zeros((4, 1, N_Q)), **given)[0]
+    assert np.allclose(nothing, with_alibi, rtol=0, atol=1e-5)  # in float32
 
 
 def gpt_bigcode_layer(rng, **options):
@@ -1159,6 +1171,26 @@ def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
     assert np.allclose(output(zeros, none), mh(x), rtol=0, atol=1e-5)  # in float32
     assert close(output(x, none), output(zeros, none) + x)
     assert not np.allclose(output(zeros, alibi), mh(x), atol=1e-3)
+
+
+def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
+    """Bloom leaves out the output's bias with slow_but_exact=True and pretraining_tp above 1.
+
+    The bias is stored all the same.
+    """
+    library = transformers("bloom")
+    given = {"residual": np.zeros_like(x), "alibi": np.zeros((H, 1, N_Q))}
+    for tp, exact in ((1, True), (2, False), (2, True)):
+        config = library.BloomConfig(
+            hidden_size=E, n_head=H, pretraining_tp=tp, slow_but_exact=exact
+        )
+        layer = randomised(library.BloomAttention(config, layer_idx=0), rng)
+        mh = qkv.load(layer.state_dict(), "bloom", h=H)
+        real = called(layer, x, attention_mask=np.zeros((1, 1, N_Q, N_Q)), **given)[0]
+        left_out = (tp, exact) == (2, True)
+        expected = replace(mh, b_O=None) if left_out else mh
+        assert np.allclose(real, expected(x), rtol=0, atol=1e-5)  # in float32
+        assert not np.allclose(mh(x), replace(mh, b_O=None)(x), atol=1e-3)
 
 
 def test_bloom_and_gptj_take_the_softmax_in_float32(torch, rng, x):
@@ -1223,10 +1255,31 @@ def test_gptj_rotates_neighbours_and_llama_rotates_halves(torch):
     assert halves.flatten().tolist() == [0, 0, 1, 0]
 
 
-def test_clip_given_no_mask_is_not_causal(rng, x):
-    """A layer of CLIP that is given no mask is not causal, not even that of the text model.
+def given_by_the_text_model_of_clip(library, torch, implementation):
+    """What the model gives its first layer, by name."""
+    config = library.CLIPTextConfig(
+        hidden_size=E,
+        num_attention_heads=H,
+        num_hidden_layers=1,
+        intermediate_size=5,
+        vocab_size=11,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        attn_implementation=implementation,
+    )
+    model, given = library.CLIPTextModel(config).eval(), {}
+    [layer] = (part for part in model.modules() if isinstance(part, library.CLIPAttention))
+    layer.register_forward_pre_hook(lambda _, __, named: given.update(named), with_kwargs=True)
+    model(torch.arange(3, 3 + N_Q)[None])
+    return given
 
-    The text model passes the causal mask to its layers.
+
+def test_clip_called_with_its_source_alone_is_not_causal(torch, rng, x):
+    """A layer of CLIP called with its source alone is not causal, not even that of the text model.
+
+    The text model passes its layers a causal mask in eager mode, and is_causal=True with sdpa. With
+    sdpa a layer that gets it, and no mask, is causal.
     """
     library = transformers("clip")
     for implementation in ("sdpa", "eager"):
@@ -1236,7 +1289,17 @@ def test_clip_given_no_mask_is_not_causal(rng, x):
         layer = randomised(library.CLIPAttention(config), rng)
         mh = qkv.load(layer.state_dict(), "clip", h=H)
         assert np.allclose(called(layer, x)[0], mh(x), rtol=0, atol=1e-5)  # eager: in float32
-        assert not np.allclose(mh(x, mask=np.tri(N_Q, dtype=bool)), mh(x), atol=1e-3)
+        causal = mh(x, mask=np.tri(N_Q, dtype=bool))
+        assert not np.allclose(causal, mh(x), atol=1e-3)
+        if implementation == "sdpa":
+            assert close(called(layer, x, is_causal=True)[0], causal)
+
+        given = given_by_the_text_model_of_clip(library, torch, implementation)
+        assert given["is_causal"]
+        if implementation == "sdpa":
+            assert given["attention_mask"] is None
+        else:
+            assert_array_equal(given["attention_mask"][0, 0].numpy() == 0, np.tri(N_Q, dtype=bool))
 
 
 def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
@@ -1621,6 +1684,22 @@ def test_timm_has_no_qkv_bias_unless_asked_for():
     assert "qkv.bias" in library.Attention(E, H, qkv_bias=True).state_dict()
 
 
+def test_timm_qk_norm_without_weights_loads_and_changes_the_output(torch, rng, x):
+    """In timm a norm of queries and keys without weights loads, and changes the output.
+
+    With qk_norm=True the names of the weights are the same then.
+    """
+    library = timm_code()
+    norm = partial(torch.nn.LayerNorm, elementwise_affine=False)
+    layer = randomised(library.Attention(E, H, qk_norm=True, norm_layer=norm), rng)
+    plain = randomised(library.Attention(E, H), rng)
+    plain.load_state_dict(layer.state_dict())
+    mh = qkv.load(layer.state_dict(), "timm", h=H)
+    with torch.no_grad():
+        assert close(plain(torch.from_numpy(x)).numpy(), mh(x))
+        assert not np.allclose(layer(torch.from_numpy(x)).numpy(), mh(x), atol=1e-3)
+
+
 # diffusers
 
 
@@ -1652,9 +1731,9 @@ def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):
 
 
 def test_diffusers_without_scale_qk_does_not_scale(torch, rng, x):
-    """In diffusers Attention with scale_qk=False does not scale.
+    """In diffusers Attention made with scale_qk=False does not scale.
 
-    It has another processor then, and the same names of weights.
+    It has another processor then, and the same names of weights. Given AttnProcessor2_0 it scales.
     """
     layer = diffusers_layer(rng, dim_head=D_K, scale_qk=False)
     mh = qkv.load(layer.state_dict(), "diffusers", h=H)
@@ -1665,6 +1744,30 @@ def test_diffusers_without_scale_qk_does_not_scale(torch, rng, x):
     plain = diffusers_layer(rng, dim_head=D_K)
     assert layer.state_dict().keys() == plain.state_dict().keys()
     assert type(layer.processor) is not type(plain.processor)
+    layer.set_processor(sys.modules[type(layer).__module__].AttnProcessor2_0())
+    with torch.no_grad():
+        assert close(layer(torch.from_numpy(x)).numpy(), mh(x))
+
+
+def test_diffusers_qk_norms_without_weights_load_and_change_the_output(torch, rng, x):
+    """In diffusers a norm of queries and keys without weights loads, and changes the output.
+
+    "l2" and "fp32_layer_norm" have none, nor has "layer_norm" with elementwise_affine=False.
+    """
+    plain = diffusers_layer(rng, dim_head=D_K)
+    affine = {"elementwise_affine": False}
+    for options in (
+        {},
+        {"qk_norm": "l2"},
+        {"qk_norm": "fp32_layer_norm"},
+        affine | {"qk_norm": "layer_norm"},
+    ):
+        layer = diffusers_layer(rng, dim_head=D_K, **options)
+        layer.load_state_dict(plain.state_dict())
+        mh = qkv.load(layer.state_dict(), "diffusers", h=H)
+        with torch.no_grad():
+            real = layer(torch.from_numpy(x)).numpy()
+        assert np.allclose(real, mh(x), rtol=0, atol=1e-3) == (not options)
 
 
 # OpenAI's Whisper
@@ -1677,7 +1780,7 @@ def openai_whisper_layer(rng):
 def test_openai_whisper_takes_a_mask_for_the_causal_one(torch, rng, x):
     """OpenAI's Whisper with sdpa takes a mask for the causal one, and does not read its numbers.
 
-    A mask that hides the last token does not hide it.
+    A mask that hides the last token does not hide it. One query alone attends to all keys.
     """
     layer = openai_whisper_layer(rng)
     mh = qkv.load(layer.state_dict(), "openai-whisper", h=H)
@@ -1688,6 +1791,9 @@ def test_openai_whisper_takes_a_mask_for_the_causal_one(torch, rng, x):
         assert close(called(layer, x, mask=mask)[0], causal)
     assert close(called(layer, x)[0], mh(x))
     assert not np.allclose(mh(x, mask=hides_the_last == 0), causal, atol=1e-3)
+    one, hides = x[:, :1], np.full((1, N_Q), -np.inf)
+    hides[0, 0] = 0
+    assert close(called(layer, one, xa=torch.from_numpy(x), mask=hides)[0], mh(one, x))
 
 
 def test_openai_whisper_computes_the_same_with_and_without_sdpa(rng, x, monkeypatch):

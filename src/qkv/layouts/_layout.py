@@ -253,11 +253,20 @@ class Layout:
         return "(out, in)" if query.axes[-1] == ("d_model",) else "(in, out)"
 
     @property
-    def biases(self) -> Literal["never", "always", "all or none"]:
-        """Whether the library stores those biases that its arrays name."""
-        if not any(stored.is_bias for stored in self.forms[0].stored):
-            return "never"
-        return "all or none" if self.optional_biases else "always"
+    def biases(self) -> Literal["never", "always", "all or none", "by form"]:
+        """Whether the library stores the biases that its arrays name; "by form" if that depends."""
+        if len(self.bias_sets) == 1:
+            return "always" if self.bias_sets[0] else "never"
+        return "all or none" if len(self.bias_sets) == 2 and () in self.bias_sets else "by form"
+
+    @property
+    def bias_sets(self) -> tuple[tuple[str, ...], ...]:
+        """Which biases the library may store together, over all forms, the most of them first."""
+        stored = (
+            {part for each in arrays for part in each.parts} for arrays in self.arrangements()
+        )
+        found = {tuple(b for b in ("b_Q", "b_K", "b_V", "b_O") if b in parts) for parts in stored}
+        return tuple(sorted(found, key=len, reverse=True))
 
     @property
     def grouped(self) -> bool:

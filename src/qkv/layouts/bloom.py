@@ -35,6 +35,8 @@ LAYOUT = Layout(
     cannot=(
         "ALiBi, a number for each head and key that the model makes and the layer adds to the "
         "scores",
+        "slow_but_exact=True with pretraining_tp above 1, which leaves out the output's bias",
+        "the causal mask, which comes from the model: pass it to MultiHead as mask",
         "dropout",
     ),
 )

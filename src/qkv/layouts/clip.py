@@ -24,8 +24,8 @@ LAYOUT = Layout(
                 Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
                 Stored("out_proj.bias", "b_O", "d_model -> d_model"),
             ),
-            note="The key comes first. OpenAI's own CLIP is made of `nn.MultiheadAttention`, whose "
-            "layout is `pytorch`.",
+            note="The key comes first. In OpenAI's own CLIP the text model and the vision "
+            "transformer are made of `nn.MultiheadAttention`, whose layout is `pytorch`.",
         ),
     ),
     square=True,

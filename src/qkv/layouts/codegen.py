@@ -6,7 +6,8 @@ LAYOUT = Layout(
     name="codegen",
     order=85,
     title="Transformers, CodeGenAttention",
-    read_in="transformers 5.23.0, models/codegen/modeling_codegen.py, line 61",
+    read_in="transformers 5.23.0, models/codegen/modeling_codegen.py, line 61; "
+    "its older mask in 4.21.0, line 99, and in 4.30.0, line 81",
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
@@ -30,9 +31,14 @@ LAYOUT = Layout(
     ),
     square=True,
     rotary=True,
-    outside={"causal_mask": "in older checkpoints the causal mask: pass it to MultiHead as mask"},
+    outside={
+        "causal_mask": "in checkpoints of older versions, such as 4.30, the causal mask: "
+        "pass it to MultiHead as mask"
+    },
     cannot=(
-        "the rotation itself, here of a part of each head's width",
+        "the rotation itself, of the first rotary_dim coordinates of each head, in pairs of "
+        "neighbours",
+        "the causal mask, which comes from the model: pass it to MultiHead as mask",
         "dropout",
     ),
 )

@@ -10,8 +10,8 @@ LAYOUT = Layout(
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
-        "alibi": "None, or a number for each head and key that is added to the scores, and no "
-        "source",
+        "alibi": "None, or a number for each head and key, and no source. In eager mode the layer "
+        "adds it to the scores; with sdpa it does not, and the model has put it into the mask",
         "attention_mask": "added to the scores, and no source",
         "position_embeddings": "the rotation, a pair (cos, sin), given by name, and no source. It "
         "is used where `alibi` is None",

@@ -12,7 +12,8 @@ LAYOUT = Layout(
     order=70,
     title="Transformers, GPT2Attention",
     read_in="transformers 5.23.0, models/gpt2/modeling_gpt2.py, line 75; "
-    "its Conv1D is a linear map stored as (in, out), pytorch_utils.py, line 95",
+    "its Conv1D is a linear map stored as (in, out), pytorch_utils.py, line 95; its older masks in "
+    "4.11.0, lines 137 and 188, and in 4.21.0, lines 135-141",
     call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
     scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
@@ -39,9 +40,10 @@ LAYOUT = Layout(
     ),
     square=True,
     outside={
-        "bias": "in older checkpoints the causal mask, in spite of its name: "
-        "pass it to MultiHead as mask",
-        "masked_bias": "in older checkpoints the number that a masked score becomes",
+        "bias": "in checkpoints of older versions, such as 4.21, the causal mask, in spite of its "
+        "name: pass it to MultiHead as mask",
+        "masked_bias": "in checkpoints of older versions a number for masked scores: in 4.11 a "
+        "masked score became it",
     },
     cannot=(
         "dropout",

@@ -6,7 +6,8 @@ LAYOUT = Layout(
     name="gpt-neox",
     order=80,
     title="Transformers, GPTNeoXAttention",
-    read_in="transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py, lines 169-196",
+    read_in="transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py, lines 169-196; "
+    "its older masks in 4.20.1, lines 91 and 199",
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
@@ -33,13 +34,15 @@ LAYOUT = Layout(
     square=True,
     rotary=True,
     outside={
-        "bias": "in older checkpoints the causal mask, in spite of its name",
-        "masked_bias": "in older checkpoints the number that a masked score becomes",
-        "rotary_emb.inv_freq": "in older checkpoints the frequencies of the rotation, "
-        "computed and not learned",
+        "bias": "in checkpoints of older versions, such as 4.20, the causal mask, in spite of its "
+        "name: pass it to MultiHead as mask",
+        "masked_bias": "in checkpoints of older versions a number for masked scores: in 4.20 a "
+        "masked score became it",
+        "rotary_emb.inv_freq": "in checkpoints of older versions, such as 4.21, the frequencies of "
+        "the rotation, computed and not learned",
     },
     cannot=(
-        "the rotation itself, here of a part of each head's width",
+        "the rotation itself, of a head's whole width or of a part of it, by default a quarter",
         "dropout",
         "the causal mask, which the layer applies with sdpa if it is given none: "
         "pass it to MultiHead as mask",

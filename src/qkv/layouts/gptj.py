@@ -6,7 +6,8 @@ LAYOUT = Layout(
     name="gptj",
     order=84,
     title="Transformers, GPTJAttention",
-    read_in="transformers 5.23.0, models/gptj/modeling_gptj.py, line 71",
+    read_in="transformers 5.23.0, models/gptj/modeling_gptj.py, line 71; "
+    "its older masks in 4.11.0, lines 72-78 and 146, and in 4.21.0, lines 98-104",
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
@@ -28,12 +29,15 @@ LAYOUT = Layout(
     square=True,
     rotary=True,
     outside={
-        "bias": "in older checkpoints the causal mask, in spite of its name: "
-        "pass it to MultiHead as mask",
-        "masked_bias": "in older checkpoints the number that a masked score becomes",
+        "bias": "in checkpoints of older versions, such as 4.21, the causal mask, in spite of its "
+        "name: pass it to MultiHead as mask",
+        "masked_bias": "in checkpoints of older versions a number for masked scores: in 4.11 a "
+        "masked score became it",
     },
     cannot=(
-        "the rotation itself, here of a part of each head's width, in pairs of neighbours",
+        "the rotation itself, of the first rotary_dim coordinates of each head, in pairs of "
+        "neighbours",
+        "the causal mask, which comes from the model: pass it to MultiHead as mask",
         "dropout",
     ),
 )

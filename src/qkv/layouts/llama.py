@@ -39,8 +39,8 @@ LAYOUT = Layout(
     optional_biases=True,
     rotary=True,
     outside={
-        "rotary_emb.inv_freq": "in older checkpoints the frequencies of the rotation, "
-        "computed and not learned"
+        "rotary_emb.inv_freq": "in checkpoints of older versions, such as 4.30, the frequencies of "
+        "the rotation, computed and not learned"
     },
     refused={
         "q_norm": QK_NORM,
@@ -49,7 +49,9 @@ LAYOUT = Layout(
         "MultiHead cannot express",
     },
     cannot=(
-        "the rotation itself",
+        "the rotation itself, of a head's whole width or, in some models, of a part of it",
+        "in other models with these names, a scale of their own, a window, a bound of the scores "
+        "or of the projections, or a norm without weights",
         "dropout",
         "the causal mask, which the layer applies with sdpa if it is given none: "
         "pass it to MultiHead as mask",

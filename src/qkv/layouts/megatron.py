@@ -19,8 +19,9 @@ LAYOUT = Layout(
     name="megatron",
     order=155,
     title="Megatron Core, SelfAttention",
-    read_in="NVIDIA/Megatron-LM, megatron/core/transformer/attention.py, lines 413-427, 1655-1706 "
-    "and 1824-1942, commit d98e8a6 of 22 August 2026",
+    read_in="NVIDIA/Megatron-LM, megatron/core/transformer/attention.py, lines 413-427, 1320-1324, "
+    "1655-1711 and 1824-1942, dot_product_attention.py, lines 83-135, and torch_norm.py, line 76, "
+    "commit d98e8a6 of 22 August 2026",
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
@@ -32,7 +33,7 @@ LAYOUT = Layout(
         Form(
             "add_bias_linear",
             (*_FUSED, *_OUT),
-            note="There are no biases with `add_bias_linear=False`.",
+            note="There are no biases if `add_bias_linear` and `add_qkv_bias` are both False.",
         ),
         Form("add_qkv_bias without add_bias_linear", (*_FUSED, _OUT[0])),
     ),
@@ -45,11 +46,19 @@ LAYOUT = Layout(
         "MultiHead's source is its output",
         "*_extra_state": "what Transformer Engine knows of its narrow numbers, such as FP8",
     },
-    refused={"q_layernorm": QK_NORM, "k_layernorm": QK_NORM},
+    refused={
+        "q_layernorm": QK_NORM,
+        "k_layernorm": QK_NORM,
+        "core_attention.softmax_offset": 'of softmax_type="learnable": each head adds a learned '
+        "number to the sum in its softmax, which MultiHead cannot express",
+    },
     cannot=(
-        "the rotation itself; a model with learned positions stores the same names and does not "
-        "rotate: dataclasses.replace(mh, rotary=False)",
-        "apply_query_key_layer_scaling and softmax_scale change the scale and store nothing",
+        "the rotation itself; a model with learned positions, or a layer that no_rope_freq names, "
+        "stores the same names and does not rotate: dataclasses.replace(mh, rotary=False)",
+        "softmax_scale changes the scale and stores nothing",
+        "qk_l2_norm is a norm of queries and keys that stores nothing",
+        'softmax_type="off-by-one" adds 1 to the sum in the softmax and stores nothing',
+        "the causal mask: pass it to MultiHead as mask",
         "window_size hides the tokens before a window and stores nothing",
         "tensor parallelism: the file of one device has a part of the groups",
         "dropout",

@@ -33,6 +33,8 @@ LAYOUT = Layout(
         "MultiHead cannot express",
     },
     cannot=(
+        "qk_norm or scale_norm with a norm_layer that has no weights, such as LayerNorm with "
+        "elementwise_affine=False, is a norm that stores nothing",
         "is_causal=True in the call hides later tokens: pass a mask to MultiHead",
         "dropout",
     ),

@@ -1,11 +1,11 @@
 r"""What each library takes and stores, as Markdown: made from the layouts' data."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from qkv import notation
-from qkv.layouts import Layout, Stored, layouts
+from qkv.layouts import Form, Layout, Stored, layouts
 from qkv_site.generated import slices
 from qkv_site.markdown import claims
 
@@ -18,6 +18,8 @@ _DIRECTIONS = {
 _ORDERS = {
     ("h",): "The heads have an axis of their own.",
     ("h", "d_k"): "The heads share one axis. They follow each other.",
+    ("2", "h", "d_k"): "Another array holds two weights: first the keys' for all heads, then the "
+    "values'.",
     ("3", "h", "d_k"): "One array holds three weights: first the queries' for all heads, then the "
     "keys', then the values'.",
     ("h+h_kv+h_kv", "d_k"): "One array holds three weights: first the queries' for all heads, then "
@@ -64,7 +66,7 @@ def facts(name: str) -> str:
 
 def where() -> str:
     """For each library, NumPy that takes W_Q of one head out of what is stored."""
-    rows = ((_link(layout), _taken(holding("W_Q", layout), "W_Q")) for layout in _all())
+    rows = ((_link(layout), "<br>".join(_queries(layout))) for layout in _all())
     return fitting(("library", "{{site: W_Q[i]}}, for head `i`"), rows)
 
 
@@ -167,9 +169,24 @@ def _letter(size: str) -> str:
     return notation.source("site").letter(notation.role(size))
 
 
-def holding(part: str, layout: Layout) -> Stored:
-    """The array that holds a part of `MultiHead`, in the first of a layout's forms."""
-    return next(stored for stored in layout.forms[0].stored if part in stored.parts)
+def holding(part: str, layout: Layout, form: Form | None = None) -> Stored:
+    """The array that holds a part of `MultiHead` in a form: the first one, if none is given."""
+    of_form = form or layout.forms[0]
+    return next(stored for stored in of_form.stored if part in stored.parts)
+
+
+def _by_form(layout: Layout, told: Callable[[Form], str]) -> list[str]:
+    """What is told of the first form, and of each other one of which something else is."""
+    first, *others = layout.forms
+    said = {told(first): ""}
+    for form in others:
+        said.setdefault(told(form), f"*{form.when}:* ")
+    return [case + words for words, case in said.items()]
+
+
+def _queries(layout: Layout) -> list[str]:
+    """Where W_Q of one head is, in each form that has a place of its own for it."""
+    return _by_form(layout, lambda form: _taken(holding("W_Q", layout, form), "W_Q"))
 
 
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
@@ -199,10 +216,11 @@ def _known(layout: Layout) -> str:
 
 
 def _inside(layout: Layout) -> str:
-    query = holding("W_Q", layout)
+    query, *others = _queries(layout)
+    elsewhere = f" ({'; '.join(others)})" if others else ""
     return (
         f"**You need no linear layer before it.** The matrix of each head is inside: "
-        f"{_taken(query, 'W_Q')} is {{{{site: W_Q[i]}}}}. "
+        f"{query} is {{{{site: W_Q[i]}}}}{elsewhere}. "
         "Python counts heads from 0, and the paper from 1: with `i = 0` it is {{site: W_Q[1]}}. "
         f"In the picture, head {slices.MARKED + 1} is filled: `i = {slices.MARKED}`."
     )
@@ -279,7 +297,8 @@ def _held(array: Stored, part: str) -> str:
 
 def _conventions(layout: Layout) -> Iterator[str]:
     yield f"- **Direction, {layout.convention}:** {_DIRECTIONS[layout.convention]}"
-    yield f"- **Heads:** {_order(holding('W_Q', layout))}"
+    orders = _by_form(layout, lambda form: _order(layout, form))
+    yield f"- **Heads:** {' '.join(orders)}"
     yield f"- **Biases:** {_biases(layout)}"
     yield f"- **Scale:** {_scaling(layout)}"
     if layout.square:
@@ -287,7 +306,10 @@ def _conventions(layout: Layout) -> Iterator[str]:
     if layout.grouped:
         yield f"- **Grouped heads:** ${_letter('h_kv')}$ may be less than $h$."
     if layout.rotary:
-        yield "- **Rotation:** The layer rotates queries and keys (RoPE) before their product."
+        yield (
+            "- **Rotation:** The layer can rotate queries and keys (RoPE) before their product. "
+            "`qkv.load` notes `rotary=True`."
+        )
     yield f"- **Read in:** {layout.read_in}."
 
 
@@ -320,17 +342,38 @@ def _sizes(layout: Layout) -> set[str]:
     return {size for form in layout.forms for array in form.stored for size in array.symbols}
 
 
-def _order(query: Stored) -> str:
-    """How heads, and queries, keys and values, follow each other in an array."""
-    return _ORDERS[query.axes[slices.axis_of_heads(query)]]
+def _order(layout: Layout, form: Form) -> str:
+    """How heads, and queries, keys and values, follow each other in the arrays of a form."""
+    query = holding("W_Q", layout, form)
+    packed = (array for array in form.without_biases if len(array.parts) > 1)
+    arrays = dict.fromkeys((query, *packed))
+    return " ".join(_ORDERS[array.axes[slices.axis_of_heads(array)]] for array in arrays)
 
 
 def _biases(layout: Layout) -> str:
-    parts = [part for array in layout.forms[0].stored if array.is_bias for part in array.parts]
-    named = ", ".join(f"`{part}`" for part in ("b_Q", "b_K", "b_V", "b_O") if part in parts)
-    if not parts:  # a form that is not known may have some
-        return "By default it has no biases." if layout.unknown else "It has no biases."
-    return f"It has {named}" + (", all of them or none." if layout.optional_biases else ".")
+    """Which biases there may be, over all forms; a form that is not known may have others."""
+    most, *fewer = layout.bias_sets
+    if not most:
+        said = "no biases"
+    elif fewer == [()]:
+        said = f"{_named(most)}, all of them or none"
+    else:
+        said = ", or ".join((_named(most), *(_of(some, most) for some in fewer)))
+    return (
+        f"In a form that `qkv.load` knows, it has {said}." if layout.unknown else f"It has {said}."
+    )
+
+
+def _named(biases: Iterable[str]) -> str:
+    return ", ".join(f"`{bias}`" for bias in biases)
+
+
+def _of(some: tuple[str, ...], most: tuple[str, ...]) -> str:
+    """Some of these biases, in few words."""
+    missing = [bias for bias in most if bias not in some]
+    if len(missing) < len(some):
+        return f"all but {_named(missing)}"
+    return f"{_named(some)} alone" if some else "none"
 
 
 def _scaling(layout: Layout) -> str:

@@ -20,9 +20,9 @@ def models() -> list[dict]:
 
 
 def table() -> str:
-    """For each model its layout, where its first layer begins, and what the layout leaves open."""
+    """For each model its layout, where a layer begins, and what the layout leaves open."""
     return libraries.fitting(
-        ("model and layout", "the first layer's names begin with; and what to know"),
+        ("model and layout", "the names of a layer begin with; and what to know"),
         (
             (f"{model['name']}<br>{_layout(model)}", f"`{model['layer']}`<br>{_told(model)}")
             for model in models()
@@ -39,6 +39,11 @@ def _told(model: dict) -> str:
     if unseen := model.get("unseen"):
         options = ", ".join(f"{each['what']} (`{each['option']}`)" for each in unseen)
         said.append(f"Not in the weights: {options}.")
+    if saved := model.get("file"):
+        said.append(
+            f"In a file the names begin with `{saved['layer']}`, and the layout is "
+            f"[{saved['layout']}]({saved['layout']}.md)."
+        )
     if "why" in model:
         said.append(model["why"])
     if "read" in model:

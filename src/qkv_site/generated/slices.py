@@ -131,12 +131,14 @@ def figure(layout: Layout) -> str:
         f'<figure class="wq-diagram wq-stored" data-search-exclude style="--units:{units};--ems:4">'
         f'<div role="img" aria-label="Stored: {words}.">'
         f'<div class="wq-drawn" aria-hidden="true">{"".join(view.html() for view in views)}</div>'
-        f"</div><figcaption>{_caption(weights)}</figcaption></figure>"
+        f"</div><figcaption>{_caption(layout, weights)}</figcaption></figure>"
     )
 
 
-def _caption(weights: tuple[Stored, ...]) -> str:
+def _caption(layout: Layout, weights: tuple[Stored, ...]) -> str:
     said = ["Drawn to scale. The number of a piece is its head, counted from 1."]
+    if len({form.without_biases for form in layout.forms}) > 1:
+        said.append(f"The case drawn is: {html.escape(layout.forms[0].when)}.")
     if any(len(stored.parts) > 1 for stored in weights):
         said.append("Q, K and V: whose weight a piece is, the queries', the keys' or the values'.")
     if any(len(stored.axes) == 3 for stored in weights):
