@@ -1,7 +1,6 @@
 """One build of the site: what Markdown extensions cannot do."""
 
 from collections.abc import Iterable
-from fnmatch import fnmatch
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
@@ -23,8 +22,6 @@ from qkv_site.markdown import (
     tables,
 )
 from qkv_site.markdown import map as layer_map
-
-_THEMES_SCRIPT = "assets/javascripts/bundle.*.min.js"  # its name tells its version
 
 
 class Build:
@@ -68,10 +65,8 @@ class Build:
         files.append(File.generated(config, "assets/site.css", content=styles))
         config.extra_css = ["assets/site.css"]
 
-    def tell(self, env, files) -> None:
-        """Tell the templates which notations and notebooks there are, and what the theme runs."""
-        (script,) = (name for name in files.src_uris if fnmatch(name, _THEMES_SCRIPT))
-        env.globals["themes_script"] = script
+    def tell(self, env) -> None:
+        """Tell the templates which notations and which notebooks there are."""
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
         env.bytecode_cache = FileSystemBytecodeCache(str(self._cache))

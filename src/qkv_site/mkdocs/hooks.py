@@ -45,7 +45,7 @@ def on_env(env, *, config, files):
     """When all pages are rendered: add what is made of them, and tell the templates of it."""
     _build.add_assets(files, config)
     _build.add_notebooks(files, config)
-    _build.tell(env, files)
+    _build.tell(env)
 
 
 @event_priority(100)
