@@ -40,7 +40,9 @@ def refused(error, *parts):
         (np.ones((3, 2), bool), ["dtype is bool"]),
         (np.ones((3, 2), int), ["dtype is int64", "Token ids have to be embedded first"]),
         ([[1.0], [1.0, 2.0]], ["array of shape (..., n_q, d_k)"]),
-        (None, ["dtype is object"]),
+        (None, ["array of shape (..., n_q, d_k), but is None"]),
+        ("Q", ["array of shape (..., n_q, d_k), but is 'Q'"]),
+        ({"Q": 1.0}, ["array of shape (..., n_q, d_k), but is a dict"]),
     ],
 )
 def test_only_floating_point_numbers(array, parts):

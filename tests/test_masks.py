@@ -75,6 +75,18 @@ def test_the_heads_of_a_sentence_stand_together():
     np.testing.assert_array_equal(per_head, ~np.broadcast_to(mask, (3, 2, 5, 5)))
 
 
+@pytest.mark.parametrize(("lengths", "n_q"), [([2, 1], 3), ([2, 1], 1), ([2], 3)])
+def test_pytorch_takes_padding_with_its_queries(lengths, n_q):
+    torch = pytest.importorskip("torch")
+    mask = padding(np.array(lengths), 3)
+    converted = torch.from_numpy(convert(mask, "attn_mask", h=2, n_q=n_q))
+    X_Q, X_K = torch.ones(len(lengths), n_q, 6), torch.randn(len(lengths), 3, 6)
+    layer = torch.nn.MultiheadAttention(6, 2, batch_first=True)
+    output = layer(X_Q, X_K, X_K, attn_mask=converted)[0]
+    hidden = layer(X_Q, X_K, X_K, key_padding_mask=torch.from_numpy(~mask[:, 0, 0]))[0]
+    assert torch.allclose(output, hidden)
+
+
 def test_a_form_is_an_array_of_its_own():
     mask = causal(5)
     convert(mask, "sdpa")[:] = False
@@ -85,7 +97,7 @@ def test_a_form_is_an_array_of_its_own():
 @pytest.mark.parametrize("form", [name for name, form in FORMS.items() if form.adds])
 def test_floats_that_are_added(form, dtype):
     mask = padding(LENGTHS, 5)
-    added = convert(mask, form, h=2, dtype=dtype)
+    added = convert(mask, form, h=2, n_q=1, dtype=dtype)
     assert added.dtype == dtype
     assert np.isfinite(added).all()
     assert {*np.unique(added)} == {0, np.finfo(dtype).min}
@@ -115,14 +127,29 @@ def test_floats_that_are_added(form, dtype):
             ["(n_q, n_k) or (batch, h, n_q, n_k)", "shape (2, 3, 3)", "pass mask[:, None]"],
         ),
         (
-            lambda: convert(padding(LENGTHS, 5), "attn_mask"),
+            lambda: convert(padding(LENGTHS, 5), "attn_mask", n_q=4),
             ValueError,
-            ["shape (3, 1, 1, 5)", "Pass h, the number of heads."],
+            ["shape (3, 1, 4, 5)", "Pass h, the number of heads."],
         ),
         (
-            lambda: convert(padding(LENGTHS, 5), "attn_mask", h=0),
+            lambda: convert(padding(LENGTHS, 5), "attn_mask", n_q=4, h=0),
             ValueError,
             ["h must be a positive whole number, but is 0"],
+        ),
+        (
+            lambda: convert(padding(LENGTHS, 5), "attn_mask", h=2),
+            ValueError,
+            ["(3, 1, 1, 5), with 1 for the queries", "pass n_q", "'key_padding_mask'"],
+        ),
+        (
+            lambda: convert(causal(3), "attn_mask", n_q=4),
+            ValueError,
+            ["an axis of n_q = 4 or 1, but has (1, 1, 3, 3)"],
+        ),
+        (
+            lambda: convert(causal(3), "sdpa", dtype="bfloat16"),
+            ValueError,
+            ["dtype is bfloat16", "NumPy has no bfloat16: take float16"],
         ),
         (
             lambda: convert(np.ones((1, 3, 5, 5), bool), "attn_mask", h=2),

@@ -3,11 +3,12 @@ r"""Why an output is not the layer's: the known mix-ups, tried one by one and in
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from qkv._shapes import as_floats, bind, check_finite
+from qkv._shapes import as_floats, bind, check_finite, detached
 from qkv.heads import MultiHead
 from qkv.layouts import load
 from qkv.mix_ups import mix_ups
@@ -37,24 +38,29 @@ class Diagnosis:
     """What `diagnose` found; it prints as sentences.
 
     Args:
-        right: Whether the output is the layer's.
-        difference: By how much it differs from the layer's at most.
+        right: Whether the output is the layer's; None where that cannot be judged, because the
+            weights belong to a model that rotates queries and keys (`rotary`), as a rule, and
+            `MultiHead` has no rotation.
+        difference: By how much it differs from the layer's at most; of such weights, from that of
+            the layer without a rotation.
         explanations: What gives the output, best first. Empty if the output is right, or if nothing
             that is known gives it. If there are more than one, what was given cannot tell them
             apart.
         decide: What can tell them apart, in words. Empty if there is nothing to tell apart.
-        first_difference: Where the intermediate arrays leave the right layer's; empty if none were
-            given.
+        first_difference: Where the intermediate arrays leave the right layer's, or that the output
+            holds zeros only; empty if there is neither to tell.
         unseen: Mix-ups that would change nothing with these weights and inputs, judged by some of
             the queries.
+        rotary: Whether the weights belong to a model that rotates, as a rule.
     """
 
-    right: bool
+    right: bool | None
     difference: float
     explanations: tuple[Explanation, ...] = ()
     decide: str = ""
     first_difference: str = ""
     unseen: tuple[str, ...] = ()
+    rotary: bool = False
 
     def __str__(self):
         return " ".join(filter(None, self._sentences()))
@@ -67,9 +73,14 @@ class Diagnosis:
                 yield "Whether b_K was added cannot be seen: the softmax cancels it."
         elif self.explanations:
             yield from self._explained()
+            if self.rotary:
+                yield from self._about_rotation()
         else:
-            yield "No known mix-up explains the output, alone or in a pair."
-            yield f"It differs from the layer's by up to {self.difference:.2g}."
+            yield _NOT_FOUND
+            without = "that of the layer without a rotation" if self.rotary else "the layer's"
+            yield f"It differs from {without} by up to {self.difference:.2g}."
+            if self.rotary:
+                yield _NO_SUCH_ROTATION
             yield self.first_difference or _WHAT_NEXT
 
     def _explained(self) -> Iterator[str]:
@@ -78,11 +89,35 @@ class Diagnosis:
             names = ", ".join(each.mix_ups)
             yield f"{also} to {each.difference:.0e} if {each} ({names})."
         if len(self.explanations) == 1:
-            yield from (mix_ups()[name].cure for name in self.explanations[0].mix_ups)
+            names = self.explanations[0].mix_ups
+            about = {"rotation-missing", *_ROTATIONS} if self.rotary else ()
+            yield from (mix_ups()[name].cure for name in names if name not in about)
         else:
             yield f"What was given cannot tell them apart. {self.decide}"
 
+    def _about_rotation(self) -> Iterator[str]:
+        """What the weights do not say: whether the model rotates, and how."""
+        names = {name for each in self.explanations for name in each.mix_ups}
+        if "rotation-missing" in names:
+            yield (
+                "Whether the model rotates, the weights do not say. One that does not, such as ViT "
+                "with Llama's names, is right in this: dataclasses.replace(mh, rotary=False). For "
+                "one that does, rotate queries and keys before the product."
+            )
+        if names & _ROTATIONS:
+            yield (
+                "MultiHead has no rotation, and cannot judge this one: compare its base, its "
+                "pairs, and how much of a head is turned, with the model's."
+            )
 
+
+_NOT_FOUND = "No known mix-up explains the output, alone or in one of the pairs that are tried."
+_ROTATIONS = frozenset({"rotated-by-halves", "rotated-by-neighbours"})
+_NO_SUCH_ROTATION = (
+    "MultiHead has no rotation. What is tried is none, and RoPE of whole heads with base 10000, in "
+    "pairs of halves or of neighbours: a right layer that has another base, or turns a part of "
+    "each head, is not recognised."
+)
 _WHAT_NEXT = (
     "Pass intermediates, such as the scores, to see where it first differs. If two calls give two "
     "outputs, dropout is on."
@@ -108,7 +143,8 @@ def diagnose(
 
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
     sources and the mask, and what it returned. Each mix-up of `qkv.mix_ups` is planted in a plain
-    layer, alone, and then in pairs. What gives your output, within rounding, is an explanation.
+    layer, alone, and then in pairs of which at most one is rare (`MixUp.rare`). What gives your
+    output, within rounding, is an explanation.
 
     It is one that suffices, and need not be the one that happened: where two suffice, both are
     said, and what would tell them apart.
@@ -159,23 +195,27 @@ def diagnose(
     """
     mh = _as_layer(mh, layout, h, h_kv, prefix)
     problem = _problem(mh, output, (X_Q, X_K, X_V), mask, tolerance)
-    given = as_intermediates(intermediates or {}, problem)
+    given = as_intermediates({} if intermediates is None else intermediates, problem)
     with np.errstate(all="ignore"):
-        search = Search(problem)
-        found = explain(problem, search, dropout(problem, given))
+        search = Search(problem, beside=_ROTATIONS if mh.rotary else ())
+        empty = "" if problem.size or not problem.difference else "The output holds zeros only."
+        found = [] if empty else explain(problem, search, dropout(problem, given))
         if not found:
             check_finite("output", problem.output)
         found = agreeing(found, problem, given)
-        if mh.rotary:
-            found = [(_without_rotation(names), difference) for names, difference in found]
+        unseen = _unseen(search, given)
         right = any(names == () for names, _ in found)
+        if mh.rotary and not {*_ROTATIONS} <= {*unseen}:  # else there is nothing to rotate
+            found = [(_without_rotation(names), difference) for names, difference in found]
+            right = None if _about_rotation_alone(found) else False
         return Diagnosis(
             right=right,
             difference=problem.difference,
             explanations=() if right else tuple(Explanation(*each) for each in found),
             decide=_decide(problem, found),
-            first_difference=first_difference(problem, given),
-            unseen=search.without_effect,
+            first_difference=" ".join(filter(None, (empty, first_difference(problem, given)))),
+            unseen=unseen,
+            rotary=mh.rotary,
         )
 
 
@@ -202,27 +242,29 @@ def _problem(
     tolerance: float | None,
 ) -> Problem:
     """What was given, if its arrays fit each other."""
-    output, X_Q, X_K, X_V = map(_detached, (output, *sources))
+    if isinstance(output, tuple) and any(each is None or hasattr(each, "shape") for each in output):
+        raise TypeError(
+            f"output must be one array, but is a tuple of {len(output)}: nn.MultiheadAttention "
+            "returns (output, weights), pass the first."
+        )
+    output, X_Q, X_K, X_V = map(detached, (output, *sources))
     X_K = X_Q if X_K is None else X_K
     X_V = X_K if X_V is None else X_V
     without_rotation = dataclasses.replace(mh, rotary=False)
     right = without_rotation(X_Q, X_K, X_V, mask=mask)  # refuses what does not fit
+    if mask is not None and not np.any(mask):
+        raise ValueError("mask hides all keys from all queries, so there is nothing to compare.")
     output = as_floats("output", output, right.shape)
     if output.shape != right.shape:
         raise ValueError(
             f"output must have shape {right.shape}, but has shape {output.shape}."
             f"{_which_shape(mh, output.shape, right.shape)}"
         )
-    if tolerance is not None and not 0 < tolerance < 1:
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 < tolerance < 1):
         raise ValueError(f"tolerance must be between 0 and 1, but is {tolerance!r}.")
     sources = bind(MultiHead.__call__, X_Q=X_Q, X_K=X_K, X_V=X_V)
     mask = None if mask is None else np.asarray(mask)
     return Problem(without_rotation, sources, mask, output, tolerance)
-
-
-def _detached(value: object) -> object:
-    """A tensor that requires a gradient cannot become an array."""
-    return value.detach() if hasattr(value, "detach") else value
 
 
 def _which_shape(mh: MultiHead, shape: tuple[int, ...], right: tuple[int, ...]) -> str:
@@ -237,13 +279,21 @@ def _which_shape(mh: MultiHead, shape: tuple[int, ...], right: tuple[int, ...]) 
     return f" {known[shape]}" if shape in known else ""
 
 
-def _without_rotation(names: tuple[str, ...]) -> tuple[str, ...]:
-    """For weights that need a rotation, of which `MultiHead` has none, what was found is relative.
+def _unseen(search: Search, given: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    """Mix-ups without an effect; keys or scores that were given show the bias of the keys."""
+    shown = {"b_K-left-out"} if {"K", "scores"} & {*given} else set()
+    return tuple(name for name in search.without_effect if name not in shown)
 
-    A rotation that seems to be added is the one that the model has.
-    """
-    rotated = tuple(name for name in names if not name.startswith("rotated-by-"))
-    return rotated if rotated != names else ("rotation-missing", *names)
+
+def _without_rotation(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What was found, of weights whose model rotates, as a rule: no rotation is one missing."""
+    return names if {*names} & _ROTATIONS else ("rotation-missing", *names)
+
+
+def _about_rotation_alone(found: Found) -> bool:
+    """Whether nothing speaks against the output but a rotation that cannot be judged."""
+    rotations = _ROTATIONS | {"rotation-missing"}
+    return not found or any({*names} <= rotations for names, _ in found)
 
 
 def _decide(problem: Problem, found: Found) -> str:

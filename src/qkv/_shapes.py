@@ -22,6 +22,10 @@ _NO_FLOATS = (
     "Token ids have to be embedded first; turn whole-numbered vectors into floats with "
     ".astype(float)."
 )
+NARROW = (
+    "NumPy has no bfloat16 or float8: call .float() on such a tensor, or .astype(np.float32) on "
+    "such an array; on a tensor of an accelerator call .cpu(); undo a quantisation first."
+)
 _SPELLED = {"h": "h, the number of heads", "h_kv": "h_kv, the number of heads of keys and values"}
 _Hint = Callable[[str, Mapping[str, tuple[int, ...]]], str]
 
@@ -276,6 +280,11 @@ def _broadcast(bound: Mapping[str, _Bound]) -> dict[str, np.ndarray]:
 
 def as_floats(name: str, value: object, expected: object, advice: str = _NO_FLOATS) -> np.ndarray:
     """`value` as an array of floating-point numbers."""
+    if value is None or isinstance(value, str | Mapping):
+        came = f"a {type(value).__name__}" if isinstance(value, Mapping) else repr(value)
+        raise TypeError(f"{name} must be an array of shape {expected}, but is {came}.")
+    if re.search("bfloat16|float8", str(getattr(value, "dtype", ""))):
+        advice = NARROW
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -288,6 +297,11 @@ def as_floats(name: str, value: object, expected: object, advice: str = _NO_FLOA
             f"dtype is {array.dtype}. {advice}"
         )
     return array
+
+
+def detached(value: object) -> object:
+    """A tensor that requires a gradient cannot become an array."""
+    return value.detach() if hasattr(value, "detach") else value
 
 
 def as_mask(mask: object, shape: tuple[int, ...]) -> np.ndarray:

@@ -172,6 +172,7 @@ def convert(
     form: str,
     *,
     h: int | None = None,
+    n_q: int | None = None,
     dtype: np.typing.DTypeLike | None = None,
 ) -> Bool[np.ndarray, "..."] | Float[np.ndarray, "..."]:
     r"""Write a mask as an argument of a library takes it.
@@ -181,6 +182,8 @@ def convert(
             (batch, h, n_q, n_k), where any may be 1.
         form: One of `FORMS`.
         h: The number of heads, for "attn_mask" of a batch, which needs a mask for each head.
+        n_q: The number of queries, for "attn_mask" of a mask that has 1 for them, such as
+            `padding` gives: nn.MultiheadAttention repeats no axis.
         dtype: Where a library adds masks of floats, and this is given: 0 where a query may attend,
             and elsewhere the least number of this dtype. Unlike minus infinity it gives no NaN
             where a query may attend to nothing. For bfloat16, which NumPy has not, take float16:
@@ -191,7 +194,8 @@ def convert(
 
     Raises:
         TypeError: If the mask is not boolean.
-        ValueError: If the form cannot hold the mask, or needs `h` or `dtype`, or cannot have it.
+        ValueError: If the form cannot hold the mask, or needs `h` or `dtype`, or cannot have it;
+            if "attn_mask" needs `n_q`.
 
     Examples:
         Two sentences, of 3 and of 1 words, and the heads of a layer of PyTorch.
@@ -214,17 +218,43 @@ def convert(
             "mask must have shape (n_q, n_k) or (batch, h, n_q, n_k), where any may be 1, but has "
             f"shape {array.shape}. For one mask a sample, shared by its heads, pass mask[:, None]."
         )
-    shaped = _SHAPED.get(form, _as_it_is)(array if array.ndim == 4 else array[None, None], h)
+    array = array if array.ndim == 4 else array[None, None]
+    array = _with_queries(array, n_q) if form == "attn_mask" else array
+    shaped = _SHAPED.get(form, _as_it_is)(array, h)
     true_means, adds = FORMS[form].true_means, FORMS[form].adds
     if dtype is None and true_means:
         return shaped.copy() if true_means == "attend" else ~shaped
-    if dtype is None or not adds or np.dtype(dtype).kind != "f":
+    if dtype is None or not adds or not _is_float(dtype):
         raise ValueError(
             f"Form {form!r} "
             + ("adds a mask of floats: pass dtype, such as np.float32" if adds else "is boolean")
             + f", but dtype is {dtype}."
+            + " NumPy has no bfloat16: take float16." * (adds and "bfloat16" in str(dtype))
         )
     return np.where(shaped, 0, np.finfo(dtype).min).astype(dtype)
+
+
+def _with_queries(mask: np.ndarray, n_q: int | None) -> np.ndarray:
+    """A mask with its queries in full, which nn.MultiheadAttention needs."""
+    queries, keys = mask.shape[-2:]
+    if n_q is None and queries == 1 < keys:
+        raise ValueError(
+            f"mask has shape {mask.shape}, with 1 for the queries, and nn.MultiheadAttention "
+            "repeats no axis: pass n_q, the number of queries. For padding alone there is the form "
+            "'key_padding_mask'."
+        )
+    n_q = queries if n_q is None else n_q
+    check_sizes(n_q=n_q)
+    if queries not in (1, n_q):
+        raise ValueError(f"mask must have an axis of n_q = {n_q} or 1, but has {mask.shape}.")
+    return np.broadcast_to(mask, (*mask.shape[:2], n_q, keys))
+
+
+def _is_float(dtype: object) -> bool:
+    try:
+        return np.dtype(dtype).kind == "f"
+    except TypeError:  # torch.float16, or a name that NumPy has not
+        return False
 
 
 def _as_it_is(mask: np.ndarray, h: int | None) -> np.ndarray:

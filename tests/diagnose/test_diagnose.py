@@ -212,6 +212,7 @@ def test_what_nothing_explains_is_not_named():
     assert not found.right
     assert not found.explanations
     assert "No known mix-up" in str(found)
+    assert "one of the pairs that are tried" in str(found)
     assert "dropout" in str(found)
 
 
@@ -417,9 +418,122 @@ def test_weights_that_need_a_rotation():
     X = SMALL.sources[0]
     without = diagnose(rotary, SMALL.right, X)
     assert [each.mix_ups for each in without.explanations] == [("rotation-missing",)]
-    rotated = SMALL.wrong("rotated-by-halves")
-    assert diagnose(rotary, rotated, X).right
-    assert names_of(SMALL.found(rotated)) == {"rotated-by-halves"}
+    assert without.right is None  # a model that does not rotate has these names too
+    assert "rotary=False" in str(without)
+    for pairs in ("halves", "neighbours"):
+        rotated = SMALL.wrong(f"rotated-by-{pairs}")
+        found = diagnose(rotary, rotated, X)
+        assert found.right is None  # which pairs the model has, weights do not say
+        assert [each.mix_ups for each in found.explanations] == [(f"rotated-by-{pairs}",)]
+        assert found.explanations[0].difference < 1e-9
+        assert "is right" not in str(found)
+        assert "compare its base, its pairs" in str(found)
+        assert "b_K-left-out" not in found.unseen  # it counts where keys are rotated
+        assert names_of(SMALL.found(rotated)) == {f"rotated-by-{pairs}"}
+
+
+def test_what_is_unseen_is_unseen_in_the_rotated_layer():
+    rotary = dataclasses.replace(SMALL.mh, rotary=True)
+    X = SMALL.sources[0]
+    p, xs, _ = torch_parts(SMALL)
+    right, without = (
+        wrong_layers.WRONG["rotated-by-halves"](each, xs, None).numpy()
+        for each in (p, p.but(b={"K": None}))
+    )
+    assert np.abs(right - without).max() > 1e-3
+    assert "b_K-left-out" not in diagnose(rotary, right, X).unseen
+    found = diagnose(rotary, without, X)
+    assert ("rotated-by-halves", "b_K-left-out") in [
+        tuple(sorted(each.mix_ups, reverse=True)) for each in found.explanations
+    ]
+
+
+def test_one_token_is_not_turned_against_itself():
+    rotary = dataclasses.replace(SMALL.mh, rotary=True)
+    X = SMALL.sources[0][:, :1]
+    assert diagnose(rotary, SMALL.mh(X), X).right
+
+
+def test_another_rotation_is_not_called_wrong():
+    rotary = dataclasses.replace(SMALL.mh, rotary=True)
+    found = diagnose(rotary, normal(2, 5, 12, seed=9), SMALL.sources[0])
+    assert found.right is None
+    assert not found.explanations
+    assert "that of the layer without a rotation" in str(found)
+    assert "another base, or turns a part of each head, is not recognised" in str(found)
+
+
+def test_a_pair_is_told_in_the_order_that_fits():
+    """Two mix-ups of one step may give two layers, in two orders."""
+    mh, X = MultiHead.random(24, 4), normal(2, 7, 24)
+    output = dataclasses.replace(mh, W_Q=mh.W_K, W_K=mh.W_V)(X)
+    found = diagnose(mh, output, X)
+    assert len(found.explanations) == 2
+    for each in found.explanations:
+        planted = [mix_ups()[name].planted for name in each.mix_ups]
+        layer = Layer(Given.of(mh, [X, X, X], None, np.float64), planted)
+        np.testing.assert_allclose(layer.output, output, atol=1e-9)
+    assert found.decide.startswith("They give the same")
+    Q, K, _ = dataclasses.replace(mh, W_Q=mh.W_K, W_K=mh.W_V).project(X)
+    assert len(diagnose(mh, output, X, intermediates={"Q": Q, "K": K}).explanations) == 2
+
+
+def test_advice_is_tried_where_the_mix_ups_exist():
+    mh, X, causal = MultiHead.random(24, 4), normal(3, 7, 24), np.tri(7, dtype=bool)
+    mask = (np.arange(7) < np.array([7, 5, 4])[:, None])[:, None, None, :] & causal
+    output = mh(X, mask=causal)
+    found = diagnose(mh, output, X, mask=mask)
+    assert names_of(found) == {
+        "padding-ignored", "padding-applied-to-queries", "first-mask-used-for-all"
+    }  # fmt: skip
+    assert "the first of two samples padded" in found.decide
+    found = diagnose(mh, output, X, mask=mask[::-1])
+    assert "first-mask-used-for-all" not in names_of(found)
+    assert found.decide.startswith("They give the same")
+
+
+def test_intermediates_show_the_bias_of_the_keys():
+    p, xs, mask = torch_parts(MASKED)
+    output = wrong_layers.run(p.but(b={"K": None}), xs, mask).numpy()
+    _, K, _ = dataclasses.replace(MASKED.mh, b_K=None).project(*MASKED.sources)
+    found = MASKED.found(output, intermediates={"K": K})
+    assert found.right
+    assert "b_K-left-out" not in found.unseen
+    assert "cannot be seen" not in str(found)
+    assert "intermediates differ first in the projected keys" in str(found)
+
+
+def test_an_output_of_zeros():
+    found = SMALL.found(0 * SMALL.right)
+    assert not found.right
+    assert not found.explanations
+    assert "The output holds zeros only." in str(found)
+
+
+def test_what_is_said_of_a_mix_up_is_so():
+    mh, X = MultiHead.random(24, 4), normal(7, 24)
+    added = wrong_layers.WRONG["positions-added"](
+        wrong_layers.Layer.of(mh), [torch.from_numpy(X[None])] * 3, None
+    )
+    assert (np.abs(added.numpy()[0] - mh(X)).max(axis=-1) > 0.1).all()  # the first one too
+    assert "No position is right" in mix_ups()["positions-added"].symptom
+    first = mix_ups()["first-group-used-for-all"]
+    assert first.symptom.endswith("right if h_kv is 1.")
+    wrong = mix_ups()["sums-without-keepdims"].wrong
+    S = normal(2, 4, 7, 7)
+    names = {"S": S, "exp": np.exp}
+    exec(wrong, names)
+    assert names["A"].shape == S.shape
+    assert "T5" in mix_ups()["scale-by-h"].cure
+
+
+def test_a_zero_that_pytorch_adds():
+    p, xs, _ = torch_parts(SMALL)
+    layer = wrong_layers.torch_mha(p)
+    layer.add_zero_attn = True
+    found = SMALL.found(layer(*xs)[0].detach().numpy())
+    assert names_of(found) == {"one-more-zero-in-the-softmax"}
+    assert "add_zero_attn=False" in str(found)
 
 
 def test_a_layer_with_another_scale():
@@ -493,8 +607,21 @@ def test_bad_input_is_refused():
         diagnose(mh, output, X, intermediates={"score": output})
     with refused(ValueError, "intermediates['scores'] must have shape (2, 2, 5, 5)", "(2, 5, 5)"):
         diagnose(mh, output, X, intermediates={"scores": normal(2, 5, 5)})
-    with refused(ValueError, "tolerance must be between 0 and 1, but is -1"):
-        diagnose(mh, output, X, tolerance=-1)
+    for tolerance in (-1, "a"):
+        with refused(ValueError, f"tolerance must be between 0 and 1, but is {tolerance!r}"):
+            diagnose(mh, output, X, tolerance=tolerance)
+    with refused(TypeError, "output must be one array, but is a tuple of 2", "pass the first"):
+        diagnose(mh, (output, None), X)
+    with refused(TypeError, "output must be an array of shape (2, 5, 12)", "call .float()"):
+        diagnose(mh, torch.from_numpy(output).bfloat16(), X)
+    with refused(TypeError, "X_Q must be an array", "but is None"):
+        diagnose(mh, output, None)
+    with refused(TypeError, "output must be an array", "but is 'x'"):
+        diagnose(mh, "x", X)
+    with refused(TypeError, "intermediates must be a mapping", "a list", "'scores'"):
+        diagnose(mh, output, X, intermediates=[X])
+    with refused(ValueError, "mask hides all keys from all queries"):
+        diagnose(mh, output, X, mask=np.zeros((5, 5), bool))
     with refused(ValueError, "X_Q must be finite"):
         diagnose(mh, output, np.full_like(X, np.nan))
     with refused(ValueError, "X_Q must have shape"):

@@ -133,6 +133,54 @@ def test_a_configuration_with_a_method():
     assert layer.load() == BIASED
 
 
+def test_a_configuration_that_is_silent_about_a_part():
+    weights = stacked(BIASED, "bert", "language_model.0.", "visual.0.", "head.0.")
+    config = {"text_config": {"num_attention_heads": 3, "model_type": "bert"}}
+    said = [layer.heads for layer in find_layers(weights, config=config)]
+    assert [len(heads) for heads in said] == [1, 4, 4]
+    config |= {"vision_config": {"num_heads": 2}}
+    said = [layer.heads for layer in find_layers(weights, config=config)]
+    assert said[:2] == [((3, 3, 2),), ((2, 2, 3),)]
+    with refuses("config says nothing of the heads", "It is empty. Leave config out"):
+        find_layers(weights, config={})
+    with refuses("config['num_heads'] must be", "but is [2, 4]. Leave config out, and pass h"):
+        find_layers(weights, config={"num_heads": [2, 4]})
+
+
+def test_a_configuration_tells_whether_the_model_rotates():
+    heads = {"num_attention_heads": 2}
+    weights = dump(dataclasses.replace(BIASED, rotary=True), "llama", prefix="a.")
+    [layer] = untold = find_layers(weights, config=heads)
+    assert layer.rotates is None
+    assert layer.load().rotary
+    assert "Most models of layout 'llama' rotate" in unwrapped(untold)
+    assert "ViT" in str(untold)
+    [layer] = told = find_layers(weights, config=heads | {"model_type": "vit"})
+    assert layer.load() == BIASED  # not rotary, so it can be called
+    assert "this model of layout 'llama' does not rotate" in unwrapped(told)
+    assert "Most models" not in str(told)
+    for more in ({"model_type": "roformer"}, {"position_embedding_type": "rotary"}):
+        [layer] = told = find_layers(dump(BIASED, "bert", prefix="a."), config=heads | more)
+        assert layer.load().rotary
+        assert "this model of layout 'bert' rotates" in unwrapped(told)
+    weights = dump(dataclasses.replace(BIASED, rotary=True), "falcon", prefix="a.")
+    alibi = heads | {"model_type": "falcon", "alibi": True}
+    [layer] = find_layers(weights, config=alibi)
+    assert not layer.load().rotary
+
+
+def test_an_array_without_axes_is_refused():
+    for array in (None, np.float64(1)):
+        [layer] = find_layers({"a.in_proj_weight": array, "a.out_proj.weight": array})
+        assert "must have shape" in layer.refused
+        assert "but has shape ()" in layer.refused
+
+
+def test_no_weights_at_all():
+    with refuses("no attention layer", "It is empty."):
+        find_layers({})
+
+
 def test_layouts_that_look_alike_are_told_apart_by_the_caller_or_the_model_type():
     """As GPT-NeoX and Falcon: the same names and shapes."""
     mh = dataclasses.replace(BIASED, rotary=True)
@@ -181,6 +229,7 @@ def test_the_table_says_what_is_not_told():
     said = " ".join(said.split())
     assert "pass h, or config. If d_k is 64, h is 8. If d_k is 128, h is 4." in said
     assert "'llama' rotate" in said
+    assert "such as ViT with Llama's names" in said
     told = str(find_layers(dump(mh, "llama", prefix="layers.0."), h=8))
     assert "h=8, h_kv=2, d_model=512, d_k=64" in told
     assert "pass h" not in told

@@ -104,3 +104,16 @@ def test_what_is_refused(shape, layout, options, parts):
 def test_only_floating_point_numbers():
     with refuses("array must hold floating-point numbers", "int8", error=TypeError):
         unpack(np.ones((36, 12), np.int8), "pytorch", h=4)
+
+
+@pytest.mark.parametrize(
+    ("came", "said"),
+    [
+        (None, "is None"),
+        ("x", "is a str"),
+        ({"a": np.ones(3)}, "is a dict. Pass one of its arrays"),
+    ],
+)
+def test_what_is_no_array(came, said):
+    with refuses("array must be one stored array, but", said, error=TypeError):
+        unpack(came, "pytorch", h=2)

@@ -10,6 +10,7 @@ from real_layers import randomised
 
 import qkv
 from qkv.layouts import layouts
+from qkv.layouts._config import ROTATES
 from support import ROOT
 
 ROWS = tomllib.loads((ROOT / "docs" / "libraries" / "models.toml").read_text())["model"]
@@ -301,3 +302,50 @@ def test_an_option_in_the_table_changes_the_output_and_no_name(model, unseen):
     with torch.no_grad():
         states = [m.float()(input_ids=tokens).last_hidden_state for m in (plain, other)]
     assert not np.allclose(*states, rtol=0, atol=1e-4)
+
+
+ROTATES_OTHERWISE = {  # options without which such a model does not build small
+    "jamba": {
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 8,
+        "attn_layer_period": 8,
+        "attn_layer_offset": 4,
+        "num_experts": 2,
+        "mamba_d_state": 4,
+    },
+    "vivit": {"num_frames": 2, "tubelet_size": [2, 16, 16]},
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, rotates in ROTATES.items() if not rotates])
+def test_models_that_do_not_rotate_and_have_names_of_those_that_do(kind):
+    """ViT, DeiT, DINOv2, I-JEPA, AST, ViViT and Jamba have Llama's names and do not rotate.
+
+    `find_layers` takes that from `model_type` in the configuration.
+    """
+    library = pytest.importorskip("transformers")
+    known = library.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
+    name = kind if kind in known else kind.replace("-", "_")
+    sizes = {
+        "hidden_size": D_MODEL,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": H,
+        "image_size": 32,
+        "patch_size": 16,
+        "vocab_size": 13,
+        "max_length": 64,
+        "num_mel_bins": 32,
+    } | ROTATES_OTHERWISE.get(name, {})
+    config = library.AutoConfig.for_model(name, **sizes)
+    model = library.AutoModel.from_config(config, attn_implementation="eager")
+    model = randomised(model, np.random.default_rng(0))
+    [found] = qkv.find_layers(model.state_dict(), config=config)
+    assert found.layouts == ("llama",)
+    assert layouts()["llama"].rotary
+    X = np.random.default_rng(1).normal(size=(2, N, D_MODEL))
+    layer = model.get_submodule(found.prefix.rstrip("."))
+    torch = pytest.importorskip("torch")
+    output = layer(torch.from_numpy(X), attention_mask=None)[0]
+    off = np.abs(found.load()(X) - output.detach().numpy()).max()
+    assert off < 1e-5 * np.abs(output.detach().numpy()).max()

@@ -12,13 +12,31 @@ _NAMES = {
     "d_k": ("head_dim", "d_kv"),
 }
 
+# What Transformers 5 stores under a layout's names and rotates otherwise than the layout says.
+ROTATES = {"roformer": True} | dict.fromkeys(
+    (
+        "audio-spectrogram-transformer",
+        "deit",
+        "dinov2",
+        "dinov2-with-registers",
+        "ijepa",
+        "jamba",
+        "vit",
+        "vit-mae",
+        "vit-msn",
+        "vivit",
+    ),
+    False,
+)
+
 
 @dataclass(frozen=True)
 class Said:
-    """Sizes that are known beforehand, and the layout if that is; None for what is not."""
+    """What is known beforehand of a layer: sizes, the layout, and whether the model rotates."""
 
     sizes: Mapping[str, int]
     layout: str | None = None
+    rotates: bool | None = None
 
     def allows(self, sizes: Mapping[str, int]) -> bool:
         """Whether sizes that shapes allow are those that were said."""
@@ -29,7 +47,10 @@ class Said:
 
 
 def read_config(config: object, prefix: str, given: Mapping[str, int]) -> Said:
-    """What a configuration says of the layer with a prefix; what is given counts before it."""
+    """What a configuration says of the layer with a prefix; what is given counts before it.
+
+    Of a model of several parts it may say nothing of a layer: then its heads are left open.
+    """
     if config is None:
         return Said(given)
     config = config.to_dict() if hasattr(config, "to_dict") else config
@@ -39,19 +60,45 @@ def read_config(config: object, prefix: str, given: Mapping[str, int]) -> Said:
             f"to_dict, but is a {type(config).__name__}."
         )
     side = "decoder" if "decoder" in prefix else "encoder"
-    said = dict(_sizes(config, side))
+    said, kind, rotates = dict(_sizes(config, side)), _kind(config), _rotates(config)
     for name, part in config.items():  # a model of several parts has a configuration for each
-        if isinstance(part, Mapping) and name.removesuffix("_config") in prefix:
+        if isinstance(part, Mapping) and any(each in prefix for each in _parts(name)):
             said |= dict(_sizes(part, side))
+            kind, rotates = _kind(part) or kind, _rotates(part)
     if config.get("multi_query") and not config.get("new_decoder_architecture"):
         said["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
-    if not said and not given:
-        known = [name.format(side) for names in _NAMES.values() for name in names]
-        raise ValueError(
-            f"config says nothing of the heads of the layer with prefix {prefix!r}: it has none of "
-            f"{quote(known)}. It has {quote(config, 16)}. Leave config out, and pass h to load."
-        )
-    return Said(said | given, str(config.get("model_type", "")).replace("_", "-"))
+    return Said(said | given, kind, rotates)
+
+
+def says_nothing(config: object, prefix: str) -> ValueError:
+    """A configuration that has no number of heads, for this layer or for any other."""
+    config = config.to_dict() if hasattr(config, "to_dict") else config
+    side = "decoder" if "decoder" in prefix else "encoder"
+    known = [name.format(side) for names in _NAMES.values() for name in names]
+    content = f"It has {quote(config, 16)}" if config else "It is empty"
+    return ValueError(
+        f"config says nothing of the heads of the layer with prefix {prefix!r}: it has none of "
+        f"{quote(known)}. {content}. Leave config out, and pass h to load."
+    )
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """What a part of a configuration is called in prefixes: "text_config" is a language_model."""
+    part = name.removesuffix("_config")
+    return part, *{"text": ("language_model",), "vision": ("visual",)}.get(part, ())
+
+
+def _kind(config: Mapping) -> str:
+    return str(config.get("model_type", "")).replace("_", "-")
+
+
+def _rotates(config: Mapping) -> bool | None:
+    """Whether a configuration tells that queries and keys are rotated; None where it does not."""
+    if config.get("position_embedding_type") in ("rotary", "rope"):
+        return True  # ESM
+    if config.get("alibi") is True:
+        return False  # Falcon adds a number to the scores instead
+    return ROTATES.get(_kind(config))
 
 
 def _sizes(config: Mapping, side: str) -> Iterator[tuple[str, int]]:
@@ -59,6 +106,14 @@ def _sizes(config: Mapping, side: str) -> Iterator[tuple[str, int]]:
         for name in names:
             value = config.get(name.format(side))
             if value is not None:
-                check_sizes(**{f"config[{name.format(side)!r}]": value})
+                _check(name.format(side), value)
                 yield size, value
                 break
+
+
+def _check(name: str, value: object) -> None:
+    """Refuse a size that is none, and say what to do: stages may have a list of sizes."""
+    try:
+        check_sizes(**{f"config[{name!r}]": value})
+    except ValueError as error:
+        raise ValueError(f"{error} Leave config out, and pass h to load.") from None

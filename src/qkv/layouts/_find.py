@@ -3,7 +3,7 @@ r"""The attention layers of a whole model, found by the names and shapes of its 
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from qkv._shapes import check_sizes, divisors, quote
 from qkv.heads import MultiHead
-from qkv.layouts._config import Said, read_config
+from qkv.layouts._config import Said, read_config, says_nothing
 from qkv.layouts._files import read_shapes
 from qkv.layouts._load import find_arrangement, fit, flatten, load, no_mapping, prefixes
 from qkv.layouts._registry import layouts
@@ -45,6 +45,8 @@ class FoundLayer:
         biases: The biases that it stores.
         refused: Why it cannot be loaded; empty where it can.
         arrays: What it stores, names to arrays.
+        rotates: Whether the model rotates queries and keys, where its configuration tells; None
+            where it does not, and the layout decides.
     """
 
     prefix: str
@@ -54,6 +56,7 @@ class FoundLayer:
     biases: tuple[str, ...]
     refused: str
     arrays: Mapping[str, Any] = field(repr=False)
+    rotates: bool | None = None
 
     def load(
         self, *, h: int | None = None, h_kv: int | None = None, layout: str | None = None
@@ -92,7 +95,8 @@ class FoundLayer:
         h = self._told(here, "h", h, {heads.h for heads in self.heads})
         counts = {heads.h_kv for heads in self.heads if heads.h == h}
         h_kv = self._told(here, "h_kv", h_kv, counts or {h})
-        return load(self.arrays, layout, h=h, h_kv=h_kv, prefix=self.prefix)
+        mh = load(self.arrays, layout, h=h, h_kv=h_kv, prefix=self.prefix)
+        return mh if self.rotates is None else replace(mh, rotary=self.rotates)
 
     def _told(self, here: str, name: str, said: int | None, counts: set[int]) -> int:
         """A number of heads that was said, or the one that there can be."""
@@ -129,7 +133,8 @@ def find_layers(
     there takes part in the decision: a layer with QK-norm is listed, with why it is refused.
     Names and shapes do not tell everything. Packed heads do not show their number. Some layouts
     share names and shapes and differ in the order of numbers. And what stores nothing is not seen:
-    another scale, a window, a cap of the scores.
+    a rotation, ALiBi, another scale, a window, a cap of the scores. Of a layout whose models
+    rotate, as a rule, the layers are `rotary`.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
@@ -140,7 +145,8 @@ def find_layers(
         config: The model's configuration, as its config.json holds it, or an object with
             `to_dict()`: `num_attention_heads`, `num_key_value_heads` and `head_dim`, or what
             GPT-2, T5 and Whisper call them. Where several layouts fit, its `model_type` may
-            decide.
+            decide; of some models it also tells whether they rotate, which ViT does not and
+            RoFormer does. Of a part of the model of which it says nothing the heads stay open.
 
     Returns:
         The layers, in the order of their first names. They print as a table, and
@@ -177,9 +183,13 @@ def find_layers(
     if not isinstance(weights, Mapping):
         raise no_mapping(weights)
     arrays = dict(flatten(weights))
+    places = _places(arrays)
+    said = {prefix: read_config(config, prefix, given) for prefix in places}
+    if config is not None and said and not any(each.sizes for each in said.values()):
+        raise says_nothing(config, next(iter(said)))
     found = FoundLayers(
-        _examine(prefix, names, _behind(prefix, arrays), read_config(config, prefix, given))
-        for prefix, names in _places(arrays).items()
+        _examine(prefix, names, _behind(prefix, arrays), said[prefix])
+        for prefix, names in places.items()
     )
     found.others = tuple(_not_read(arrays, found))
     if not found:
@@ -229,6 +239,7 @@ def _examine(
         _biases(*allowed, shapes=shapes),
         "" if allowed else why_not[0],
         arrays,
+        said.rotates,
     )
 
 
@@ -240,6 +251,8 @@ def _solutions(name: str, shapes: _Shapes) -> tuple[_Sizes, ...]:
     [out] = (stored for stored in arrangement if "W_O" in stored.parts)
     widths = by_name[out.name]  # one of its axes has the heads, or is as long as them all
     grouped = any("h_kv" in stored.symbols for stored in arrangement)
+    if not widths:
+        raise ValueError(f"{out.name} must have shape {out.shape}, but has shape ().")
     solutions = []
     for h in sorted({n for width in widths for n in divisors(width)}):
         for h_kv in divisors(h) if grouped else [h]:
@@ -296,11 +309,9 @@ def _looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str:
         )
         for layout in layouts().values()
     }
-    has = (
-        f"It has {quote(others, 16)}, named like attention"
-        if others
-        else f"It has {quote(arrays, 16)}"
-    )
+    has = f"It has {quote(arrays, 16)}" if arrays else "It is empty"
+    if others:
+        has = f"It has {quote(others, 16)}, named like attention"
     return (
         f"weights has no attention layer that a layout describes. {has}. "
         "Behind one prefix these names were looked for: "

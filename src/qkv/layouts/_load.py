@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from qkv._shapes import as_floats, check_groups, check_sizes, quote, succeeds
+from qkv._shapes import (
+    NARROW,
+    as_floats,
+    check_groups,
+    check_sizes,
+    detached,
+    quote,
+    succeeds,
+)
 from qkv.heads import MultiHead
 from qkv.layouts._layout import Layout, Stored
 from qkv.layouts._registry import find_layout, layouts
 
-_NOT_FLOATS = (
-    "NumPy has no bfloat16 or float8: call .float() on such a tensor, or .astype(np.float32) on "
-    "such an array; on a tensor of an accelerator call .cpu(); undo a quantisation first."
-)
 _Shapes = Mapping[str, tuple[int, ...]]
 _Sizes = Mapping[str, int]
 
@@ -95,8 +99,7 @@ def load(
 
 def as_stored(name: str, value: Any, stored: Stored) -> np.ndarray:
     """A stored array as one of NumPy's; it may be a tensor that requires its gradient."""
-    value = value.detach() if hasattr(value, "detach") else value
-    return as_floats(name, value, stored.shape, _NOT_FLOATS)
+    return as_floats(name, detached(value), stored.shape, NARROW)
 
 
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:

@@ -54,11 +54,21 @@ def _notes(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> Iterato
     if several := dict.fromkeys(layer.layouts for layer in layers if len(layer.layouts) > 1):
         names = "; ".join(map(quote, several))
         yield f"Names and shapes do not decide between layouts: pass layout to load ({names})."
-    if rotary := [name for name in _names(layers) if layouts()[name].rotary]:
+    untold = tuple(layer for layer in layers if layer.rotates is None)
+    if rotary := [name for name in _names(untold) if layouts()[name].rotary]:
         yield (
-            f"Models of layout {quote(rotary)} rotate queries and keys (RoPE), which the arrays do "
-            "not show. For a model that does not, dataclasses.replace(mh, rotary=False)."
+            f"Most models of layout {quote(rotary)} rotate queries and keys (RoPE), which the "
+            "arrays do not show. For one that does not, such as ViT with Llama's names, "
+            "dataclasses.replace(mh, rotary=False)."
         )
+    for rotates, layouts_of in ((True, False), (False, True)):
+        told = tuple(layer for layer in layers if layer.rotates is rotates)
+        if names := [name for name in _names(told) if layouts()[name].rotary is layouts_of]:
+            yield (
+                f"After config, this model of layout {quote(names)} "
+                + ("rotates" if rotates else "does not rotate")
+                + " queries and keys (RoPE)."
+            )
     if others:
         yield f"Named like attention, and not read: {quote(others, 4)}."
 

@@ -68,6 +68,10 @@ def unpack(
         check_one_of("form", form, [each.when for each in stored_as.forms])
     sizes = {"h": int(h), "h_kv": int(h_kv)}
     check_grouped(stored_as, sizes)
+    if array is None or isinstance(array, str | Mapping):
+        came = "None" if array is None else f"a {type(array).__name__}"
+        of = " Pass one of its arrays." if isinstance(array, Mapping) else ""
+        raise TypeError(f"array must be one stored array, but is {came}.{of}")
     shape = tuple(np.shape(array))
     try:
         stored = _which_array(stored_as, shape, sizes, name, form)

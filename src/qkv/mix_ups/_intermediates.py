@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qkv._shapes import as_floats, check_one_of
+from qkv._shapes import as_floats, check_one_of, detached, quote
 from qkv.mix_ups._layer import Layer
 from qkv.mix_ups._search import Found, Problem
 
@@ -22,6 +22,11 @@ _NAMES = {
 
 def as_intermediates(given: Mapping[str, object], problem: Problem) -> dict[str, np.ndarray]:
     """The arrays that were given, in the order of the steps, each with one batch axis."""
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "intermediates must be a mapping from names to arrays, but is a "
+            f"{type(given).__name__}; the names are {quote(_NAMES)}."
+        )
     for name in given:
         check_one_of("A name in intermediates", name, _NAMES)
     return {
@@ -32,10 +37,9 @@ def as_intermediates(given: Mapping[str, object], problem: Problem) -> dict[str,
 
 
 def _fitting(name: str, value: object, right: np.ndarray, problem: Problem) -> np.ndarray:
-    value = value.detach() if hasattr(value, "detach") else value
     batch = problem.sources[0].shape[:-2]
     shape = (*batch, *right.shape[1:])
-    array = as_floats(f"intermediates[{name!r}]", value, shape)
+    array = as_floats(f"intermediates[{name!r}]", detached(value), shape)
     repeated = (*batch, problem.mh.h, *right.shape[2:])
     if name in ("K", "V") and array.shape == repeated != shape:
         groups = problem.mh.h // problem.mh.h_kv
@@ -67,7 +71,7 @@ def first_difference(problem: Problem, given: Mapping[str, np.ndarray]) -> str:
     for name, array in given.items():
         equal = _agrees(name, array, problem.right, problem)
         if not equal.all():
-            return f"The outputs differ first in the {_NAMES[name]}{_of_heads(name, equal)}."
+            return f"The intermediates differ first in the {_NAMES[name]}{_of_heads(name, equal)}."
     if not given:
         return ""
     said = [_NAMES[name] for name in given]

@@ -148,10 +148,16 @@ class _Part:
 
 
 class Search:
-    """The layers that were tried on a problem."""
+    """The layers that were tried on a problem.
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
+    Args:
+        problem: What was given.
+        beside: Mix-ups that may be what is right: one that changes nothing alone is tried if it
+            does so beside one of these.
+    """
+
+    def __init__(self, problem: Problem, beside: Iterable[str] = ()):
+        self.problem, self._beside = problem, tuple(beside)
         self._few = max(_SCREENED, problem.tolerances[-1]) * problem.size
         self._parts: dict[frozenset[str], _Part] = {}
         self._least = self._part(frozenset())
@@ -179,8 +185,22 @@ class Search:
     @cached_property
     def without_effect(self) -> tuple[str, ...]:
         """The mix-ups that change nothing here, judged by the part that is screened."""
+        return tuple(name for name in self._idle if not self._changes_beside(name))
+
+    @cached_property
+    def _idle(self) -> tuple[str, ...]:
+        """The mix-ups that change nothing here alone."""
         right = self._least.right.output
         return tuple(name for name, output in self._outputs.items() if self._equal(output, right))
+
+    def _changes_beside(self, name: str) -> bool:
+        for other in self._beside:
+            part = self._part(mix_ups()[name].mixes | mix_ups()[other].mixes)
+            mixed = mix_ups()[other], mix_ups()[name]
+            one, both = computed(self._layer(part, mixed[:1])), computed(self._layer(part, mixed))
+            if one is not None and (both is None or not self._equal(both, one)):
+                return True
+        return False
 
     def _part(self, mixes: frozenset[str]) -> _Part:
         if mixes not in self._parts:
@@ -237,7 +257,9 @@ class Search:
         """Mix-ups that give the same here: the first of them, and all of them."""
         found: dict[str, list[str]] = {}
         for name, output in self._outputs.items():
-            if name not in self.without_effect:
+            if name in self._idle and name not in self.without_effect:
+                found[name] = [name]  # what it does beside another one is its own
+            elif name not in self._idle:
                 same = (one for one in found if self._equal(self._outputs[one], output))
                 found.setdefault(next(same, name), []).append(name)
         return found
@@ -253,14 +275,16 @@ class Search:
                     yield from itertools.product(*(self._classes[each.name] for each in ordered))
 
     def _confirmed(self, candidates: Iterable[tuple[str, ...]]) -> Found:
-        found: dict[tuple[str, ...], float] = {}
-        listed = [*mix_ups()]
+        """Those that fit; of a pair that fits in both orders, the better one, or the first."""
+        found: dict[frozenset[str], tuple[tuple[str, ...], float]] = {}
         for names in candidates:
             difference = self.problem.difference_of(names)
-            key = tuple(sorted(names, key=listed.index))
-            if difference <= self.problem.tolerances[-1] * self.problem.size:
-                found[key] = min(difference, found.get(key, np.inf))
-        return sorted(found.items(), key=lambda each: each[1])
+            known = found.get(frozenset(names))
+            if difference <= self.problem.tolerances[-1] * self.problem.size and (
+                known is None or difference * _AS_GOOD < known[1]
+            ):
+                found[frozenset(names)] = names, difference
+        return sorted(found.values(), key=lambda each: each[1])
 
 
 def _steps(mixed: Iterable[MixUp]) -> frozenset[str]:

@@ -186,7 +186,6 @@ def _first(s, step):
 def _groups():
     about = {
         "who": "who writes grouped-query attention by hand",
-        "symptom": "Shapes fit. The numbers are right if h_kv is h or 1.",
         "cure": "Repeat each head of keys and values h // h_kv times in place: repeat_interleave.",
     }
     for letters in ("KV", "K", "V"):
@@ -197,6 +196,7 @@ def _groups():
             f"the heads of {whose} are repeated as a whole (0, 1, 0, 1), not one by one "
             "(0, 0, 1, 1)",
             **about,
+            symptom="Shapes fit. The numbers are right if h_kv is h or 1.",
             right=f"{letters[0]} = np.repeat({letters[0]}, h // h_kv, axis=1)",
             wrong=f"{letters[0]} = np.tile({letters[0]}, (1, h // h_kv, 1, 1))",
             planted={f"{letter}_repeated": _tiled(letter) for letter in letters},
@@ -206,6 +206,7 @@ def _groups():
         "first-group-used-for-all",
         "each head uses the first head of keys and values",
         **about,
+        symptom="Shapes fit. The numbers are right if h_kv is 1.",
         right="K = np.repeat(K, h // h_kv, axis=1)",
         wrong="K = np.broadcast_to(K[:, :1], (batch, h, n_k, d_k))",
         planted=dict.fromkeys(("K_repeated", "V_repeated"), _first),

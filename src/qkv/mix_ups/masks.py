@@ -83,6 +83,12 @@ def _padding_of_queries(s, step):
     return _turned(s, lambda s: padding) & causal
 
 
+def _reversed(s, step):
+    if step(s).all():
+        raise CannotApplyError("there is no mask")
+    return ~step(s)
+
+
 def _all(s, step):
     return np.ones_like(step(s))
 
@@ -96,7 +102,7 @@ def _meaning():
         cure="In nn.MultiheadAttention, True forbids. Pass ~mask.",
         right="S = where(mask, S, -inf)",
         wrong="S = where(mask, -inf, S)",
-        planted={"mask": lambda s, step: ~step(s)},
+        planted={"mask": _reversed},
     )
     yield MixUp(
         "mask-ignored",
@@ -122,7 +128,7 @@ def _meaning():
         "causal-mask-added",
         "the layer is causal, and the mask that was given is not",
         who="who compares with GPT-2, or with is_causal=True",
-        symptom="The last token's output is right.",
+        symptom="The last token's output is right, with as many queries as keys.",
         cure="Give both sides the causal mask, np.tri(n, dtype=bool), or none.",
         right="attention(Q, K, V)",
         wrong="attention(Q, K, V, is_causal=True)",
@@ -138,14 +144,14 @@ def _meaning():
         wrong="attention(Q, K, V, mask=np.triu(...))",
         planted={"mask": _looks_back},
     )
-    for offset, name, said in (
-        (1, "sees-one-token-ahead", "each query also sees the next key"),
-        (-1, "hides-its-own-token", "each query does not see its own key"),
+    for offset, name, said, who in (
+        (1, "sees-one-token-ahead", "each query also sees the next key", "k=1 for k=0 in tril"),
+        (-1, "hides-its-own-token", "each query does not see its own key", "k=0 for k=1 in triu"),
     ):
         yield MixUp(
             f"causal-mask-{name}",
             f"the causal mask is off by one: {said}",
-            who="who takes k=0 for k=1 in tril or triu",
+            who=f"who takes {who}",
             symptom="Training finds the answer at once."
             if offset == 1
             else "The first token gives NaN, or a mean.",

@@ -72,7 +72,7 @@ def _scaled(
     what,
     wrong,
     factor,
-    cure="Multiply the scores by 1/√d_k, once.",
+    cure="Multiply the scores by the layer's scale, once: by 1/√d_k, or in T5 by 1.",
     who=None,
     right="S = Q @ K.swapaxes(-1, -2) / sqrt(d_k)",
     rare=False,
@@ -128,14 +128,14 @@ def _scales():
     )
     yield _scaled(
         "scale-twice-or-by-d_k",
-        "the scores are scaled twice, or divided by d_k and not by √d_k",
+        "the scores are multiplied by the scale twice, which of 1/√d_k is a division by d_k",
         f"{product} / d_k",
         lambda s: _scale(s) ** 2,
         who="who scales by hand, and calls scaled_dot_product_attention, which scales",
     )
     yield _scaled(
         "scale-by-twice-d_k",
-        "the scores are divided by 2·d_k, and not by √d_k",
+        "the scores are divided by 2·d_k, and not multiplied by the layer's scale",
         f"{product} * d_k ** -1 / 2",
         lambda s: 1 / (2 * s.d_k),
         who="who writes the power without parentheses: Python takes it before the quotient",
@@ -179,7 +179,7 @@ def _scales():
             written = f"sqrt({said})" if root else f"({said})" if "·" in said else said
             yield _scaled(
                 f"scale-by-{'root-of-' * root}{name}",
-                f"the scores are divided by {of}, not by √d_k",
+                f"the scores are divided by {of}, and not multiplied by the layer's scale",
                 f"{product} / {written.replace('·', ' * ')}",
                 lambda s, size=size, root=root: size(s) ** (-0.5 if root else -1),
                 rare=name != "d_model",
@@ -266,6 +266,17 @@ def _softmaxes():
         "cure": "Take one softmax, over the keys.",
         "right": "A = softmax(S)",
     }
+    extra = {
+        "sums-without-keepdims": {
+            "who": "who writes equation (1) by hand, for one head: there S has two axes, and the "
+            "line runs without [..., None, :]",
+            "cure": "Divide each row by its own sum: keepdims=True.",
+        },
+        "one-more-zero-in-the-softmax": {
+            "who": "who makes nn.MultiheadAttention with add_zero_attn=True, or adds 1 to the sum",
+            "cure": "Set add_zero_attn=False, or add no 1; or do so on both sides.",
+        },
+    }
     for name, said, wrong, symptom, weights in (
         (
             "softmax-twice",
@@ -336,7 +347,7 @@ def _softmaxes():
             "sums-without-keepdims",
             "the exponentials are divided by the sum of another query, because the sum lost its "
             "axis",
-            "A = exp(S) / exp(S).sum(axis=-1)",
+            "A = exp(S) / exp(S).sum(axis=-1)[..., None, :]",
             "Weights of a query do not sum to 1.",
             _sums_of_others,
         ),
@@ -351,7 +362,7 @@ def _softmaxes():
         yield MixUp(
             name,
             said,
-            **about,
+            **about | extra.get(name, {}),
             symptom=symptom,
             wrong=wrong,
             planted={"weights": weights},

@@ -21,7 +21,6 @@ def _mask_that_fits(s, step):
 
 def _wrong_source():
     about = {
-        "who": "who calls cross-attention by position: Keras takes the value before the key",
         "symptom": "No error in self-attention, where all sources are one.",
         "cure": "Pass the sources by name.",
     }
@@ -29,14 +28,16 @@ def _wrong_source():
         "X_K-and-X_V-exchanged",
         "the sources of keys and values are exchanged",
         **about,
+        who="who calls cross-attention by position: Keras takes the value before the key",
         right="layer(query=X_Q, key=X_K, value=X_V)",
-        wrong="layer(X_Q, X_V, X_K)",
+        wrong="layer(X_Q, X_K, X_V)  # Keras; the same in PyTorch is layer(X_Q, X_V, X_K)",
         planted={"X_K": _given("X_V"), "X_V": _given("X_K")},
     )
     yield MixUp(
         "X_Q-and-X_K-exchanged",
         "the sources of queries and keys are exchanged",
         **about,
+        who="who passes the sources by position, in another order than the layer's",
         right="layer(query=X_Q, key=X_K, value=X_V)",
         wrong="layer(query=X_K, key=X_Q, value=X_V)",
         planted={"X_Q": _given("X_K"), "X_K": _given("X_Q")},
@@ -45,6 +46,7 @@ def _wrong_source():
         "X_Q-and-the-others-exchanged",
         "queries are made from the source of the keys and values, and these from X_Q",
         **about,
+        who="who takes the encoder's output for the source of the queries",
         right="layer(query=X_Q, key=X_K, value=X_K)",
         wrong="layer(query=X_K, key=X_Q, value=X_Q)",
         planted={
@@ -283,7 +285,7 @@ def _positions():
         "positions-added",
         "the paper's sines and cosines of the position are added to the sources",
         who="who compares a model with its attention layer",
-        symptom="Only the first position of the source is almost right.",
+        symptom="No position is right, and neither is the first: its cosines are 1.",
         cure="Give both sides the same source: with positions, or without.",
         right="layer(X)",
         wrong="layer(X + positions)",
@@ -292,7 +294,7 @@ def _positions():
     )
     yield MixUp(
         "rotation-missing",
-        "queries and keys are not rotated, and the model rotates them (RoPE)",
+        "queries and keys are not rotated by their position (RoPE)",
         who="who writes a rotary model's layer by hand, as equation (1) says",
         symptom="A single token is right, and longer sequences are not.",
         cure="Rotate queries and keys by their positions before the product.",
