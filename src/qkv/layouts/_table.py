@@ -65,7 +65,7 @@ def _notes(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> Iterato
         told = tuple(layer for layer in layers if layer.rotates is rotates)
         if names := [name for name in _names(told) if layouts()[name].rotary is layouts_of]:
             yield (
-                f"After config, this model of layout {quote(names)} "
+                f"By its config, this model of layout {quote(names)} "
                 + ("rotates" if rotates else "does not rotate")
                 + " queries and keys (RoPE)."
             )
