@@ -230,6 +230,8 @@ def test_the_table_says_what_is_not_told():
     assert "pass h, or config. If d_k is 64, h is 8. If d_k is 128, h is 4." in said
     assert "'llama' rotate" in said
     assert "such as ViT with Llama's names" in said
+    neox = dataclasses.replace(MultiHead.random(512, 8), rotary=True)
+    assert "ViT" not in str(find_layers(dump(neox, "gpt-neox", prefix="layers.0.attention."), h=8))
     told = str(find_layers(dump(mh, "llama", prefix="layers.0."), h=8))
     assert "h=8, h_kv=2, d_model=512, d_k=64" in told
     assert "pass h" not in told

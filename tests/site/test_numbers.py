@@ -1,5 +1,6 @@
 """Numbers in sentences are computed by the page, and no other number comes out."""
 
+import ast
 import re
 
 import pytest
@@ -43,6 +44,38 @@ def test_no_sentence_types_a_number_that_can_be_computed():
 )
 def test_a_typed_number_is_found(typed_number):
     assert typed(f"{{{{= W.size }}}} weights, and {typed_number} as `1,024`.")
+
+
+def bound(code):
+    """The names that a block binds for the blocks after it."""
+    return {
+        name.id
+        for statement in ast.parse(code).body
+        if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+        for name in ast.walk(statement)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+
+
+def rebound(markdown):
+    """Numbers of a page with a name that two blocks bind: they are computed after the last one."""
+    found = [name for each in blocks.find(markdown) if each.executed for name in bound(each.code)]
+    return [
+        number
+        for number in NUMBER.findall(blocks.FENCE.sub("", markdown))
+        for name in ast.walk(ast.parse(number, mode="eval"))
+        if isinstance(name, ast.Name) and found.count(name.id) > 1
+    ]
+
+
+@pytest.mark.parametrize("page", [*(ROOT / "docs").rglob("*.md")], ids=lambda path: path.name)
+def test_a_number_is_of_one_block(page):
+    assert rebound(page.read_text()) == []
+
+
+def test_a_number_of_two_blocks_is_found():
+    block = '```python exec="on"\nx = 7\n```\n'
+    assert rebound(f"{block}{{{{= 2 * x }}}} wide\n\n{block}") == ["2 * x"]
 
 
 @pytest.mark.parametrize(

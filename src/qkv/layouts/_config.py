@@ -59,7 +59,7 @@ def read_config(config: object, prefix: str, given: Mapping[str, int]) -> Said:
             "config must be a mapping, such as json.load gives of a config.json, or have a method "
             f"to_dict, but is a {type(config).__name__}."
         )
-    side = "decoder" if "decoder" in prefix else "encoder"
+    side = _side(prefix)
     said, kind, rotates = dict(_sizes(config, side)), _kind(config), _rotates(config)
     for name, part in config.items():  # a model of several parts has a configuration for each
         if isinstance(part, Mapping) and any(each in prefix for each in _parts(name)):
@@ -70,11 +70,14 @@ def read_config(config: object, prefix: str, given: Mapping[str, int]) -> Said:
     return Said(said | given, kind, rotates)
 
 
+def _side(prefix: str) -> str:
+    return "decoder" if "decoder" in prefix else "encoder"
+
+
 def says_nothing(config: object, prefix: str) -> ValueError:
     """A configuration that has no number of heads, for this layer or for any other."""
     config = config.to_dict() if hasattr(config, "to_dict") else config
-    side = "decoder" if "decoder" in prefix else "encoder"
-    known = [name.format(side) for names in _NAMES.values() for name in names]
+    known = [name.format(_side(prefix)) for names in _NAMES.values() for name in names]
     content = f"It has {quote(config, 16)}" if config else "It is empty"
     return ValueError(
         f"config says nothing of the heads of the layer with prefix {prefix!r}: it has none of "

@@ -56,9 +56,10 @@ def _notes(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> Iterato
         yield f"Names and shapes do not decide between layouts: pass layout to load ({names})."
     untold = tuple(layer for layer in layers if layer.rotates is None)
     if rotary := [name for name in _names(untold) if layouts()[name].rotary]:
+        example = ", such as ViT with Llama's names" if "llama" in rotary else ""
         yield (
             f"Most models of layout {quote(rotary)} rotate queries and keys (RoPE), which the "
-            "arrays do not show. For one that does not, such as ViT with Llama's names, "
+            f"arrays do not show. For one that does not{example}, "
             "dataclasses.replace(mh, rotary=False)."
         )
     for rotates, layouts_of in ((True, False), (False, True)):
