@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from qkv_site.markdown import blocks, claims, current
+from qkv_site.markdown import blocks, claims, current, sections
 
 PROMISES = re.compile(
     r"\b(all|always|any|cannot|every|never|only|whatever)\b",
@@ -36,18 +36,6 @@ def promises(text: str) -> list[str]:
     return PROMISES.findall(NAMES.sub("", " ".join(text.split())))
 
 
-def section(text: str, anchor: str | None) -> str:
-    """What stands below a heading, deeper headings included; the whole page without an anchor."""
-    if not anchor:
-        return text
-    found = re.search(rf"^(#+) [^\n]*{{ #{re.escape(anchor)} }}$", text, re.MULTILINE)
-    if not found:
-        return ""
-    prose = blocks.FENCE.sub(lambda fence: " " * len(fence[0]), text)  # a comment is no heading
-    ends = re.compile(rf"^#{{1,{len(found[1])}}} ", re.MULTILINE).search(prose, found.end())
-    return text[found.end() : ends.start() if ends else None]
-
-
 def leads_to_a_claim(page: str, path: str, anchor: str | None) -> bool:
     """Whether a link of a page leads to a claim, or to a heading below which one stands."""
     if "://" in path:
@@ -59,7 +47,7 @@ def leads_to_a_claim(page: str, path: str, anchor: str | None) -> bool:
     if (anchor or "").startswith("claim-"):
         made = claims.of_page(target, text)
         return anchor.removeprefix("claim-") in {claim.id for claim in made if claim.block}
-    below = section(text, anchor)
+    below = sections.below(text, anchor or "")
     return "claims.md#" in below or any("claim" in block.options for block in blocks.find(below))
 
 
