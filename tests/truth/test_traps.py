@@ -351,6 +351,51 @@ def test_view_to_heads_first_is_wrong_without_an_error(torch, rng):
     assert torch.equal(wrong[0, 0].flatten(), first_tokens.flatten())
 
 
+def test_torch_view_fails_after_a_transpose_and_reshape_does_not(torch, rng):
+    """PyTorch `view` fails after a transpose of heads and tokens, and `reshape` does not.
+
+    `reshape` and `contiguous().view` give the same numbers; `view` without the transpose gives
+    others.
+    """
+    heads = torch.from_numpy(rng.normal(size=(1, H, N_Q, D_K)))
+    turned = heads.transpose(1, 2)
+    with pytest.raises(RuntimeError, match="view size is not compatible with input tensor's size"):
+        turned.view(1, N_Q, H * D_K)
+    joined = turned.reshape(1, N_Q, H * D_K)
+    assert torch.equal(joined, turned.contiguous().view(1, N_Q, H * D_K))
+    assert torch.equal(joined, torch.cat([*heads[0]], dim=-1)[None])
+    assert not torch.allclose(joined, heads.view(1, N_Q, H * D_K))
+
+
+def test_torch_einsum_sums_a_letter_of_one_input_alone(torch, rng):
+    """PyTorch `einsum` sums a letter of one input alone, if the output does not have it.
+
+    Weights (b, h, q, k) and values (b, v, h, d) give the sum of the values, for each query.
+    """
+    A = torch.from_numpy(rng.dirichlet(np.ones(N_K), size=(2, H, N_Q)))
+    V = torch.from_numpy(rng.normal(size=(2, N_K, H, D_K)))
+    summed = torch.einsum("bhqk,bvhd->bqhd", A, V)
+    assert close(summed, V.sum(dim=1, keepdim=True))
+    right = torch.einsum("bhqk,bkhd->bqhd", A, V)
+    assert close(right, (A @ V.transpose(1, 2)).transpose(1, 2))
+
+
+def test_torch_scales_padded_heads_by_the_padded_width_unless_told(torch, rng):
+    """PyTorch `scaled_dot_product_attention` scales padded heads by the padded width by default.
+
+    Heads that are 80 wide, padded by zeros to 128, give the right output with scale=80**-0.5.
+    """
+    Q, K, V = (torch.from_numpy(rng.normal(size=(1, H, N_Q, 80))) for _ in "QKV")
+    attend = torch.nn.functional.scaled_dot_product_attention
+    right = attend(Q, K, V)
+    padded = [torch.nn.functional.pad(each, (0, 128 - 80)) for each in (Q, K, V)]
+    by_default, told = attend(*padded), attend(*padded, scale=80**-0.5)
+    assert close(told[..., :80], right)
+    assert not told[..., 80:].any()
+    assert (by_default[..., :80] - right).abs().max() > 1e-2
+    assert close(by_default[..., :80], attend(Q, K, V, scale=128**-0.5))
+
+
 def test_torch_grouped_heads_repeat_each_key_head_before_the_next(torch, rng):
     """PyTorch grouped heads repeat each key head before the next.
 
@@ -1384,6 +1429,52 @@ def test_decoders_of_bert_t5_and_whisper_given_no_mask_are_causal_with_sdpa(torc
     assert not close(output, mh(x))
 
 
+@pytest.mark.parametrize("kinds", [(), ("c2p",), ("c2p", "p2c")])
+def test_deberta_divides_by_the_root_of_as_many_widths_as_it_adds_scores(torch, rng, kinds):
+    """DeBERTa v2 and v3 divide by √(n·d_k), where n counts the scores that are added.
+
+    With content-to-position and position-to-content n is 3; each of the added scores is divided.
+    """
+    library = transformers("deberta_v2")
+    config = library.DebertaV2Config(
+        hidden_size=E, num_attention_heads=H, pos_att_type=list(kinds), relative_attention=True,
+        max_relative_positions=8, share_att_key=False,
+    )  # fmt: skip
+    layer = randomised(library.DisentangledSelfAttention(config), rng)
+    x = torch.from_numpy(rng.normal(size=(1, N_Q, E)))
+    allowed = torch.ones(1, 1, N_Q, N_Q)
+
+    def scores(positions):
+        with torch.no_grad():
+            _, weights = layer(
+                x, allowed, output_attentions=True, rel_embeddings=positions.double()
+            )
+        log = weights[0].log()
+        return log - log[..., :1]  # what is the same for all keys of a query cancels
+
+    def split(projected):
+        return projected.detach().reshape(-1, H, D_K).transpose(0, 1)
+
+    with torch.no_grad():  # positions that are zero, and their biases, add no score
+        for name, parameter in layer.named_parameters():
+            if name.startswith("pos_"):
+                parameter.zero_()
+    Q, K = split(layer.query_proj(x)), split(layer.key_proj(x))
+    content = Q @ K.transpose(1, 2) / ((1 + len(kinds)) * D_K) ** 0.5
+    of_zeros = scores(torch.zeros(16, E))
+    assert np.allclose(of_zeros, content - content[..., :1], rtol=0, atol=1e-6)  # √ in float32
+
+    if kinds:
+        with torch.no_grad():
+            layer.pos_key_proj.weight.copy_(torch.eye(E))
+        positions = torch.from_numpy(rng.normal(size=(16, E)))
+        distance = torch.arange(N_Q)[:, None] - torch.arange(N_Q) + 8
+        of_positions = (Q @ split(positions).transpose(1, 2)).gather(2, distance.expand(H, -1, -1))
+        added = of_positions / ((1 + len(kinds)) * D_K) ** 0.5
+        both = content + added
+        assert np.allclose(scores(positions), both - both[..., :1], rtol=0, atol=1e-6)
+
+
 def test_t5_does_not_scale_its_scores(torch, rng, x):
     """T5 does not scale its scores.
 
@@ -1470,6 +1561,27 @@ def test_gpt_neox_rotates_a_quarter_of_each_head_and_there_a_key_bias_counts(tor
             layer.query_key_value.bias[coordinates] += 10  # of head 0: q, then k, then v
         after, _ = attend(layer, x, rotation)
         assert np.allclose(after, before, rtol=0, atol=1e-12) != counts
+
+
+def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch, rng):
+    """GPT-NeoX takes pairs and frequencies of a partial rotation from the rotated part alone.
+
+    Of 64 coordinates with a quarter rotated, coordinate i is paired with i + 8, and the angles are
+    theta^(-2i/16). The other 48 pass through.
+    """
+    library = transformers("gpt_neox")
+    config = library.GPTNeoXConfig(hidden_size=2 * 64, num_attention_heads=2)
+    rotary = library.GPTNeoXRotaryEmbedding(config)
+    theta = config.rope_parameters["rope_theta"]
+    assert np.allclose(rotary.inv_freq, theta ** (-2 * np.arange(8) / 16), rtol=1e-6)
+
+    cos, sin = rotary(torch.zeros(1), torch.tensor([[3]]))
+    each = torch.eye(64)[:, None, None]  # (64 heads, 1 token): each has one coordinate
+    turned, _ = library.apply_rotary_pos_emb(each[None, :, 0], each[None, :, 0], cos, sin)
+    moved = turned[0, :, 0].abs() > 1e-6
+    for i in range(64):
+        expected = {i % 8, i % 8 + 8} if i < 16 else {i}
+        assert {*torch.where(moved[i])[0].tolist()} == expected
 
 
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):

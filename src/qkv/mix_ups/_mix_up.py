@@ -14,6 +14,7 @@ class MixUp:
         name: What `diagnose` calls it.
         what: What is the case, to be read after "if".
         who: Who meets it.
+        seen_as: Which of `symptoms()` it shows: the key.
         symptom: What one sees.
         cure: What to do.
         right: The line of code as it should be. All heads are computed at once: `Q` has the axes
@@ -29,6 +30,7 @@ class MixUp:
     name: str
     what: str
     who: str
+    seen_as: str
     symptom: str
     cure: str
     right: str

@@ -98,6 +98,7 @@ def _meaning():
         "mask-reversed",
         "the mask's meaning is reversed",
         who="who passes a mask in which True means may attend to nn.MultiheadAttention",
+        seen_as="hidden-tokens",
         symptom="A query attends to what it may not see, or gives NaN.",
         cure="In nn.MultiheadAttention, True forbids. Pass ~mask.",
         right="S = where(mask, S, -inf)",
@@ -108,6 +109,7 @@ def _meaning():
         "mask-ignored",
         "the mask is not applied",
         who="who forgets to pass the mask on, or passes it to Keras in fourth place",
+        seen_as="hidden-tokens",
         symptom="Hidden tokens change the output.",
         cure="Pass the mask by name, and change a hidden token as a test.",
         right="S = where(mask, S, -inf)",
@@ -118,6 +120,7 @@ def _meaning():
         "mask-turned",
         "the mask's axes of queries and keys are exchanged",
         who="who applies a padding mask to queries, or takes triu for tril",
+        seen_as="hidden-tokens",
         symptom="Padded keys are seen, or a query sees the future and not the past.",
         cure="The last axis of a mask is the keys: padding[:, None, None, :].",
         right="mask[..., query, key]",
@@ -128,6 +131,7 @@ def _meaning():
         "causal-mask-added",
         "the layer is causal, and the mask that was given is not",
         who="who compares with GPT-2, or with is_causal=True",
+        seen_as="hidden-tokens",
         symptom="The last token's output is right, with as many queries as keys.",
         cure="Give both sides the causal mask, np.tri(n, dtype=bool), or none.",
         right="attention(Q, K, V)",
@@ -138,6 +142,7 @@ def _meaning():
         "causal-mask-added-turned",
         "a query sees itself and later keys only, and no mask was given",
         who="who takes triu for tril",
+        seen_as="hidden-tokens",
         symptom="The first token's output is right.",
         cure="A causal mask is True on the diagonal and below it.",
         right="attention(Q, K, V)",
@@ -152,6 +157,7 @@ def _meaning():
             f"causal-mask-{name}",
             f"the causal mask is off by one: {said}",
             who=f"who takes {who}",
+            seen_as="hidden-tokens",
             symptom="Training finds the answer at once."
             if offset == 1
             else "The first token gives NaN, or a mean.",
@@ -162,6 +168,7 @@ def _meaning():
         )
     about = {
         "who": "who writes a causal mask for a cache, where queries are fewer than keys",
+        "seen_as": "hidden-tokens",
         "symptom": "Right where there are as many queries as keys.",
         "cure": "Say which alignment is meant: the last query sees all keys (lower right), or the "
         "first query sees one (upper left).",
@@ -187,6 +194,7 @@ def _meaning():
 def _parts():
     about = {
         "who": "who combines a causal mask with one for padding",
+        "seen_as": "hidden-tokens",
         "symptom": "A sample without padding and the last token tell the two parts apart.",
     }
     yield MixUp(
@@ -251,6 +259,7 @@ def _samples():
         "first-mask-used-for-all",
         "the mask of the first sample is used for all",
         who="who indexes the mask by 0 to get rid of an axis",
+        seen_as="only-batches",
         symptom="The first sample is right.",
         cure="Keep the axis of the batch.",
         right="S = where(mask, S, -inf)",
@@ -263,6 +272,7 @@ def _samples():
         "masks of samples are repeated as a whole (0, 1, 0, 1) where heads follow each other in "
         "the batch (0, 0, 1, 1)",
         who="who repeats a mask to (batch·h, n, n) for nn.MultiheadAttention",
+        seen_as="only-batches",
         symptom="Right if all samples have the same mask.",
         cure="Use repeat_interleave(h, dim=0), or np.repeat.",
         right="attn_mask = mask.repeat_interleave(h, dim=0)",
@@ -291,6 +301,7 @@ def _zero_padded(s, step):
 def _ways_to_apply():
     about = {
         "who": "who reads a mask of 0 and 1 as an additive mask",
+        "seen_as": "hidden-tokens",
         "symptom": "Hidden tokens change the output.",
         "cure": "Add 0 where a query may attend, and minus infinity where it may not.",
     }
@@ -314,6 +325,7 @@ def _ways_to_apply():
         "hidden-scores-set-to-zero",
         "hidden scores become 0 (or 1e-9), where they have to become minus infinity",
         who="who multiplies scores by the mask, or writes 1e-9 for -1e9",
+        seen_as="hidden-tokens",
         symptom="Hidden tokens get the weight of a score of 0.",
         cure="Set hidden scores to minus infinity, or to -1e9.",
         right="S = where(mask, S, -1e9)",
@@ -324,6 +336,7 @@ def _ways_to_apply():
         "hidden-scores-set-to-plus-1e9",
         "hidden scores become large and positive",
         who="who forgets the minus in -1e9",
+        seen_as="hidden-tokens",
         symptom="A query attends to hidden tokens alone, and to all of them alike.",
         cure="Set hidden scores to minus infinity, or to -1e9.",
         right="S = where(mask, S, -1e9)",
@@ -336,6 +349,7 @@ def _ways_to_apply():
         "large-number-added-with-the-wrong-sign",
         "a large number is added to hidden scores, where it has to be taken away",
         who="who writes (1 - mask) * 1e9",
+        seen_as="hidden-tokens",
         symptom="A query from which something is hidden attends to that alone.",
         cure="Add (1 - mask) * -1e9.",
         right="S = S + (1 - mask) * -1e9",
@@ -347,6 +361,7 @@ def _ways_to_apply():
         "mask-after-the-softmax",
         "weights are masked after the softmax, and not normalised again",
         who="who multiplies the weights by the mask",
+        seen_as="weights-wrong",
         symptom="Weights of a query sum to less than 1.",
         cure="Mask the scores before the softmax.",
         right="A = softmax(where(mask, S, -inf))",
@@ -360,6 +375,7 @@ def _ways_to_apply():
         "outputs-of-padding-set-to-zero",
         "the outputs of padded tokens are set to zero",
         who="who multiplies the output by the padding mask",
+        seen_as="hidden-tokens",
         symptom="Outputs of tokens that are no padding are right.",
         cure="Compare the outputs of real tokens only.",
         right="output",

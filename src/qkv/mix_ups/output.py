@@ -28,6 +28,7 @@ def _of_the_projection():
         "output-not-projected",
         "the joined heads are not projected by W_O",
         who="who stops after joining the heads",
+        seen_as="steps",
         symptom="Shapes fit where heads together are as wide as the output.",
         cure="Multiply the joined heads by W_O.",
         right="output = joined @ W_O + b_O",
@@ -38,6 +39,7 @@ def _of_the_projection():
         "output-projected-twice",
         "the output is projected twice by W_O",
         who="who calls out_proj on what nn.MultiheadAttention returns",
+        seen_as="steps",
         symptom="Shapes fit where heads together are as wide as the output.",
         cure="nn.MultiheadAttention has projected its output already.",
         right="output = joined @ W_O + b_O",
@@ -49,6 +51,7 @@ def _of_the_projection():
         "queries-added-to-the-heads",
         "the projected queries are added to the joined heads",
         who="who writes the Set Transformer's residual",
+        seen_as="steps",
         symptom="The difference is the projected queries, mapped by W_O.",
         cure="Compare without the residual.",
         right="output = joined @ W_O + b_O",
@@ -60,6 +63,7 @@ def _of_the_projection():
         "relu-after-the-output",
         "the output passes through a ReLU",
         who="who makes the output's projection of a Dense layer with an activation",
+        seen_as="steps",
         symptom="No output is negative.",
         cure="Use a linear map without an activation.",
         right="output = joined @ W_O + b_O",
@@ -79,6 +83,7 @@ def _of_the_block():
         "residual-added",
         "the source of the queries is added to the output",
         **about,
+        seen_as="steps",
         symptom="The difference is the source.",
         wrong="output = X + attention(X)",
         planted={"output": _add_the_source},
@@ -92,6 +97,7 @@ def _of_the_block():
             f"the source is added to the output, and the sum passes through a {title} without "
             "learned parameters",
             **about,
+            seen_as="steps",
             symptom="Each output has mean 0 and variance 1."
             if title == "LayerNorm"
             else "Each output has mean square 1.",
@@ -104,6 +110,7 @@ def _of_the_block():
             f"{name}-after-the-output",
             f"the output passes through a {title} without learned parameters",
             **about,
+            seen_as="steps",
             symptom="Each output has mean 0 and variance 1."
             if title == "LayerNorm"
             else "Each output has mean square 1.",
@@ -123,6 +130,7 @@ def _drop(step, rate=0.1):
 def _dropout():
     about = {
         "who": "who compares a layer in training mode",
+        "seen_as": "two-calls",
         "symptom": "Two calls give two outputs.",
         "cure": "Call layer.eval(), or set dropout to 0. scaled_dot_product_attention drops "
         "whenever dropout_p is not 0.",

@@ -39,6 +39,7 @@ def _none(names):
 def _turned():
     about = {
         "who": "who moves weights between PyTorch, which stores (out, in), and a formula x @ W",
+        "seen_as": "square-weight",
         "symptom": "Shapes fit, because the weight is square. The numbers are wrong everywhere.",
         "cure": "Transpose the weight once: nn.Linear computes x @ weight.T.",
     }
@@ -60,6 +61,7 @@ def _turned():
             f"W_{letter}-reshaped-to-fit",
             f"W_{letter} is reshaped where it has to be transposed",
             who="who gets an error about shapes and repairs it with reshape or view",
+            seen_as="square-weight",
             symptom="Shapes fit. The numbers are wrong everywhere.",
             cure="Transpose: reshape keeps the order of the numbers in memory.",
             right=f"W_{letter} = weight.T",
@@ -75,6 +77,7 @@ def _used_for_another():
             f"W_{used}-used-for-{instead_of}",
             f"the weight of the {_ROLES[used]} projects the {_ROLES[instead_of]} too",
             who="who copies a line and changes its name on one side only",
+            seen_as="idle",
             symptom="No error, and one weight never changes anything.",
             cure="Give queries, keys and values their own weights.",
             right=f"{instead_of} = X_{instead_of} @ W_{instead_of}",
@@ -99,6 +102,7 @@ def _in_another_order():
             f"a packed weight that holds q, k, v is read as {', '.join(order.lower())}, or "
             f"weights are exchanged so",
             who="who loads another code base's packed weight",
+            seen_as="first-third",
             symptom="Each shape fits. The numbers are wrong everywhere.",
             cure="Cut the packed weight in the order in which it was written.",
             right="Q, K, V = np.split(packed, 3, axis=-1)",
@@ -114,6 +118,7 @@ def _in_another_order():
             f"W_{one}-and-W_{two}-exchanged-without-biases",
             f"W_{one} and W_{two} are exchanged, and their biases are not",
             who="who copies weights and biases by hand",
+            seen_as="first-third",
             symptom="Each shape fits. The numbers are wrong everywhere.",
             cure="Copy each weight to its own name.",
             right=f"{one} = X_{one} @ W_{one} + b_{one}",
@@ -167,6 +172,7 @@ def _packed_per_head():
     about = {
         "who": "who moves weights between GPT-NeoX or BLOOM, which pack head by head, "
         "and code that packs queries, keys and values",
+        "seen_as": "first-third",
         "symptom": "Each shape fits. The numbers are wrong everywhere.",
         "cure": "Reshape the packed axis in the order in which it was written.",
     }
@@ -232,6 +238,7 @@ def _per_head():
         "W_Q, W_K and W_V, of shape (d_model, h·d_k), are reshaped to (h, d_model, d_k) without a "
         "transposition",
         who="who cuts a packed weight into one matrix per head",
+        seen_as="square-weight",
         symptom="Each shape fits. The numbers are wrong everywhere.",
         cure="Reshape to (d_model, h, d_k), then move the axis of the heads to the front.",
         right="W_Q.reshape(d_model, h, d_k).swapaxes(0, 1)",
@@ -243,6 +250,7 @@ def _per_head():
         "weights of shape (h, d_model, d_k) are reshaped to (d_model, h·d_k) without a "
         "transposition",
         who="who packs one matrix per head into one weight",
+        seen_as="square-weight",
         symptom="Each shape fits. The numbers are wrong everywhere.",
         cure="Move the axis of the heads behind d_model, then reshape.",
         right="W_Q.swapaxes(0, 1).reshape(d_model, h * d_k)",
@@ -254,6 +262,7 @@ def _per_head():
         "first-W_O-used-for-all",
         "each head meets the rows of W_O that belong to the first",
         who="who writes a loop over the heads and forgets the index",
+        seen_as="idle",
         symptom="Shapes fit. The order of the heads does not matter.",
         cure="Head i meets the rows i·d_v to (i + 1)·d_v of W_O.",
         right="output += heads[i] @ W_O[i]",
@@ -268,6 +277,7 @@ def _per_head():
             f"first-head-used-for-all-{'' if len(letters) == 3 else _ROLES[letters]}".rstrip("-"),
             f"each head uses the first head's {whose}",
             who="who writes a loop over the heads and forgets the index, or broadcasts one head",
+            seen_as="idle",
             symptom="Heads are more alike than they should be.",
             cure="Index the weights by the head.",
             right=f"{first}[i] = X_{first} @ W_{first}[i]",
@@ -286,6 +296,7 @@ def _biases():
             f"{'-and-'.join(names)}-left-out",
             f"{said} {'is' if len(names) == 1 else 'are'} left out",
             who="who copies weights and not biases, or writes bias=False",
+            seen_as="constant-vector",
             symptom="Outputs are near the right ones if biases are small. Without b_K alone, they "
             "are equal, unless keys are rotated.",
             cure="Add the biases. An nn.Linear has one by default.",
@@ -298,6 +309,7 @@ def _biases():
             f"{'-and-'.join(f'b_{letter}' for letter in letters)}-added-twice",
             f"{'b_O is' if letters == 'O' else 'b_Q, b_K and b_V are'} added twice",
             who="who adds a bias to what a Linear layer with a bias returns",
+            seen_as="constant-vector",
             symptom="Outputs are near the right ones if biases are small.",
             cure="Add each bias once.",
             right="Q = X_Q @ W_Q + b_Q",
@@ -310,6 +322,7 @@ def _biases():
             f"b_{one}-and-b_{two}-exchanged",
             f"b_{one} and b_{two} are exchanged, and their weights are not",
             who="who copies weights and biases by hand",
+            seen_as="constant-vector",
             symptom="Outputs are near the right ones if biases are small.",
             cure="Copy each bias to its own name.",
             right=f"{one} = X_{one} @ W_{one} + b_{one}",
@@ -321,6 +334,7 @@ def _biases():
         "b_O-added-by-each-head",
         "b_O is added once for each head",
         who="who adds up heads, each with a Linear layer of its own",
+        seen_as="constant-vector",
         symptom="Outputs differ from the right ones by the same vector everywhere.",
         cure="Add b_O once, after the sum over heads.",
         right="output = sum(head @ W_O[i]) + b_O",
@@ -331,6 +345,7 @@ def _biases():
         "b_Q-added-after-scaling",
         "the queries are scaled before b_Q is added",
         who="who scales the queries in place of the scores",
+        seen_as="constant-vector",
         symptom="Outputs are near the right ones if biases are small.",
         cure="Scale the queries with their bias, or scale the scores.",
         right="Q = (X_Q @ W_Q + b_Q) * scale",

@@ -1,28 +1,98 @@
-r"""The known mix-ups as Markdown: made from `qkv.mix_ups`."""
+r"""The known mix-ups as Markdown: made from `qkv.mix_ups`.
 
-from itertools import groupby
+A page says in its front matter, `symptoms: [heads-mixed]`, which symptoms it explains. From this a
+mix-up knows its page, a page its mix-ups, and the overview of the symptoms its rows.
+"""
 
-from qkv.mix_ups import MixUp, groups
-from qkv_site.generated.libraries import table
+import posixpath
+import re
+from collections.abc import Iterable
+from itertools import chain, groupby
+
+from mkdocs.utils.meta import get_data
+
+from qkv.mix_ups import MixUp, groups, mix_ups, symptoms
+from qkv_site.generated.libraries import fitting, table
+from qkv_site.markdown import blocks, current
+
+_CAUSES_END = re.compile(r"\{ #(?:check|known) \}")  # a page's own check, and its list of mix-ups
+_HEADING = re.compile(r"^## (.+?) \{ #([\w-]+) \}$", re.MULTILINE)
 
 
 def tables() -> str:
     """A folded table for each part of a layer: the mistake, what one sees, and what to do."""
-    return "\n\n".join(
-        f'??? note "{title}"\n\n{_indented(_table(known))}' for title, known in groups().items()
+    pages = pages_of_symptoms()
+    return "\n\n".join(_folded(title, known, pages) for title, known in groups().items())
+
+
+def known() -> str:
+    """A folded table of the mix-ups that show a symptom of this page."""
+    shown = _symptoms_of(current.text)
+    found = tuple(each for each in mix_ups().values() if each.seen_as in shown)
+    return _folded(f"The {len(found)} mistakes of this kind", found, pages_of_symptoms())
+
+
+def overview() -> str:
+    """What one sees, with a link to its page, and what may be the cause."""
+    pages = pages_of_symptoms()
+    listed = dict.fromkeys(chain.from_iterable(pages.values()))
+    rows = ((_link(page), _causes(page)) for page in listed)
+    return fitting(("what you see", "what may be the cause"), rows)
+
+
+def pages_of_symptoms() -> dict[str, list[str]]:
+    """Each symptom's pages, as files below `docs`, in the order of the symptoms."""
+    found = {symptom: [] for symptom in symptoms()}
+    for path in sorted(current.docs.rglob("*.md")):
+        text = path.read_text()
+        if of_page := _symptoms_of(text):
+            current.others[path] = text
+        for symptom in of_page:
+            found[symptom].append(path.relative_to(current.docs).as_posix())
+    return found
+
+
+def _symptoms_of(text: str) -> list[str]:
+    return get_data(text)[1]["symptoms"] if "\nsymptoms: " in text else []
+
+
+def _link(page: str) -> str:
+    title = get_data(current.read(current.docs / page))[1]["title"]
+    return f"[{title}]({_address(page)})"
+
+
+def _causes(page: str) -> str:
+    """The headings of a page that name a cause."""
+    prose = blocks.FENCE.sub("", current.read(current.docs / page))
+    causes, *listed = _CAUSES_END.split(prose, maxsplit=1)
+    found = _HEADING.findall(causes) if listed and page.startswith("symptoms/") else []
+    return "<br>".join(f"[{said}]({_address(page)}#{anchor})" for said, anchor in found)
+
+
+def _address(page: str) -> str:
+    return posixpath.relpath(page, posixpath.dirname(current.page))
+
+
+def _folded(title: str, known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
+    return f'??? note "{title}"\n\n{_indented(_table(known, pages))}'
+
+
+def _table(known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
+    alike = groupby(known, key=lambda each: (each.symptom, each.cure, each.seen_as))
+    rows = (
+        (_said(kin), f"{symptom}{_leads(pages[seen_as])}", cure)
+        for (symptom, cure, seen_as), kin in alike
     )
-
-
-def _table(known: tuple[MixUp, ...]) -> str:
-    alike = groupby(known, key=lambda each: (each.symptom, each.cure))
-    rows = (_row(symptom, cure, [*kin]) for (symptom, cure), kin in alike)
     return table(("the mistake", "what you see", "what to do"), rows)
 
 
-def _row(symptom: str, cure: str, kin: list[MixUp]) -> tuple[str, str, str]:
-    """One row for mistakes that are seen and cured alike."""
-    said = "<br>".join(f"{_sentence(each.what)} `{each.name}`" for each in kin)
-    return said, symptom, cure
+def _said(kin: Iterable[MixUp]) -> str:
+    """Mistakes that are seen and cured alike."""
+    return "<br>".join(f"{_sentence(each.what)} `{each.name}`" for each in kin)
+
+
+def _leads(pages: list[str]) -> str:
+    return "" if current.page in pages else f" [More]({_address(pages[0])})"
 
 
 def _sentence(what: str) -> str:

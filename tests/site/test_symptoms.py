@@ -1,0 +1,56 @@
+"""Each mistake that diagnose knows has a page about what one sees, and each such page has some."""
+
+import html
+import re
+
+import pytest
+from mkdocs.utils.meta import get_data
+
+from qkv.mix_ups import mix_ups, symptoms
+from qkv_site.generated.mix_ups import pages_of_symptoms
+from support import ROOT
+
+PAGES = sorted(path for path in (ROOT / "docs" / "symptoms").glob("*.md") if path.stem != "index")
+
+
+def words(page):
+    return html.unescape(re.sub(r"<[^>]+>", "", page.read_text()))
+
+
+def test_each_mix_up_is_filed_under_a_symptom_and_each_symptom_has_some():
+    assert {each.seen_as for each in mix_ups().values()} == {*symptoms()}
+
+
+def test_each_symptom_has_a_page():
+    assert {symptom for symptom, pages in pages_of_symptoms().items() if not pages} == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_of_symptoms_shows_its_mix_ups_and_causes_that_run(site, path):
+    text = path.read_text()
+    shown = words(site / "symptoms" / path.stem / "index.html")
+    of_page = get_data(text)[1]["symptoms"]
+    found = [each for each in mix_ups().values() if each.seen_as in of_page]
+    assert found
+    for each in found:
+        assert each.name in shown
+    causes, check, after = text.partition("{ #check }")
+    assert check
+    assert "{ #known }" in after
+    assert len(re.findall(r"^## .+ \{ #[\w-]+ \}$", causes, re.MULTILINE)) >= 2
+    assert 'claim="' in causes
+
+
+def test_the_overview_leads_to_each_page_and_its_causes(site):
+    overview = (site / "symptoms" / "index.html").read_text()
+    for path in PAGES:
+        causes, _, _ = path.read_text().partition("{ #check }")
+        anchors = re.findall(r"^## .+ \{ (#[\w-]+) \}$", causes, re.MULTILINE)
+        for anchor in ["", *anchors]:
+            assert f'href="{path.stem}/{anchor}"' in overview
+
+
+def test_the_list_of_mix_ups_leads_to_the_pages(site):
+    listed = (site / "how-to" / "numbers-disagree" / "index.html").read_text()
+    for path in PAGES:
+        assert f'href="../../symptoms/{path.stem}/"' in listed
