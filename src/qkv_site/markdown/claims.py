@@ -22,7 +22,9 @@ from qkv_site.markdown import blocks, current
 
 KINDS = "computed", "run", "read"
 TRUTH = Path("tests", "truth")
-TESTS = tuple(TRUTH / file for file in ("test_traps.py", "test_real_layers.py", "test_models.py"))
+TESTS = tuple(
+    TRUTH / f"test_{name}.py" for name in ("traps", "conversions", "real_layers", "models")
+)
 LAST_RUN = TRUTH / "last_run.toml"
 
 # What a test imports or names, the package's name on PyPI, and how people write it.

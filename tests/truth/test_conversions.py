@@ -1,0 +1,480 @@
+"""Weights on their way from one library to another, each way run on the libraries themselves.
+
+The first line of a test's docstring is the claim. Pages that state it name the test.
+"""
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from real_layers import CASES, keras_library, randomised, timm_code, transformers
+from record import flat
+
+import qkv
+
+E, H, D_K = 6, 2, 3  # width of the model, heads, and the width of one
+N = 5
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def tokens(rng, width: int = E) -> np.ndarray:
+    return rng.normal(size=(1, N, width))
+
+
+def called(module, *sources, **options) -> np.ndarray:
+    """The first output of a PyTorch module that is called with arrays."""
+    torch = pytest.importorskip("torch")
+    with torch.no_grad():
+        given = (torch.from_numpy(source) for source in sources)
+        return np.asarray(module(*given, **options)[0])
+
+
+def unrotated(layer, x) -> np.ndarray:
+    """The output of a rotary layer in which no token is masked and no angle turns."""
+    torch = pytest.importorskip("torch")
+    zeros = torch.zeros(1, 1, 1, dtype=torch.float64)
+    mask = torch.zeros(1, 1, N, N, dtype=torch.float64)
+    return called(layer, x, position_embeddings=(zeros.cos(), zeros.sin()), attention_mask=mask)
+
+
+def close(a, b) -> bool:
+    return np.allclose(a, b, rtol=0, atol=1e-12)
+
+
+def far(a, b) -> bool:
+    return not np.allclose(a, b, rtol=0, atol=1e-3)
+
+
+# From library to library
+
+
+def pytorch_with(weights, x) -> np.ndarray:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.MultiheadAttention(E, H, batch_first=True, dtype=torch.float64)
+    layer.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    return called(layer, x, x, x)
+
+
+def keras_with(weights, x) -> np.ndarray:
+    keras = keras_library()
+    layer = keras.layers.MultiHeadAttention(H, key_dim=D_K, dtype="float64")
+    layer.build(x.shape, x.shape)
+    layer.set_weights(list(weights.values()))
+    output, _ = layer(x, x, return_attention_scores=True)
+    return keras.ops.convert_to_numpy(output)
+
+
+def flax_with(weights, x) -> np.ndarray:
+    jax = pytest.importorskip("jax")
+    linen = pytest.importorskip("flax.linen")
+    params = {}
+    for name, array in weights.items():
+        module, _, kind = name.rpartition("/")
+        params.setdefault(module, {})[kind] = array
+    with jax.enable_x64(True):
+        layer = linen.MultiHeadDotProductAttention(H, param_dtype=np.float64)
+        return np.asarray(layer.apply({"params": params}, x))
+
+
+def haiku_with(weights, x) -> np.ndarray:
+    jax = pytest.importorskip("jax")
+    hk = pytest.importorskip("haiku")
+    params = {}
+    for name, array in weights.items():
+        module, _, kind = name.rpartition("/")
+        params.setdefault(f"multi_head_attention/{module}", {})[kind] = array
+
+    @hk.without_apply_rng
+    @hk.transform
+    def layer(x):
+        return hk.MultiHeadAttention(H, D_K, w_init=np.zeros)(x, x, x)
+
+    with jax.enable_x64(True):
+        return np.asarray(layer.apply(params, x))
+
+
+RUN = {"pytorch": pytorch_with, "keras": keras_with, "flax": flax_with, "haiku": haiku_with}
+
+
+@pytest.mark.parametrize(("source", "target"), [*permutations(RUN, 2)])
+def test_weights_move_between_torch_keras_flax_and_haiku(source, target, rng):
+    """Weights move between PyTorch, Keras, Flax and Haiku, and the layers compute the same.
+
+    Covers: the 12 directions between these four, with biases, in float64, to 1e-12.
+    """
+    x = tokens(rng)
+    stored = qkv.dump(qkv.MultiHead.random(E, H, bias=True), source)
+    moved = qkv.dump(qkv.load(stored, source, h=H), target)
+    assert close(RUN[target](moved, x), RUN[source](stored, x))
+
+
+def test_haiku_moves_to_flax_by_reshaping_and_to_torch_by_transposing(rng):
+    """Haiku weights move to Flax by reshaping alone, and to PyTorch by transposing and stacking."""
+    x = tokens(rng)
+    stored = qkv.dump(qkv.MultiHead.random(E, H, bias=True), "haiku")
+    w = {name: stored[f"{name}/w"] for name in ("query", "key", "value", "linear")}
+    b = {name: stored[f"{name}/b"] for name in w}
+    assert {array.shape for array in w.values()} == {(E, E)}
+
+    flax = {"out/kernel": w["linear"].reshape(H, D_K, E), "out/bias": b["linear"]}
+    for name in ("query", "key", "value"):
+        flax[f"{name}/kernel"] = w[name].reshape(E, H, D_K)
+        flax[f"{name}/bias"] = b[name].reshape(H, D_K)
+    pytorch = {
+        "in_proj_weight": np.concatenate([w["query"].T, w["key"].T, w["value"].T]),
+        "in_proj_bias": np.concatenate([b["query"], b["key"], b["value"]]),
+        "out_proj.weight": w["linear"].T.copy(),
+        "out_proj.bias": b["linear"],
+    }
+    expected = haiku_with(stored, x)
+    assert close(flax_with(flax, x), expected)
+    assert close(pytorch_with(pytorch, x), expected)
+    untransposed = pytorch | {"out_proj.weight": w["linear"]}
+    assert far(pytorch_with(untransposed, x), expected)
+
+
+def test_vit_of_google_moves_to_timm_by_reshaping_and_transposing(torch, rng):
+    """Google's ViT moves to timm if each kernel is reshaped to a square and transposed.
+
+    Without transposing it loads without an error, and computes something else.
+    """
+    x = tokens(rng)
+    flax = qkv.dump(qkv.MultiHead.random(E, H, bias=True), "flax")
+    names = "query", "key", "value"
+    expected = flax_with(flax, x)
+
+    layer = timm_code().Attention(E, num_heads=H, qkv_bias=True).double().eval()
+    for turned in (True, False):
+        squares = [flax[f"{name}/kernel"].reshape(E, E) for name in names]
+        out = flax["out/kernel"].reshape(E, E)
+        if turned:
+            squares, out = [square.T for square in squares], out.T
+        state = {
+            "qkv.weight": np.concatenate(squares),
+            "qkv.bias": np.concatenate([flax[f"{name}/bias"].reshape(-1) for name in names]),
+            "proj.weight": out.copy(),
+            "proj.bias": flax["out/bias"],
+        }
+        layer.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
+        with torch.no_grad():
+            output = layer(torch.from_numpy(x)).numpy()
+        assert close(output, expected) == turned
+        assert far(output, expected) != turned
+
+
+# Fused weights
+
+
+def test_gpt_bigcode_with_the_sizes_of_santacoder_has_2304_rows(torch):
+    """GPT-BigCode with the sizes of SantaCoder stores c_attn as (2304, 2048).
+
+    The rows are 16 heads of queries, one of keys and one of values, each of 128: no thirds of 768.
+    With `multi_query=False` there are three times 2048 rows.
+    """
+    library = transformers("gpt_bigcode")
+    sizes = {"n_embd": 2048, "n_head": 16}
+    with torch.device("meta"):
+        one, many = (
+            library.GPTBigCodeAttention(library.GPTBigCodeConfig(**sizes, multi_query=multi_query))
+            for multi_query in (True, False)
+        )
+    assert isinstance(one.c_attn, torch.nn.Linear)
+    assert one.c_attn.weight.shape == (2304, 2048)
+    assert 16 * 128 + 128 + 128 == 3 * 768 == 2304
+    assert many.c_attn.weight.shape == (3 * 2048, 2048)
+
+
+def test_each_case_of_a_fused_weight_is_cut_as_its_layout_says(rng):
+    """What `qkv.unpack` cuts out of a fused weight are the maps with which the layer computes.
+
+    Covers: the fused weights among the layers of `real_layers.CASES`, in float64.
+    """
+    seen = set()
+    for case in CASES.values():
+        stored = dict(flat(case.layer().weights))
+        mh = qkv.load(stored, case.layout, h=case.h, h_kv=case.h_kv, prefix=case.prefix)
+        for form in qkv.layouts.layouts()[case.layout].forms:
+            for each in form.stored:
+                if len(each.parts) > 1 and case.prefix + each.name in stored and not each.is_bias:
+                    array = stored[case.prefix + each.name]
+                    given = {"h": case.h, "h_kv": case.h_kv, "name": each.name, "form": form.when}
+                    try:
+                        parts = qkv.unpack(array, case.layout, **given)
+                    except ValueError:  # another form of the layout
+                        continue
+                    if all(np.array_equal(parts[part], getattr(mh, part)) for part in parts):
+                        seen.add(case.layout)
+    fused = {"pytorch", "gpt2", "gpt-neox", "bloom", "falcon", "gpt-bigcode", "codegen", "phi3"}
+    assert seen >= fused | {"timm", "vit-pytorch"}
+
+
+# LoRA
+
+
+def test_lora_stacked_in_thirds_trains_the_keys_of_gpt_neox(torch, rng):
+    """A LoRA update that is stacked as queries, zeros, values trains the keys of GPT-NeoX.
+
+    Its rows are per head. Put into the same order, the update changes queries and values alone.
+    """
+    library = transformers("gpt_neox")
+    config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
+    layer = randomised(library.GPTNeoXAttention(config), rng)
+    state = {name: array.clone() for name, array in layer.state_dict().items()}
+    x, before = tokens(rng), qkv.load(state, "gpt-neox", h=H)
+    update_Q, update_V = (rng.normal(size=(E, 2)) @ rng.normal(size=(2, E)) for _ in "QV")
+
+    def with_update(update) -> qkv.MultiHead:
+        weight = state["query_key_value.weight"] + torch.from_numpy(update)
+        return qkv.load(state | {"query_key_value.weight": weight}, "gpt-neox", h=H)
+
+    thirds = np.concatenate([update_Q, np.zeros((E, E)), update_V])
+    stacked = with_update(thirds)
+    scattered = with_update(thirds.reshape(3, H, D_K, E).swapaxes(0, 1).reshape(3 * E, E))
+
+    heads = update_Q.reshape(H, D_K, E)
+    assert close(stacked.W_Q[0] - before.W_Q[0], heads[0].T)
+    assert close(stacked.W_K[0] - before.W_K[0], heads[1].T)  # head 1's queries, in head 0's keys
+    assert np.array_equal(stacked.W_Q[1], before.W_Q[1])
+    assert np.array_equal(stacked.W_V[0], before.W_V[0])
+    assert close(scattered.W_Q - before.W_Q, heads.swapaxes(1, 2))
+    assert close(scattered.W_V - before.W_V, update_V.reshape(H, D_K, E).swapaxes(1, 2))
+    assert np.array_equal(scattered.W_K, before.W_K)
+
+    outputs = []
+    for mh in (scattered, stacked):
+        weights = qkv.dump(mh, "gpt-neox")
+        layer.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+        outputs.append(unrotated(layer, x))
+        assert close(outputs[-1], replace(mh, rotary=False)(x))
+    assert far(*outputs)
+
+
+def test_lora_is_added_transposed_to_each_conv1d_of_gpt2(torch, rng):
+    """A LoRA update B A is added transposed to each Conv1D of GPT-2, to the square c_proj too.
+
+    To c_attn it does not fit untransposed. To attn.c_proj it fits, and the output is another one.
+    """
+    library = transformers("gpt2")
+    layer = randomised(library.GPT2Attention(library.GPT2Config(n_embd=E, n_head=H)), rng)
+    x = torch.from_numpy(tokens(rng))
+    for module, out in ((layer.c_attn, 3 * E), (layer.c_proj, E)):
+        A, B = (
+            torch.from_numpy(rng.normal(size=(2, E))),
+            torch.from_numpy(rng.normal(size=(out, 2))),
+        )
+        scale = 16 / 2  # lora_alpha / r
+        with torch.no_grad():
+            adapted = module(x) + scale * (x @ A.T @ B.T)
+            merged = module.weight + scale * (B @ A).T
+            assert close(x @ merged + module.bias, adapted)
+            assert module.weight.shape == (E, out)
+            if out != E:
+                with pytest.raises(RuntimeError, match="must match the size"):
+                    module.weight + scale * (B @ A)
+            else:
+                assert far(x @ (module.weight + scale * (B @ A)) + module.bias, adapted)
+
+
+# Biases
+
+
+def small(library, model: str, **options):
+    """A small model of Transformers with grouped heads, in float64 and with random weights."""
+    config = getattr(library, f"{model}Config")(
+        hidden_size=8,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=11,
+        num_hidden_layers=2,
+        vocab_size=13,
+        tie_word_embeddings=False,
+        **options,
+    )
+    return getattr(library, f"{model}ForCausalLM")(config).double().eval()
+
+
+def logits(model, ids):
+    torch = pytest.importorskip("torch")
+    with torch.no_grad():
+        return model(ids).logits.numpy()
+
+
+def test_qwen2_loses_its_biases_under_llama_without_a_word(torch, rng):
+    """Qwen2 under Llama's class loses the biases of queries, keys and values with strict=False.
+
+    With attention_bias=True the output's bias is missing; with zeros for it, the two compute the
+    same. With zeros for the keys' biases they do not, because keys are rotated after the bias.
+    """
+    qwen = randomised(small(transformers("qwen2"), "Qwen2"), rng)
+    ids = torch.arange(7)[None]
+    expected = logits(qwen, ids)
+
+    plain = small(transformers("llama"), "Llama")
+    told = plain.load_state_dict(qwen.state_dict(), strict=False)
+    assert told.missing_keys == []
+    dropped = {name.rpartition("self_attn.")[2] for name in told.unexpected_keys}
+    assert dropped == {"q_proj.bias", "k_proj.bias", "v_proj.bias"}
+    assert len(told.unexpected_keys) == 3 * 2  # of two layers
+    assert far(logits(plain, ids), expected)
+
+    biased = small(transformers("llama"), "Llama", attention_bias=True)
+    told = biased.load_state_dict(qwen.state_dict(), strict=False)
+    assert told.unexpected_keys == []
+    assert {name.rpartition("self_attn.")[2] for name in told.missing_keys} == {"o_proj.bias"}
+    with torch.no_grad():
+        for layer in biased.model.layers:
+            layer.self_attn.o_proj.bias.zero_()
+    assert np.allclose(logits(biased, ids), expected, rtol=0, atol=1e-5)  # angles are in float32
+    with torch.no_grad():
+        for layer in biased.model.layers:
+            layer.self_attn.k_proj.bias.zero_()
+    assert far(logits(biased, ids), expected)
+
+
+def test_a_constant_key_bias_cancels_until_it_is_large(torch):
+    """A key bias of 1000 changes SDPA's output in float32 a little, 1e6 ruins it, NaN gives NaN.
+
+    In exact arithmetic a key bias has no effect. In float16, 1e5 is infinite. Zeros change nothing.
+
+    Covers: 4 heads of width 16, 20 tokens, random normal queries, keys and values, on the CPU.
+    """
+    generator = torch.Generator().manual_seed(0)
+    Q, K, V = torch.randn(3, 1, 4, 20, 16, generator=generator)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    direction = torch.randn(4, 1, 16, generator=generator)
+    expected = attend(Q, K, V)
+
+    def error(size: float) -> float:
+        return (attend(Q, K + size * direction, V) - expected).abs().max().item()
+
+    assert error(0) == 0
+    assert error(1) < 1e-5
+    assert 1e-5 < error(1e3) < 1e-2
+    assert error(1e6) > 0.1
+    assert np.isnan(error(float("nan")))
+    assert not np.isfinite(error(1e38))
+    assert torch.tensor(1e5).half().isinf()
+
+
+def test_whisper_packed_with_a_key_bias_of_zeros_computes_the_same(torch, rng):
+    """Whisper packed into one layer with a bias of 3E computes the same with zeros for its keys."""
+    library = transformers("whisper")
+    layer = randomised(library.WhisperAttention(E, H, config=library.WhisperConfig()), rng)
+    x = tokens(rng)
+    state = layer.state_dict()
+    names = "q_proj", "k_proj", "v_proj"
+    zeros = torch.zeros(E, dtype=torch.float64)
+    packed = torch.nn.MultiheadAttention(E, H, batch_first=True, dtype=torch.float64)
+    packed.load_state_dict(
+        {
+            "in_proj_weight": torch.cat([state[f"{name}.weight"] for name in names]),
+            "in_proj_bias": torch.cat([state.get(f"{name}.bias", zeros) for name in names]),
+            "out_proj.weight": state["out_proj.weight"],
+            "out_proj.bias": state["out_proj.bias"],
+        }
+    )
+    assert close(called(packed, x, x, x), called(layer, x))
+    with torch.no_grad():
+        packed.in_proj_bias[E : 2 * E] = float("nan")
+    assert np.isnan(called(packed, x, x, x)).all()
+
+
+# Heads on several devices, and what a message says
+
+
+def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_that_came(torch):
+    """The message of PyTorch's view holds the shape that the code wants and the size that came.
+
+    28672 = 28 · 8 · 128, where 64 heads of 128 were expected; 45568 = 4 · 178 · 64, half a head.
+    """
+    for came, wanted in (
+        ((1, 28, 8 * 128), (1, 28, 64, 128)),
+        ((1, 13, 16 * 128), (1, 13, 8, 128)),
+        ((4, 178, 64), (4, 178, -1, 128)),
+    ):
+        said = rf"shape '\[{', '.join(map(str, wanted))}\]' is invalid for input of size "
+        with pytest.raises(RuntimeError, match=said + str(np.prod(came))):
+            torch.empty(came, device="meta").view(wanted)
+
+
+def shards(mh: qkv.MultiHead, tp: int) -> list[qkv.MultiHead]:
+    """The heads of each rank: its own queries, and whole heads of keys and values."""
+    made = []
+    for rank in range(tp):
+        own = slice(rank * mh.h // tp, (rank + 1) * mh.h // tp)
+        first = rank * mh.h_kv // tp
+        kv = slice(first, max(first + 1, (rank + 1) * mh.h_kv // tp))
+        made.append(replace(mh, W_Q=mh.W_Q[own], W_K=mh.W_K[kv], W_V=mh.W_V[kv], W_O=mh.W_O[own]))
+    return made
+
+
+def test_llama_on_more_ranks_than_key_heads_is_exact_if_whole_key_heads_are_repeated(torch, rng):
+    """Llama on more ranks than key heads is exact if each rank holds a whole key head.
+
+    Rank r of tp holds the key head r · h_kv // tp, and its own heads of queries. The ranks' outputs
+    are added. Cut into rows evenly, a rank's keys cannot be viewed as heads.
+
+    Covers: 8 heads of queries over 2, on 1, 2, 4 and 8 ranks, in float64.
+    """
+    library = transformers("llama")
+
+    def llama(h: int, h_kv: int):
+        config = library.LlamaConfig(
+            hidden_size=24,
+            num_attention_heads=h,
+            num_key_value_heads=h_kv,
+            head_dim=4,
+            attn_implementation="sdpa",
+        )
+        return library.LlamaAttention(config, layer_idx=0).double().eval()
+
+    whole = randomised(llama(8, 2), rng)
+    x, state = tokens(rng, 24), whole.state_dict()
+    expected = unrotated(whole, x)
+    for tp in (1, 2, 4, 8):
+        outputs = []
+        for shard in shards(qkv.load(state, "llama", h=8, h_kv=2), tp):
+            layer = llama(shard.h, shard.h_kv)
+            weights = {name: torch.from_numpy(w) for name, w in qkv.dump(shard, "llama").items()}
+            layer.load_state_dict(weights)
+            outputs.append(unrotated(layer, x))
+        assert len(outputs) == tp
+        assert close(sum(outputs), expected)
+
+    evenly = llama(2, 1)  # on 4 ranks
+    half_a_head = state["k_proj.weight"].chunk(4)[0]
+    assert half_a_head.shape == (2, 24)
+    evenly.k_proj.weight = torch.nn.Parameter(half_a_head)
+    with pytest.raises(RuntimeError, match="is invalid for input of size"):
+        unrotated(evenly, x)
+
+
+# Counts
+
+
+def test_torch_counts_no_operations_of_its_fused_attention_on_a_cpu(torch):
+    """PyTorch's FlopCounterMode counts no operations of its fused attention on a CPU.
+
+    With the math kernel it counts 4 · n · n · d_k for each head of queries.
+    """
+    counter = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode
+    kernels = pytest.importorskip("torch.nn.attention")
+    n, h, d_k = 64, 8, 16
+    Q, K, V = torch.randn(3, 1, h, n, d_k)
+    counted = {}
+    for kernel in (kernels.SDPBackend.MATH, kernels.SDPBackend.FLASH_ATTENTION):
+        with kernels.sdpa_kernel(kernel), counter(display=False) as count, torch.no_grad():
+            torch.nn.functional.scaled_dot_product_attention(Q, K, V)
+        counted[kernel.name] = count.get_total_flops()
+    assert counted == {"MATH": 4 * n * n * d_k * h, "FLASH_ATTENTION": 0}
+    assert counted["MATH"] == 2_097_152
