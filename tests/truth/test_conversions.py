@@ -104,10 +104,16 @@ def haiku_with(weights, x) -> np.ndarray:
         return np.asarray(layer.apply(params, x))
 
 
-RUN = {"pytorch": pytorch_with, "keras": keras_with, "flax": flax_with, "haiku": haiku_with}
+FOUR = "pytorch", "keras", "flax", "haiku"
 
 
-@pytest.mark.parametrize(("source", "target"), [*permutations(RUN, 2)])
+def run(library: str, weights, x) -> np.ndarray:
+    """The output of a library's layer with these weights."""
+    layers = dict(zip(FOUR, (pytorch_with, keras_with, flax_with, haiku_with), strict=True))
+    return layers[library](weights, x)
+
+
+@pytest.mark.parametrize(("source", "target"), [*permutations(FOUR, 2)])
 def test_weights_move_between_torch_keras_flax_and_haiku(source, target, rng):
     """Weights move between PyTorch, Keras, Flax and Haiku, and the layers compute the same.
 
@@ -116,7 +122,7 @@ def test_weights_move_between_torch_keras_flax_and_haiku(source, target, rng):
     x = tokens(rng)
     stored = qkv.dump(qkv.MultiHead.random(E, H, bias=True), source)
     moved = qkv.dump(qkv.load(stored, source, h=H), target)
-    assert close(RUN[target](moved, x), RUN[source](stored, x))
+    assert close(run(target, moved, x), run(source, stored, x))
 
 
 def test_haiku_moves_to_flax_by_reshaping_and_to_torch_by_transposing(rng):
