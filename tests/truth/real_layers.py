@@ -482,8 +482,8 @@ def vit_pytorch_code() -> ModuleType:
     return alone("vit_pytorch.vit")
 
 
-def timm_code() -> ModuleType:
-    return alone("timm.layers.attention")
+def timm_code(module: str = "attention") -> ModuleType:
+    return alone(f"timm.layers.{module}")
 
 
 def openai_whisper_code() -> ModuleType:

@@ -704,6 +704,59 @@ def test_torch_output_survives_a_change_of_basis_of_queries_and_keys(torch, mha,
     assert_allclose(called(mha, x, y, y)[0], before, rtol=0, atol=1e-10)
 
 
+# PyTorch: gradients, and what goes into a layer
+
+
+def test_torch_gradient_of_w_q_is_that_of_the_formula(torch, mha, x, y, rng):
+    """PyTorch's gradient of W_Q is X^T dS K / √d_k, with dS = A (dA − the sum of A dA over keys).
+
+    Covers: `nn.MultiheadAttention` in float64, 2 heads, 5 queries and 7 keys.
+    """
+    G = rng.normal(size=(1, N_Q, E))
+    X, Y = torch.from_numpy(x), torch.from_numpy(y)
+    (mha(X, Y, Y)[0] * torch.from_numpy(G)).sum().backward()
+    mh = loaded(mha)
+    Q, K, V = mh.project(x, y, y)
+    _, A = qkv.attention(Q, K, V, return_weights=True)
+    dA = G[:, None] @ mh.W_O.swapaxes(1, 2) @ V.swapaxes(-1, -2)  # (1, h, n_q, n_k)
+    dS = A * (dA - (A * dA).sum(axis=-1, keepdims=True))
+    dW_Q = x[:, None].swapaxes(-1, -2) @ dS @ K / D_K**0.5  # (1, h, d_model, d_k)
+    assert close(mha.in_proj_weight.grad[:E], dW_Q[0].swapaxes(1, 2).reshape(E, E))
+
+
+def test_torch_one_key_gives_w_q_and_w_k_no_gradient_and_one_query_does(torch, mha, x):
+    """PyTorch's layer gives W_Q and W_K a gradient of zero with one key, and not with one query.
+
+    W_V and W_O have a gradient in both cases.
+    Covers: `nn.MultiheadAttention` in float64: one token that attends to itself, one query that
+    attends to five.
+    """
+    X = torch.from_numpy(x)
+    largest = {}
+    for case, sources in {"one key": (X[:, :1],) * 3, "one query": (X[:, :1], X, X)}.items():
+        mha.zero_grad()
+        mha(*sources)[0].square().sum().backward()
+        grads = (*mha.in_proj_weight.grad.chunk(3), mha.out_proj.weight.grad)
+        largest[case] = [float(grad.abs().max()) for grad in grads]
+    assert max(largest["one key"][:2]) < 1e-12
+    assert min(largest["one key"][2:]) > 1e-3
+    assert min(largest["one query"]) > 1e-3
+
+
+def test_torch_refuses_values_of_another_length_than_the_keys(torch, mha, x, y, rng):
+    """PyTorch's layer refuses values of another length than the keys, and takes others as long.
+
+    Values from the query side are refused for 5 queries and 7 keys. For 5 and 5 they are taken.
+
+    Covers: `nn.MultiheadAttention`, values that are another array of the keys' length.
+    """
+    with pytest.raises((RuntimeError, AssertionError), match=r"shape|size|match"):
+        called(mha, x, y, x)
+    other = rng.normal(size=x.shape)
+    assert close(called(mha, x, other, x)[0], loaded(mha)(x, other, x))
+    assert not np.allclose(called(mha, x, other, x)[0], called(mha, x, other, other)[0], atol=0.1)
+
+
 # Keras
 
 
@@ -1763,6 +1816,24 @@ def test_vit_pytorch_heads_are_64_wide_whatever_dim_is(rng):
     assert vit_attention(rng, heads=H, dim_head=5).to_qkv.weight.shape == (3 * H * 5, E)
 
 
+def test_siglip_probe_takes_w_q_into_itself(torch, rng, x):
+    """SigLIP's pooling head in Transformers gives the same output with its probe folded into W_Q.
+
+    The probe becomes its projected queries, W_Q the identity, and the bias of the queries zero.
+    """
+    library = transformers("siglip")
+    config = library.SiglipVisionConfig(
+        hidden_size=E, num_attention_heads=H, intermediate_size=11, num_hidden_layers=1
+    )
+    head = randomised(library.SiglipMultiheadAttentionPoolingHead(config), rng)
+    before = called(head, x)[0]
+    with torch.no_grad():
+        W, b = head.attention.in_proj_weight, head.attention.in_proj_bias
+        head.probe.copy_(head.probe @ W[:E].T + b[:E])
+        W[:E], b[:E] = torch.eye(E, dtype=W.dtype), 0
+    assert close(called(head, x)[0], before)
+
+
 # timm
 
 
@@ -1810,6 +1881,20 @@ def test_timm_qk_norm_without_weights_loads_and_changes_the_output(torch, rng, x
     with torch.no_grad():
         assert close(plain(torch.from_numpy(x)).numpy(), mh(x))
         assert not np.allclose(layer(torch.from_numpy(x)).numpy(), mh(x), atol=1e-3)
+
+
+def test_timm_latent_query_takes_its_projection_into_itself(torch, rng, x):
+    """`AttentionPoolLatent` of timm without `q_proj` gives the same output from a folded latent."""
+    AttentionPoolLatent = timm_code("attention_pool").AttentionPoolLatent
+    sizes = {"in_features": E, "num_heads": H, "latent_len": 3, "pool_type": ""}
+    whole = randomised(AttentionPoolLatent(**sizes), rng)
+    folded = AttentionPoolLatent(**sizes, q_proj=False).to(torch.float64).eval()
+    weights = whole.state_dict()
+    weights["latent"] = whole.q(whole.latent).detach()
+    del weights["q.weight"], weights["q.bias"]
+    folded.load_state_dict(weights)
+    assert folded.latent.shape == whole.latent.shape
+    assert close(called(folded, x)[0], called(whole, x)[0])
 
 
 # diffusers
