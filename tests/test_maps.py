@@ -234,6 +234,23 @@ def test_degrees_of_freedom_is_the_rank_of_the_derivative(mh, seed):
     assert degrees_of_freedom(mh) == jacobian_rank(mh, seed)
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("h", "d_model", "d_source_k", "d_source_v", "d_k", "d_v", "d_out"),
+    [(1, 4, 4, 2, 2, 3, 7), (2, 4, 3, 2, 2, 3, 10), (1, 1, 2, 1, 2, 3, 4)],
+)
+def test_values_wider_than_their_source(h, d_model, d_source_k, d_source_v, d_k, d_v, d_out):
+    rng = np.random.default_rng(0)
+    mh = MultiHead(
+        W_Q=rng.normal(size=(h, d_model, d_k)),
+        W_K=rng.normal(size=(h, d_source_k, d_k)),
+        W_V=rng.normal(size=(h, d_source_v, d_v)),
+        W_O=rng.normal(size=(h, d_v, d_out)),
+        b_V=rng.normal(size=(h, d_v)),
+    )
+    assert degrees_of_freedom(mh) == jacobian_rank(mh, seed=1)
+
+
 def test_degrees_of_freedom_at_the_size_of_the_paper():
     per_head = 2 * 512 * 64 - 64**2
     assert per_head == 61_440

@@ -324,8 +324,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
     (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
     W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)
     W_VO = grouped_dimension(mh.h, mh.h_kv, d_out, d_source_v, mh.d_v)
-    if mh.b_O is not None:
-        constant = d_out
+    if mh.b_O is not None or (mh.b_V is not None and mh.d_v > d_source_v):
+        constant = d_out  # parts of W_O that no source reaches take b_V anywhere
     elif mh.b_V is not None:
         constant = min(d_out, mh.h_kv * mh.d_v)
     else:

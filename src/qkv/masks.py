@@ -186,7 +186,8 @@ def convert(
             `padding` gives: nn.MultiheadAttention repeats no axis.
         dtype: Where a library adds masks of floats, and this is given: 0 where a query may attend,
             and elsewhere the least number of this dtype. Unlike minus infinity it gives no NaN
-            where a query may attend to nothing. For bfloat16, which NumPy has not, take float16:
+            where a query may attend to nothing, unless its sum with each score overflows: in
+            float16, with scores of -16 or less. For bfloat16, which NumPy has not, take float16:
             the least number of float32 is minus infinity in bfloat16.
 
     Returns:

@@ -5,6 +5,7 @@ The first line of a test's docstring is the claim. Pages that state it name the 
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -640,7 +641,8 @@ def test_torch_answers_a_fully_masked_query_with_nan_or_with_the_output_bias(tor
 def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, keras, rng, x):
     """Libraries disagree about a query that may attend to nothing.
 
-    scaled_dot_product_attention gives zeros, Flax a mean of all values, Keras three answers.
+    scaled_dot_product_attention gives zeros, Flax a mean of all values, Keras three answers. Linen
+    in float64 with its softmax in float32 gives NaN.
     """
     mask = np.ones((1, N_Q, N_Q), dtype=bool)
     mask[0, 1] = False
@@ -653,10 +655,14 @@ def test_libraries_disagree_about_a_query_that_may_attend_to_nothing(torch, kera
     with in_float64():
         one_head = x[:, :, None]
         attended = attention(one_head, one_head, one_head, mask=mask[:, None])[:, :, 0]
+        by_float32 = attention(
+            one_head, one_head, one_head, mask=mask[:, None], force_fp32_for_softmax=True
+        )[:, :, 0]
         by_nnx = pytest.importorskip("flax.nnx").dot_product_attention(
             one_head, one_head, one_head, mask=mask[:, None]
         )[:, :, 0]
     assert close(attended[0, 1], x[0].mean(axis=0))
+    assert np.isnan(by_float32[0, 1]).all()
     assert np.allclose(by_nnx[0, 1], x[0].mean(axis=0), rtol=0, atol=1e-6)  # in float32
 
     layer = keras_layer(keras, rng)
@@ -1191,8 +1197,8 @@ def test_falcon_multi_query_ignores_num_kv_heads(rng):
 def test_falcon_does_not_rotate_where_it_gets_alibi(torch, rng):
     """Falcon does not rotate where it gets alibi.
 
-    With sdpa the model has put the numbers of alibi into the mask. The layer does not read them.
-    In eager mode the layer adds them to the scores.
+    With sdpa the model has put the numbers of alibi into the mask. The layer does not read them,
+    unless it is asked for its weights. In eager mode the layer adds them to the scores.
     """
     layer = falcon_layer(rng, multi_query=False, alibi=True, bias=True)
     mh = qkv.load(layer.state_dict(), "falcon", h=4)
@@ -1206,6 +1212,8 @@ def test_falcon_does_not_rotate_where_it_gets_alibi(torch, rng):
     assert not np.allclose(called(layer, x, alibi=None, **given)[0], with_alibi, atol=1e-3)
     others = rng.normal(size=(4, 1, N_Q))
     assert close(called(layer, x, alibi=others, **given)[0], with_alibi)
+    asked, _ = called(layer, x, alibi=others, output_attentions=True, **given)
+    assert not np.allclose(asked, with_alibi, atol=1e-3)
     layer.config._attn_implementation = "eager"
     assert not np.allclose(called(layer, x, alibi=others, **given)[0], with_alibi, atol=1e-3)
     nothing = called(layer, x, alibi=np.zeros((4, 1, N_Q)), **given)[0]
@@ -1353,8 +1361,28 @@ def test_gptj_rotates_neighbours_and_llama_rotates_halves(torch):
     assert halves.flatten().tolist() == [0, 0, 1, 0]
 
 
-def given_by_the_text_model_of_clip(library, torch, implementation):
-    """What the model gives its first layer, by name."""
+OF_TRANSFORMERS = [
+    each for each in qkv.layouts.layouts().values() if each.title.startswith("Transformers, ")
+]
+
+
+@pytest.mark.parametrize("layout", OF_TRANSFORMERS, ids=lambda layout: layout.name)
+def test_transformers_takes_these_arguments_in_this_order(layout):
+    """A layer of Transformers takes these arguments in this order.
+
+    One that is listed with =... is given by name.
+    """
+    kind = re.search(r"models/(\w+)/", layout.read_in)[1]
+    forward = getattr(transformers(kind), re.search(r", (\w+)", layout.title)[1]).forward
+    taken = [*inspect.signature(forward).parameters][1:]
+    placed = [name for name in layout.arguments if not name.endswith("=...")]
+    named = {name.removesuffix("=...") for name in layout.arguments}
+    assert taken[: len(placed)] == placed
+    assert named <= {*taken}
+
+
+def given_by_the_text_model_of_clip(library, torch, implementation, words=N_Q):
+    """What the model gives its first layer, by name, for a sentence that is then filled up."""
     config = library.CLIPTextConfig(
         hidden_size=E,
         num_attention_heads=H,
@@ -1369,7 +1397,8 @@ def given_by_the_text_model_of_clip(library, torch, implementation):
     model, given = library.CLIPTextModel(config).eval(), {}
     [layer] = (part for part in model.modules() if isinstance(part, library.CLIPAttention))
     layer.register_forward_pre_hook(lambda _, __, named: given.update(named), with_kwargs=True)
-    model(torch.arange(3, 3 + N_Q)[None])
+    tokens = torch.arange(N_Q)[None]
+    model(tokens + 3, attention_mask=(tokens < words).long())
     return given
 
 
@@ -1377,7 +1406,7 @@ def test_clip_called_with_its_source_alone_is_not_causal(torch, rng, x):
     """A layer of CLIP called with its source alone is not causal, not even that of the text model.
 
     The text model passes its layers a causal mask in eager mode, and is_causal=True with sdpa. With
-    sdpa a layer that gets it, and no mask, is causal.
+    sdpa a layer that gets it, and no mask, is causal. For a sentence with padding sdpa gets a mask.
     """
     library = transformers("clip")
     for implementation in ("sdpa", "eager"):
@@ -1396,6 +1425,9 @@ def test_clip_called_with_its_source_alone_is_not_causal(torch, rng, x):
         assert given["is_causal"]
         if implementation == "sdpa":
             assert given["attention_mask"] is None
+            padded = given_by_the_text_model_of_clip(library, torch, implementation, words=2)
+            allowed = np.tri(N_Q, dtype=bool) & (np.arange(N_Q) < 2)
+            assert_array_equal(padded["attention_mask"][0, 0].numpy(), allowed)
         else:
             assert_array_equal(given["attention_mask"][0, 0].numpy() == 0, np.tri(N_Q, dtype=bool))
 
@@ -1908,14 +1940,24 @@ def diffusers_layer(rng, **options):
 def test_diffusers_may_add_the_source_and_divide(torch, rng, x):
     """In diffusers Attention may add the source to its output, and divide.
 
-    residual_connection adds, and rescale_output_factor divides the sum. No weight shows them.
+    residual_connection adds, and rescale_output_factor divides the sum, or the output alone. No
+    weight shows them.
     """
-    options = {"residual_connection": True, "rescale_output_factor": 2.0}
-    layer = diffusers_layer(rng, dim_head=D_K, **options)
-    mh = qkv.load(layer.state_dict(), "diffusers", h=H)
-    with torch.no_grad():
-        real = layer(torch.from_numpy(x)).numpy()
-    assert close(real, (mh(x) + x) / 2)
+    for adds in (True, False):
+        options = {"residual_connection": adds, "rescale_output_factor": 2.0}
+        layer = diffusers_layer(rng, dim_head=D_K, **options)
+        mh = qkv.load(layer.state_dict(), "diffusers", h=H)
+        with torch.no_grad():
+            real = layer(torch.from_numpy(x)).numpy()
+        assert close(real, (mh(x) + adds * x) / 2)
+
+
+def test_diffusers_with_pre_only_has_no_output_map(rng):
+    """In diffusers Attention made with pre_only=True has no output map, and is refused."""
+    stored = diffusers_layer(rng, dim_head=D_K, pre_only=True).state_dict()
+    assert not any(name.startswith("to_out") for name in stored)
+    with pytest.raises(ValueError, match="to_out"):
+        qkv.load(stored, "diffusers", h=H)
 
 
 def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):

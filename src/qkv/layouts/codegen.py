@@ -11,8 +11,7 @@ LAYOUT = Layout(
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
-        "position_ids": "whole numbers, by which the rotation is looked up, given by name, and no "
-        "source",
+        "position_ids=...": "whole numbers, by which the rotation is looked up, and no source",
     },
     scaling="The scores are multiplied by 1/sqrt(d_k), after the mask was added.",
     forms=(

@@ -48,7 +48,7 @@ LAYOUT = Layout(
     },
     cannot=(
         "residual_connection=True adds the source to the output, and rescale_output_factor divides "
-        "the sum",
+        "the output, with the source or without",
         "scale_qk=False changes the scale and stores nothing",
         'qk_norm="l2" or "fp32_layer_norm", or another one with elementwise_affine=False, is a '
         "norm of queries and keys that stores nothing",
@@ -57,6 +57,7 @@ LAYOUT = Layout(
     ),
     unknown=(
         "out_bias=False, an output map without a bias",
+        "pre_only=True, no output map",
         "kv_heads, fewer heads of keys and values, which some processors compute",
     ),
 )

@@ -11,9 +11,10 @@ LAYOUT = Layout(
     arguments={
         "hidden_states": "X_Q X_K X_V",
         "alibi": "None, or a number for each head and key, and no source. In eager mode the layer "
-        "adds it to the scores; with sdpa it does not, and the model has put it into the mask",
+        "adds it to the scores; with sdpa the model has put it into the mask, and the layer reads "
+        "whether it is None",
         "attention_mask": "added to the scores, and no source",
-        "position_embeddings": "the rotation, a pair (cos, sin), given by name, and no source. It "
+        "position_embeddings=...": "the rotation, a pair (cos, sin), and no source. It "
         "is used where `alibi` is None",
     },
     scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "

@@ -11,7 +11,8 @@ LAYOUT = Layout(
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
-        "position_embeddings": "the rotation, a pair (cos, sin), given by name, and no source",
+        "attention_mask": "added to the scores, or None, and no source",
+        "position_embeddings=...": "the rotation, a pair (cos, sin), and no source",
     },
     scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
     "`scaled_dot_product_attention`.",

@@ -160,7 +160,7 @@ def _meaning():
             seen_as="hidden-tokens",
             symptom="Training finds the answer at once."
             if offset == 1
-            else "The first token gives NaN, or a mean.",
+            else "The first token gives NaN, zeros or a mean.",
             cure="Hidden is np.triu(ones, k=1). Visible is np.tril(ones).",
             right="mask = np.tri(n_q, n_k, dtype=bool)",
             wrong=f"mask = np.tri(n_q, n_k, {offset}, dtype=bool)",

@@ -475,7 +475,7 @@ def _sums():
     yield MixUp(
         "keys-used-as-values",
         "the keys are added up, and not the values",
-        **about,
+        **about | {"cure": "Multiply the weights by the values: A @ V."},
         seen_as="idle",
         symptom="The source and the weight of the values change nothing.",
         wrong="heads = A @ K",

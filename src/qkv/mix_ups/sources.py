@@ -62,13 +62,18 @@ def _wrong_source():
     ]:  # fmt: skip
         whose = " and ".join(_ROLES[letter] for letter in letters)
         names = "-and-".join(f"X_{letter}" for letter in letters)
+        still_fits = "Q" not in letters and (taken != "Q" or letters == "KV")
         yield MixUp(
             f"X_{taken}-used-for-{names}",
             f"the {whose} are made from X_{taken}, the source of the {_ROLES[taken]}",
             who="who writes cross-attention and gives one projection the wrong source",
             seen_as="only-cross-attention",
-            symptom="No error in self-attention, or where the lengths are equal.",
-            cure="In cross-attention, queries come from one source, keys and values from the "
+            symptom="No error, whatever the lengths are."
+            if still_fits
+            else "No error in self-attention, or where the lengths are equal.",
+            cure="Keys come from X_K, values from X_V: pass each to its own projection."
+            if taken != "Q" and "Q" not in letters
+            else "In cross-attention, queries come from one source, keys and values from the "
             "other.",
             right=f"{letters[0]} = X_{letters[0]} @ W_{letters[0]}",
             wrong=f"{letters[0]} = X_{taken} @ W_{letters[0]}",

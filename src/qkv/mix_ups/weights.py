@@ -304,7 +304,10 @@ def _biases():
             wrong=line,
             planted=dict.fromkeys(names, _none(names)),
         )
-    for letters in ("QKV", "O"):
+    for letters, line, bias in [
+        ("QKV", "Q = X_Q @ W_Q", "b_Q"),
+        ("O", "output = joined @ W_O", "b_O"),
+    ]:
         yield MixUp(
             f"{'-and-'.join(f'b_{letter}' for letter in letters)}-added-twice",
             f"{'b_O is' if letters == 'O' else 'b_Q, b_K and b_V are'} added twice",
@@ -312,8 +315,8 @@ def _biases():
             seen_as="constant-vector",
             symptom="Outputs are near the right ones if biases are small.",
             cure="Add each bias once.",
-            right="Q = X_Q @ W_Q + b_Q",
-            wrong="Q = X_Q @ W_Q + b_Q + b_Q",
+            right=f"{line} + {bias}",
+            wrong=f"{line} + {bias} + {bias}",
             planted={f"b_{letter}": lambda s, step: 2 * step(s) for letter in letters},
             rare=True,
         )

@@ -358,7 +358,9 @@ def _biases(layout: Layout) -> str:
     elif fewer == [()]:
         said = f"{_named(most)}, all of them or none"
     else:
-        said = ", or ".join((_named(most), *(_of(some, most) for some in fewer)))
+        said = ", or ".join(
+            (_named(most), *(_of(some, most) + _where(some, layout) for some in fewer))
+        )
     return (
         f"In a form that `qkv.load` knows, it has {said}." if layout.unknown else f"It has {said}."
     )
@@ -374,6 +376,16 @@ def _of(some: tuple[str, ...], most: tuple[str, ...]) -> str:
     if len(missing) < len(some):
         return f"all but {_named(missing)}"
     return f"{_named(some)} alone" if some else "none"
+
+
+def _where(biases: tuple[str, ...], layout: Layout) -> str:
+    """The one form that has these biases, if they tell it from the others."""
+    having = [
+        form.when
+        for form in layout.forms
+        if {*biases} == {part for each in form.stored if each.is_bias for part in each.parts}
+    ]
+    return f" ({having[0]})" if len(having) == 1 < len(layout.forms) else ""
 
 
 def _scaling(layout: Layout) -> str:
