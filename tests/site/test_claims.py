@@ -66,7 +66,9 @@ def test_the_versions_of_a_test_are_those_of_the_libraries_that_it_runs():
     packages = {trap.test: trap.packages for trap in claims.traps()}
     assert packages["test_keras_takes_query_value_key_in_this_order"] == ("keras",)
     assert packages["test_torch_weights_move_to_keras_in_two_lines"] == ("torch", "keras")
-    assert packages["test_flax_qkv_features_is_the_width_of_all_heads"] == ("flax",)
+    assert packages["test_flax_qkv_features_is_the_width_of_all_heads"] == ("flax", "jax")
+    with_functions = packages["test_fewer_heads_of_keys_are_served_as_the_table_says"]
+    assert set(with_functions) == {"torch", "jax", "flax", "keras", "mlx", "onnx"}
     assert packages["test_whisper_has_no_key_bias"] == ("transformers",)
     assert all(packages.values())
 

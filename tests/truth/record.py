@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from attention_functions import PACKAGES
 from real_layers import CASES, LIBRARIES, ONCE, RAN_ONCE, Case
 from shown import blocks_by_page, outputs
 
@@ -74,7 +75,8 @@ def read(case: Case) -> dict[str, dict[str, np.ndarray]]:
 
 def versions() -> dict[str, str]:
     """The version of each library that is installed here, without the name of its build."""
-    named = sorted({library for libraries in LIBRARIES.values() for library in libraries})
+    of_layers = {library for libraries in LIBRARIES.values() for library in libraries}
+    named = sorted(of_layers | PACKAGES)
     return {library: importlib.metadata.version(library).partition("+")[0] for library in named}
 
 

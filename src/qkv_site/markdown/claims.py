@@ -23,7 +23,8 @@ from qkv_site.markdown import blocks, current
 KINDS = "computed", "run", "read"
 TRUTH = Path("tests", "truth")
 TESTS = tuple(
-    TRUTH / f"test_{name}.py" for name in ("traps", "conversions", "real_layers", "models")
+    TRUTH / f"test_{name}.py"
+    for name in ("traps", "conversions", "functions", "real_layers", "models")
 )
 LAST_RUN = TRUTH / "last_run.toml"
 
@@ -38,12 +39,18 @@ _LIBRARIES = {
     "vit_pytorch": ("vit-pytorch", "vit-pytorch"),
     "timm": ("timm", "timm"),
     "diffusers": ("diffusers", "diffusers"),
+    "jax": ("jax", "JAX"),
+    "mlx": ("mlx", "MLX"),
+    "onnx": ("onnx", "ONNX"),
 }
+# What a test runs that is given each attention function, or each layer.
+_OF_FUNCTIONS = {"torch", "jax", "flax", "keras", "mlx", "onnx"}
+_OF_LAYERS = _LIBRARIES.keys() - {"jax", "mlx", "onnx"}
 
 # A statement with one of these names in it, or on a page about a library, is about that library,
 # unless it says that it is about what this site writes.
 _NAMED = re.compile(
-    r"\b(PyTorch|Keras|Flax|Haiku|Transformers|BERT|Bloom|CLIP|CodeGen|Diffusers|Falcon|GPT-2"
+    r"\b(PyTorch|Keras|Flax|Haiku|JAX|MLX|ONNX|FlashAttention|xFormers|Transformers|BERT|Bloom|CLIP|CodeGen|Diffusers|Falcon|GPT-2"
     r"|GPT-BigCode|GPT-J|GPT-NeoX|Llama|Megatron|Phi-3|T5|timm|Whisper|vit-pytorch|TransformerLens"
     r"|tensor2tensor|nanoGPT|nn\.\w+"
     r"|in_proj_weight|c_attn|to_qkv)\b",
@@ -252,8 +259,11 @@ def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ..
                 case ast.Call(args=[ast.Constant(value=str(name)), *_]):  # pytest.importorskip
                     names.add(name.partition(".")[0])
         todo += sorted(names & functions.keys() - set(todo))
-    every = "case" in names or "CASES" in names  # of real_layers
-    return tuple(package for name, (package, _) in _LIBRARIES.items() if every or name in names)
+    if names & {"case", "CASES"}:  # of real_layers
+        names |= _OF_LAYERS
+    if names & {"function", "FUNCTIONS"}:  # of attention_functions
+        names |= _OF_FUNCTIONS
+    return tuple(package for name, (package, _) in _LIBRARIES.items() if name in names)
 
 
 @cache

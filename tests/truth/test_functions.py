@@ -1,0 +1,339 @@
+"""What the attention functions of libraries take and do: each line of the table, run.
+
+The first line of a test's docstring is the claim. Pages that state it name the test.
+"""
+
+import numpy as np
+import pytest
+from attention_functions import RUN, _onnx, call, causal
+
+import qkv
+from qkv import masks
+
+BATCH, H, N_Q, N_K, D_K = 2, 3, 4, 7, 5
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def drawn(rng, h=H, n_q=N_Q, n_k=N_K, h_kv=None):
+    """Queries, keys and values, each (batch, heads, tokens, width)."""
+    shapes = (h, n_q), (h_kv or h, n_k), (h_kv or h, n_k)
+    return [rng.normal(size=(BATCH, *shape, D_K)) for shape in shapes]
+
+
+def near(a, b) -> bool:
+    """Equal within the precision of the functions that compute in float32."""
+    a, b = np.asarray(a), np.asarray(b)
+    return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-5)
+
+
+def a_mask(rng, n_q=N_Q, n_k=N_K) -> np.ndarray:
+    """True for what is seen: something and not everything for each query."""
+    mask = rng.random((n_q, n_k)) < 0.5
+    mask[:, 0], mask[:, 1] = True, False
+    return mask
+
+
+def scores(Q, K) -> np.ndarray:
+    return Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1])
+
+
+def refused(function, *arrays, **options) -> bool:
+    """Whether a call raises an error; what kind differs between libraries."""
+    try:
+        call(function, *arrays, **options)
+    except (AssertionError, TypeError, ValueError, RuntimeError):
+        return True
+    return False
+
+
+def of_table(function, mask: np.ndarray) -> np.ndarray:
+    """A mask (n_q, n_k) with the axes that a function's own mask has at least."""
+    return mask[None] if function["mask_axes"] == "batch, n_q, n_k" else mask
+
+
+each_function = pytest.mark.parametrize("function", RUN.values(), ids=RUN)
+
+
+@each_function
+def test_an_attention_function_takes_its_sources_in_the_order_and_the_axes_of_the_table(
+    function, rng
+):
+    """Attention functions of PyTorch, JAX, Flax, Keras, MLX and ONNX differ in axes and order.
+
+    Each takes its sources in the order and with the axes of the table, and its default scale is
+    1/√d_k, or it has none and raises an error.
+    """
+    Q, K, V = drawn(rng)
+    assert near(call(function, Q, K, V), qkv.attention(Q, K, V))
+    if function["scale"] == "must be given":
+        assert refused(function, Q, K, V, scale=None)
+
+
+@each_function
+def test_true_in_a_mask_of_an_attention_function_means_what_the_table_says(function, rng):
+    """True means attend in seven functions and in Keras' layer, and hide in PyTorch's layer."""
+    Q, K, V = drawn(rng)
+    mask = a_mask(rng)
+    said = mask if function["true"] == "attend" else ~mask
+    output = call(function, Q, K, V, **{function["mask"]: of_table(function, said)})
+    assert near(output, qkv.attention(Q, K, V, mask=mask))
+    assert not near(output, qkv.attention(Q, K, V))
+
+
+@each_function
+def test_a_mask_of_ones_and_zeros_as_floats_is_added_or_read_or_refused(function, rng):
+    """A mask of 1.0 and 0.0 is added by PyTorch, MLX and ONNX; Flax and Keras read it, JAX refuses.
+
+    Where it is added, nothing is hidden: a key with 1.0 gets e times the weight of one with 0.0.
+    """
+    Q, K, V = drawn(rng)
+    mask = a_mask(rng)
+    floats = {function["mask"]: of_table(function, mask.astype(float))}
+    if function["floats"] == "refused":
+        assert refused(function, Q, K, V, **floats)
+        return
+    output = call(function, Q, K, V, **floats)
+    added, read = qkv.softmax(scores(Q, K) + mask), qkv.softmax(scores(Q, K), mask=mask)
+    expected = {"added": added, "read as True and False": read}[function["floats"]]
+    assert near(output, expected @ V)
+    assert not near(added @ V, read @ V)
+
+
+@each_function
+def test_the_causal_mask_of_an_attention_function_is_aligned_as_the_table_says(function, rng):
+    """With fewer queries than keys, causal masks begin at the first key, MLX's ends at the last.
+
+    So with 2 queries and 5 keys the two give other outputs, and with 5 and 5 the same.
+    """
+    if not function["ask"]:
+        assert not function["causal"]
+        return
+    for n_q, n_k in ((2, 5), (5, 5)):
+        Q, K, V = drawn(rng, n_q=n_q, n_k=n_k)
+        output = call(function, Q, K, V, **causal(function))
+        start, end = (
+            qkv.attention(Q, K, V, mask=masks.causal(n_q, n_k, aligned=aligned))
+            for aligned in ("start", "end")
+        )
+        assert near(output, {"start": start, "end": end}[function["causal"]])
+        assert near(start, end) == (n_q == n_k)
+
+
+def test_mlx_gives_the_mean_of_the_values_where_its_causal_mask_leaves_no_key(rng):
+    """MLX gives the mean of the values to queries for which its causal mask leaves no key.
+
+    With 5 queries and 2 keys these are the first three.
+    """
+    Q, K, V = drawn(rng, n_q=5, n_k=2)
+    pytest.importorskip("mlx.core")
+    output = call(RUN["mx.fast.scaled_dot_product_attention"], Q, K, V, mask="causal")
+    assert near(output[:, :, :3], V.mean(axis=2, keepdims=True).repeat(3, axis=2))
+    expected = qkv.attention(Q, K, V, mask=masks.causal(5, 2, aligned="end"))
+    assert near(output[:, :, 3:], expected[:, :, 3:])
+    assert not expected[:, :, :3].any()
+
+
+@pytest.mark.parametrize("opset", [23, 25])
+def test_onnx_aligns_its_causal_mask_at_the_start_without_a_cache_and_at_the_end_with_one(
+    opset, rng
+):
+    """ONNX aligns its causal mask at the start, and after the keys of a cache that it is given."""
+    Q, K, V = drawn(rng, n_q=2, n_k=5)
+    output = _onnx([Q, K, V], H, {"is_causal": 1}, opset)
+    assert near(output, qkv.attention(Q, K, V, mask=masks.causal(2, 5, aligned="start")))
+    cache = {"past_key": K[:, :, :3], "past_value": V[:, :, :3]}
+    output = _onnx([Q, K[:, :, 3:], V[:, :, 3:]], H, {"is_causal": 1, **cache}, opset)
+    assert near(output, qkv.attention(Q, K, V, mask=masks.causal(2, 5, aligned="end")))
+
+
+@each_function
+def test_fewer_heads_of_keys_are_served_as_the_table_says(function, rng):
+    """Fewer heads of keys are repeated in place by JAX, nnx, Keras' function, MLX and ONNX.
+
+    Query head i then uses key head i // (h / h_kv). PyTorch's function does so if it is asked, and
+    without that it raises an error, but for one head of keys, which serves all. Flax linen and
+    the layers refuse fewer heads.
+    """
+    if "width" in function["axes"]:
+        return  # a layer makes the heads itself
+    Q, K, V = drawn(rng, h=6, h_kv=2)
+    options = {}
+    if function["groups"] != "by itself":
+        assert refused(function, Q, K, V)
+        options = {"enable_gqa": True}
+    if function["groups"] == "refused":
+        assert refused(function, Q, K[:, :1], V[:, :1]) != function["one"]
+        return
+    output = call(function, Q, K, V, **options)
+    assert near(output, qkv.attention(Q, K.repeat(3, axis=1), V.repeat(3, axis=1)))
+    tiled = [np.tile(array, (1, 3, 1, 1)) for array in (K, V)]
+    assert not near(output, qkv.attention(Q, *tiled))
+    of_one = call(function, Q, K[:, :1], V[:, :1])
+    assert near(of_one, qkv.attention(Q, K[:, :1], V[:, :1])) == function["one"]
+
+
+@each_function
+def test_a_query_that_may_see_nothing_gets_what_the_table_says(function, rng):
+    """A query that may see nothing gets zeros, the mean of the values, or NaN.
+
+    Zeros from PyTorch's function and ONNX, the mean from JAX, Flax, Keras and MLX, NaN from
+    PyTorch's layer if it returns weights, as it does by default.
+    """
+    Q, K, V = drawn(rng)
+    mask = np.ones((N_Q, N_K), dtype=bool)
+    mask[1] = False
+    said = mask if function["true"] == "attend" else ~mask
+    of_nothing = call(function, Q, K, V, **{function["mask"]: of_table(function, said)})[:, :, 1]
+    expected = {"zeros": np.zeros_like(of_nothing), "mean": V.mean(axis=2)}
+    if function["nothing"] == "NaN":
+        assert np.isnan(of_nothing).all()
+    else:
+        assert near(of_nothing, expected[function["nothing"]])
+
+
+@each_function
+def test_an_axis_of_length_one_is_repeated_in_silence_by_some_functions(function, rng):
+    """One head of queries, or one sentence, is repeated in silence by PyTorch, Keras and ONNX.
+
+    Their functions broadcast the queries to three heads of keys, or to two sentences. JAX, Flax
+    and MLX refuse it.
+    """
+    if "width" in function["axes"]:
+        return  # a layer makes the heads itself
+    Q, K, V = drawn(rng)
+    repeats = function["of"] in ("PyTorch", "Keras", "ONNX")
+    for few in (Q[:, :1], Q[:1]):
+        assert refused(function, few, K, V) != repeats
+        if repeats:
+            assert near(call(function, few, K, V), qkv.attention(few, K, V))
+
+
+def test_torch_takes_axes_that_are_exchanged_and_then_attends_across_heads(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` attends across heads if its axes are exchanged.
+
+    It takes (batch, n, h, d_k) without an error, and then another word has no effect on a word.
+    """
+    attend = torch.nn.functional.scaled_dot_product_attention
+    Q, K, V = (torch.from_numpy(array.swapaxes(1, 2).copy()) for array in drawn(rng, n_k=N_Q))
+    before = attend(Q, K, V)
+    assert before.shape == (BATCH, N_Q, H, D_K)
+    for array in (Q, K, V):
+        array[:, -1] += 1
+    after = attend(Q, K, V)
+    assert torch.equal(after[:, 0], before[:, 0])
+    right = attend(*(array.transpose(1, 2) for array in (Q, K, V)))
+    assert not torch.allclose(right.transpose(1, 2), after)
+
+
+# PyTorch: masks that fit and stand for something else
+
+
+def sdpa(torch, *arrays, **options):
+    """PyTorch's function, called with arrays."""
+    options = {
+        name: torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray) else value
+        for name, value in options.items()
+    }
+    attend = torch.nn.functional.scaled_dot_product_attention
+    return attend(*map(torch.from_numpy, arrays), **options).numpy()
+
+
+def test_torch_refuses_a_mask_of_integers_and_adds_one_of_floats(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` refuses a mask of integers, adds one of floats."""
+    Q, K, V = drawn(rng)
+    mask = a_mask(rng)
+    with pytest.raises(RuntimeError, match="Expected attn_mask dtype to be bool or float"):
+        sdpa(torch, Q, K, V, attn_mask=mask.astype(int))
+    added = sdpa(torch, Q, K, V, attn_mask=mask.astype(float))
+    assert near(added, qkv.softmax(scores(Q, K) + mask) @ V)
+
+
+def test_torch_takes_a_padding_mask_for_queries_and_keys_if_it_fits(torch, rng):
+    """PyTorch takes a padding mask (batch, keys) for one of queries and keys if it fits.
+
+    So do scaled_dot_product_attention and attn_mask of nn.MultiheadAttention, with 4 sentences of 4
+    words. With 3 sentences both raise an error.
+    """
+    real = np.arange(4) < np.array([4, 3, 2, 1])[:, None]
+    Q, K, V = rng.normal(size=(3, 4, 1, 4, 5))
+    as_queries = qkv.attention(Q, K, V, mask=np.broadcast_to(real, (4, 1, 4, 4)))
+    assert near(sdpa(torch, Q, K, V, attn_mask=real), as_queries)
+    assert not near(as_queries, qkv.attention(Q, K, V, mask=real[:, None, None]))
+    layer = RUN["nn.MultiheadAttention"]
+    assert near(call(layer, Q, K, V, attn_mask=~real), as_queries)
+    for function in (layer, RUN["F.scaled_dot_product_attention"]):
+        assert refused(function, Q, K, V, attn_mask=real[:3])
+
+
+def test_torch_takes_a_mask_of_sentences_for_one_of_heads_if_it_fits(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` takes (N, L, S) for (heads, L, S) if it fits."""
+    Q, K, V = rng.normal(size=(3, 2, 2, 4, 5))  # 2 sentences, 2 heads
+    of_sentences = np.stack([a_mask(rng, 4, 4), a_mask(rng, 4, 4)])
+    as_heads = qkv.attention(Q, K, V, mask=np.broadcast_to(of_sentences, (2, 2, 4, 4)))
+    assert near(sdpa(torch, Q, K, V, attn_mask=of_sentences), as_heads)
+    assert not near(as_heads, qkv.attention(Q, K, V, mask=of_sentences[:, None]))
+    assert refused(
+        RUN["F.scaled_dot_product_attention"], Q, K, V, attn_mask=np.ones((3, 4, 4), bool)
+    )
+
+
+def test_torch_repeat_gives_a_head_the_mask_of_another_sentence(torch, rng):
+    """PyTorch's `repeat` gives heads other sentences' masks, and `repeat_interleave` does not.
+
+    nn.MultiheadAttention takes (N·num_heads, L, S) with the heads of a sentence together.
+    """
+    Q, K, V = rng.normal(size=(3, BATCH, H, 4, 5))
+    allowed = np.stack([a_mask(rng, 4, 4) for _ in range(BATCH)])
+    hidden, layer = torch.from_numpy(~allowed), RUN["nn.MultiheadAttention"]
+    expected = qkv.attention(Q, K, V, mask=allowed[:, None])
+    for_each = hidden.repeat_interleave(H, dim=0).numpy()
+    tiled = hidden.repeat(H, 1, 1).numpy()
+    assert for_each.shape == tiled.shape == (BATCH * H, 4, 4)
+    assert near(call(layer, Q, K, V, attn_mask=for_each), expected)
+    assert not near(call(layer, Q, K, V, attn_mask=tiled), expected)
+
+
+def test_torch_causal_query_beside_a_cache_gets_the_first_value(torch, rng):
+    """PyTorch's `is_causal=True` gives one query the first value; a mask to the last key is right.
+
+    `ones(L, S).tril(diagonal=S - L)` gives the last L rows of the computation without a cache.
+    """
+    Q, K, V = drawn(rng, n_q=9, n_k=9)
+    one = sdpa(torch, Q[:, :, -1:], K, V, is_causal=True)
+    assert near(one, V[:, :, :1])
+    whole = sdpa(torch, Q, K, V, is_causal=True)
+    assert near(sdpa(torch, Q[:, :, -1:], K, V), whole[:, :, -1:])
+    mask = torch.ones(3, 9, dtype=torch.bool).tril(diagonal=9 - 3).numpy()
+    assert near(sdpa(torch, Q[:, :, -3:], K, V, attn_mask=mask), whole[:, :, -3:])
+    assert not near(sdpa(torch, Q[:, :, -3:], K, V, is_causal=True), whole[:, :, -3:])
+
+
+def test_torch_says_which_heads_do_not_match_and_broadcasts_one_head(torch, rng):
+    """PyTorch names the numbers of heads that do not match, and one head of keys serves each head.
+
+    With 32 heads of queries, 8 heads of keys raise an error. `enable_gqa=True` or
+    repeat_interleave serves them, and repeat pairs other heads.
+    """
+    Q, K, V = drawn(rng, h=32, h_kv=8)
+    said = (
+        r"size of tensor a \(32\) must match the size of tensor b \(8\) at non-singleton dim\w+ 1"
+    )
+    with pytest.raises(RuntimeError, match=said):
+        sdpa(torch, Q, K, V)
+    grouped = sdpa(torch, Q, K, V, enable_gqa=True)
+    K_4, V_4 = (torch.from_numpy(each).repeat_interleave(4, dim=1).numpy() for each in (K, V))
+    assert near(sdpa(torch, Q, K_4, V_4), grouped)
+    K_4, V_4 = (torch.from_numpy(each).repeat(1, 4, 1, 1).numpy() for each in (K, V))
+    assert not near(sdpa(torch, Q, K_4, V_4), grouped)
+    K_1, V_1 = K[:, :1], V[:, :1]
+    assert near(sdpa(torch, Q, K_1, V_1), qkv.attention(Q, K_1, V_1))
+    assert sdpa(torch, Q[:, :1], K, V).shape == (BATCH, 8, N_Q, D_K)
