@@ -147,6 +147,7 @@ def test_onnx_aligns_its_causal_mask_at_the_start_without_a_cache_and_at_the_end
     opset, rng
 ):
     """ONNX aligns its causal mask at the start, and after the keys of a cache that it is given."""
+    pytest.importorskip("onnx")
     Q, K, V = drawn(rng, n_q=2, n_k=5)
     output = _onnx([Q, K, V], H, {"is_causal": 1}, opset)
     assert near(output, qkv.attention(Q, K, V, mask=masks.causal(2, 5, aligned="start")))

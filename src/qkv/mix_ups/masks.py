@@ -168,7 +168,7 @@ def _meaning():
         )
     about = {
         "who": "who writes a causal mask for a cache, where queries are fewer than keys",
-        "seen_as": "hidden-tokens",
+        "seen_as": "cache",
         "symptom": "Right where there are as many queries as keys.",
         "cure": "Say which alignment is meant: the last query sees all keys (lower right), or the "
         "first query sees one (upper left).",
