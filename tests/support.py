@@ -1,13 +1,21 @@
-"""What tests of the site and their fixtures both use."""
+"""What tests share."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 CI = os.environ.get("CI", "").lower() == "true"
+
+
+def refuses(*parts: str, error: type[Exception] = ValueError):
+    """Expect an error whose message has these parts, in this order."""
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
 
 
 def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.CompletedProcess:

@@ -1,6 +1,4 @@
-"""One boolean mask and its forms, as arrays; `tests/truth/test_masks.py` asks the libraries."""
-
-import re
+"""One boolean mask and its forms; `tests/truth/test_real_layers.py` asks the libraries."""
 
 import numpy as np
 import pytest
@@ -8,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.masks import FORMS, causal, convert, padding
+from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 LENGTHS = np.array([5, 3, 1])
-
-
-def refused(error, *parts):
-    """Expect an error whose message has these parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
 
 
 def test_padding_shows_the_first_tokens():
@@ -184,5 +178,5 @@ def test_floats_that_are_added(form, dtype):
     ],
 )
 def test_what_is_refused(make, error, parts):
-    with refused(error, *parts):
+    with refuses(*parts, error=error):
         make()

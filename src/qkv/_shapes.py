@@ -398,6 +398,14 @@ def divisors(n: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(n // d for d in small)}))
 
 
+def head_counts(h: int, h_kv: int | None) -> dict[str, int]:
+    """How many heads there are; of keys and values as many as of queries, unless it is said."""
+    h_kv = h if h_kv is None else h_kv
+    check_sizes(h=h, h_kv=h_kv)
+    check_groups(h, h_kv)
+    return {"h": int(h), "h_kv": int(h_kv)}
+
+
 def check_groups(h: int, h_kv: int) -> None:
     """Refuse heads of keys and values that do not serve as many heads of queries each."""
     if h % h_kv:

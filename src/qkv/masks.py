@@ -4,7 +4,7 @@ In a mask True means: this query may attend to this key. `padding` and `causal` 
 one of two, and `convert` writes it as a library takes it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -220,8 +220,15 @@ def convert(
             f"shape {array.shape}. For one mask a sample, shared by its heads, pass mask[:, None]."
         )
     array = array if array.ndim == 4 else array[None, None]
-    array = _with_queries(array, n_q) if form == "attn_mask" else array
-    shaped = _SHAPED.get(form, _as_it_is)(array, h)
+    match form:
+        case "attn_mask":
+            shaped = _one_for_each_head(_with_queries(array, n_q), h)
+        case "key_padding_mask":
+            shaped = _of_keys(array)
+        case "keras":
+            shaped = _without_heads(array)
+        case _:
+            shaped = array
     true_means, adds = FORMS[form].true_means, FORMS[form].adds
     if dtype is None and true_means:
         return shaped.copy() if true_means == "attend" else ~shaped
@@ -258,10 +265,6 @@ def _is_float(dtype: object) -> bool:
         return False
 
 
-def _as_it_is(mask: np.ndarray, h: int | None) -> np.ndarray:
-    return mask
-
-
 def _one_for_each_head(mask: np.ndarray, h: int | None) -> np.ndarray:
     """One mask for all, or the masks of a batch's heads one after the other."""
     batch, heads, n_q, n_k = mask.shape
@@ -278,7 +281,7 @@ def _one_for_each_head(mask: np.ndarray, h: int | None) -> np.ndarray:
     return np.broadcast_to(mask, (batch, h, n_q, n_k)).reshape(batch * h, n_q, n_k)
 
 
-def _of_keys(mask: np.ndarray, h: int | None) -> np.ndarray:
+def _of_keys(mask: np.ndarray) -> np.ndarray:
     """What is hidden from each query in each head."""
     if (mask != mask[:, :1, :1]).any():
         raise ValueError(
@@ -288,17 +291,10 @@ def _of_keys(mask: np.ndarray, h: int | None) -> np.ndarray:
     return mask[:, 0, 0]
 
 
-def _without_heads(mask: np.ndarray, h: int | None) -> np.ndarray:
+def _without_heads(mask: np.ndarray) -> np.ndarray:
     if mask.shape[1] > 1:
         raise ValueError(
             "Keras takes one mask for all heads, but mask has shape "
             f"{mask.shape}, with {mask.shape[1]} heads."
         )
     return mask[:, 0]
-
-
-_SHAPED: Mapping[str, Callable[[np.ndarray, int | None], np.ndarray]] = {
-    "attn_mask": _one_for_each_head,
-    "key_padding_mask": _of_keys,
-    "keras": _without_heads,
-}

@@ -12,6 +12,7 @@ from real_layers import keras_library
 from qkv import MultiHead, diagnose, dump, softmax
 from qkv.mix_ups import mix_ups
 from qkv.mix_ups._layer import Given, Layer
+from support import refuses
 
 torch = pytest.importorskip("torch")
 wrong_layers = pytest.importorskip("wrong_layers")
@@ -566,10 +567,6 @@ def test_tensors_that_require_a_gradient():
 # Bad input
 
 
-def refused(error, *parts):
-    return pytest.raises(error, match=".*".join(map(re.escape, parts)))
-
-
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("shape", "parts"),
@@ -583,57 +580,57 @@ def refused(error, *parts):
 )
 def test_an_output_of_another_shape(shape, parts):
     expected = ["output must have shape (2, 5, 12)", f"has shape {shape}", *parts]
-    with refused(ValueError, *expected):
+    with refuses(*expected):
         diagnose(SMALL.mh, np.ones(shape), SMALL.sources[0])
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_joined_heads_are_recognised_by_their_width():
     mh = MultiHead.random(12, 2, d_v=7)
-    with refused(ValueError, "(5, 12)", "(5, 14)", "W_O is not applied"):
+    with refuses("(5, 12)", "(5, 14)", "W_O is not applied"):
         diagnose(mh, np.ones((5, 14)), normal(5, 12))
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_refused():
     mh, X, output = SMALL.mh, SMALL.sources[0], SMALL.right
-    with refused(TypeError, "output must hold floating-point numbers", "int64"):
+    with refuses("output must hold floating-point numbers", "int64", error=TypeError):
         diagnose(mh, output.astype(int), X)
-    with refused(TypeError, "mh must be a MultiHead, or stored arrays with layout and h", "dict"):
+    with refuses("mh must be a MultiHead, or stored arrays", "dict", error=TypeError):
         diagnose(dump(mh, "pytorch"), output, X)
-    with refused(TypeError, "are for stored arrays, but mh is a MultiHead"):
+    with refuses("are for stored arrays, but mh is a MultiHead", error=TypeError):
         diagnose(mh, output, X, h=2)
-    with refused(ValueError, "name in intermediates", "'Q', 'K'", "'score'"):
+    with refuses("name in intermediates", "'Q', 'K'", "'score'"):
         diagnose(mh, output, X, intermediates={"score": output})
-    with refused(ValueError, "intermediates['scores'] must have shape (2, 2, 5, 5)", "(2, 5, 5)"):
+    with refuses("intermediates['scores'] must have shape (2, 2, 5, 5)", "(2, 5, 5)"):
         diagnose(mh, output, X, intermediates={"scores": normal(2, 5, 5)})
     for tolerance in (-1, "a"):
-        with refused(ValueError, f"tolerance must be between 0 and 1, but is {tolerance!r}"):
+        with refuses(f"tolerance must be between 0 and 1, but is {tolerance!r}"):
             diagnose(mh, output, X, tolerance=tolerance)
-    with refused(TypeError, "output must be one array, but is a tuple of 2", "pass the first"):
+    with refuses("must be one array, but is a tuple of 2", "pass the first", error=TypeError):
         diagnose(mh, (output, None), X)
-    with refused(TypeError, "output must be an array of shape (2, 5, 12)", "call .float()"):
+    with refuses("output must be an array of shape (2, 5, 12)", "call .float()", error=TypeError):
         diagnose(mh, torch.from_numpy(output).bfloat16(), X)
-    with refused(TypeError, "X_Q must be an array", "but is None"):
+    with refuses("X_Q must be an array", "but is None", error=TypeError):
         diagnose(mh, output, None)
-    with refused(TypeError, "output must be an array", "but is 'x'"):
+    with refuses("output must be an array", "but is 'x'", error=TypeError):
         diagnose(mh, "x", X)
-    with refused(TypeError, "intermediates must be a mapping", "a list", "'scores'"):
+    with refuses("intermediates must be a mapping", "a list", "'scores'", error=TypeError):
         diagnose(mh, output, X, intermediates=[X])
-    with refused(ValueError, "mask hides all keys from all queries"):
+    with refuses("mask hides all keys from all queries"):
         diagnose(mh, output, X, mask=np.zeros((5, 5), bool))
-    with refused(ValueError, "X_Q must be finite"):
+    with refuses("X_Q must be finite"):
         diagnose(mh, output, np.full_like(X, np.nan))
-    with refused(ValueError, "X_Q must have shape"):
+    with refuses("X_Q must have shape"):
         diagnose(mh, output, X[..., :5])
-    with refused(TypeError, "mask must be boolean"):
+    with refuses("mask must be boolean", error=TypeError):
         diagnose(mh, output, X, mask=np.ones((5, 5)))
 
 
 def test_nan_that_no_mask_explains():
     output = SMALL.right.copy()
     output[1, 2, 3] = np.nan
-    with refused(ValueError, "output must be finite", "output[1, 2, 3] is nan"):
+    with refuses("output must be finite", "output[1, 2, 3] is nan"):
         SMALL.found(output)
 
 

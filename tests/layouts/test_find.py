@@ -1,7 +1,6 @@
 """The attention layers of a whole model, made of names and shapes."""
 
 import dataclasses
-import re
 import sys
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 from qkv import MultiHead, dump, find_layers
 from qkv.layouts import FoundLayer, layouts
+from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -16,11 +16,6 @@ BIASED = MultiHead.random(6, 2, bias=True)
 PLAIN = MultiHead.random(6, 2)
 GROUPED = dataclasses.replace(MultiHead.random(12, 6, h_kv=2, d_k=5), rotary=True)
 OTHERS = {"embed.weight": np.ones((11, 6)), "layers.0.mlp.weight": np.ones((7, 6))}
-
-
-def refuses(*parts, error=ValueError):
-    """Expect an error whose message has these parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
 
 
 def stacked(mh, layout, *prefixes, form=None):

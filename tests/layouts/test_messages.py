@@ -1,24 +1,19 @@
 """Every refusal says what came, what was expected, and what would fit."""
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
 
 from qkv import MultiHead, dump, load
 from qkv.layouts import layouts
+from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 BIASED = MultiHead.random(6, 2, bias=True)
 PLAIN = MultiHead.random(6, 2)
 GROUPED = dataclasses.replace(MultiHead.random(12, 4, h_kv=2, d_k=5), rotary=True)
-
-
-def refuses(*parts, error=ValueError):
-    """Expect an error whose message has these parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
 
 
 def test_unknown_layout():

@@ -1,13 +1,13 @@
 """One stored array alone: what is cut out of it, and what is refused."""
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
 
 from qkv import MultiHead, dump, unpack
 from qkv.layouts import layouts
+from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -18,11 +18,6 @@ FUSED = [
     for form in layout.forms
     for stored in form.stored
 ]
-
-
-def refuses(*parts, error=ValueError):
-    """Expect an error whose message has these parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
 
 
 @pytest.mark.parametrize(("layout", "form", "stored"), FUSED)
@@ -117,3 +112,9 @@ def test_only_floating_point_numbers():
 def test_what_is_no_array(came, said):
     with refuses("array must be one stored array, but", said, error=TypeError):
         unpack(came, "pytorch", h=2)
+
+
+def test_no_layout_is_advised_that_cannot_hold_fewer_heads_of_keys():
+    with refuses("phi3", "The shape fits h_kv = 1.") as error:
+        unpack(np.ones((36, 12)), "phi3", h=4, h_kv=2)
+    assert "'pytorch'" not in str(error.value)

@@ -37,9 +37,7 @@ def multihead_attention(torch, argument, dtype=None):
     module = randomised(module, np.random.default_rng(1))
 
     def call(X, mask):
-        if argument == "attn_mask" and mask.ndim == 4:
-            mask = np.broadcast_to(mask, (BATCH, 1, N, N))  # it repeats no axis of queries
-        X, converted = tensors(X, convert(mask, argument, h=H, dtype=dtype))
+        X, converted = tensors(X, convert(mask, argument, h=H, n_q=N, dtype=dtype))
         with torch.no_grad():
             return module(X, X, X, **{argument: converted}, need_weights=False)[0].numpy()
 

@@ -554,6 +554,7 @@ def transformerlens(case: Case, rng: np.random.Generator) -> Layer:
 
 SELF, CROSS, THREE = ("self",), ("cross",), ("three",)
 OWN_WIDTHS = {"widths": (6, 11, 13), "forms": THREE}
+GROUPED = {"h": 6, "h_kv": 2, "widths": (12, 12, 12), "forms": SELF, "rotary": True}
 
 CASES = {
     case.name: case
@@ -632,50 +633,16 @@ CASES = {
             forms=SELF,
             rotary=True,
         ),
-        Case(
-            "llama",
-            "llama",
-            llama,
-            {"head_dim": 4},
-            h=6,
-            h_kv=2,
-            widths=(12, 12, 12),
-            forms=SELF,
-            rotary=True,
-        ),
-        Case(
-            "llama-bias",
-            "llama",
-            llama,
-            {"head_dim": 4, "attention_bias": True},
-            h=6,
-            h_kv=2,
-            widths=(12, 12, 12),
-            forms=SELF,
-            rotary=True,
-        ),
+        Case("llama", "llama", llama, {"head_dim": 4}, **GROUPED),
+        Case("llama-bias", "llama", llama, {"head_dim": 4, "attention_bias": True}, **GROUPED),
         Case("phi3", "phi3", phi3, h=6, h_kv=2, widths=(7, 7, 7), forms=SELF, rotary=True),
-        Case(
-            "falcon",
-            "falcon",
-            falcon,
-            {"new_decoder_architecture": True},
-            h=6,
-            h_kv=2,
-            widths=(12, 12, 12),
-            forms=SELF,
-            rotary=True,
-        ),
+        Case("falcon", "falcon", falcon, {"new_decoder_architecture": True}, **GROUPED),
         Case(
             "falcon-bias",
             "falcon",
             falcon,
             {"new_decoder_architecture": True, "bias": True},
-            h=6,
-            h_kv=2,
-            widths=(12, 12, 12),
-            forms=SELF,
-            rotary=True,
+            **GROUPED,
         ),
         Case(
             "falcon-multi-query",

@@ -37,8 +37,17 @@ OWN = {  # sizes that a model calls otherwise, or that do not fit unless they ar
     "falcon": {"num_kv_heads": H_KV, "new_decoder_architecture": True},
     "gpt_neox": {"rotary_pct": 2 / 3},
     "gptj": {"rotary_dim": 4},
+    "jamba": {
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 8,
+        "attn_layer_period": 8,
+        "attn_layer_offset": 4,
+        "num_experts": 2,
+        "mamba_d_state": 4,
+    },
     "phi": {"partial_rotary_factor": 2 / 3},
     "mpt": {"d_model": D_MODEL, "n_heads": H, "n_layers": 2},
+    "vivit": {"num_frames": 2, "tubelet_size": [2, 16, 16]},
     "whisper": {"num_key_value_heads": H, "decoder_attention_heads": H},
 }
 # How many coordinates of a head are turned, where a part of it may be.
@@ -304,19 +313,6 @@ def test_an_option_in_the_table_changes_the_output_and_no_name(model, unseen):
     assert not np.allclose(*states, rtol=0, atol=1e-4)
 
 
-ROTATES_OTHERWISE = {  # options without which such a model does not build small
-    "jamba": {
-        "num_key_value_heads": 2,
-        "num_hidden_layers": 8,
-        "attn_layer_period": 8,
-        "attn_layer_offset": 4,
-        "num_experts": 2,
-        "mamba_d_state": 4,
-    },
-    "vivit": {"num_frames": 2, "tubelet_size": [2, 16, 16]},
-}
-
-
 @pytest.mark.parametrize("kind", [kind for kind, rotates in ROTATES.items() if not rotates])
 def test_models_that_do_not_rotate_and_have_names_of_those_that_do(kind):
     """ViT, DeiT, DINOv2, I-JEPA, AST, ViViT and Jamba have Llama's names and do not rotate.
@@ -326,21 +322,10 @@ def test_models_that_do_not_rotate_and_have_names_of_those_that_do(kind):
     library = pytest.importorskip("transformers")
     known = library.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
     name = kind if kind in known else kind.replace("-", "_")
-    sizes = {
-        "hidden_size": D_MODEL,
-        "intermediate_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": H,
-        "image_size": 32,
-        "patch_size": 16,
-        "vocab_size": 13,
-        "max_length": 64,
-        "num_mel_bins": 32,
-    } | ROTATES_OTHERWISE.get(name, {})
-    config = library.AutoConfig.for_model(name, **sizes)
-    model = library.AutoModel.from_config(config, attn_implementation="eager")
-    model = randomised(model, np.random.default_rng(0))
-    [found] = qkv.find_layers(model.state_dict(), config=config)
+    of_pictures = {"image_size": 32, "patch_size": 16, "max_length": 64, "num_mel_bins": 32}
+    sizes = {"num_key_value_heads": H, "num_hidden_layers": 1} | of_pictures | OWN.get(name, {})
+    model = build({"type": name}, **sizes)
+    [found] = qkv.find_layers(model.state_dict(), config=model.config)
     assert found.layouts == ("llama",)
     assert layouts()["llama"].rotary
     X = np.random.default_rng(1).normal(size=(2, N, D_MODEL))

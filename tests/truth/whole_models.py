@@ -94,11 +94,9 @@ def vit(library: ModuleType) -> Model:
         attn_implementation="sdpa",
     )
     line = "layers.0-2.attention.  llama   b_Q b_K b_V b_O  h=2, d_model=14, d_k=7"
-    return Model(library.ViTModel(config), (line,), _first_output, config.to_dict())
-
-
-def _first_output(layer: Any, X_Q: Any, *_: Any) -> Any:
-    return layer(X_Q)[0]
+    return Model(
+        library.ViTModel(config), (line,), lambda layer, X_Q, *_: layer(X_Q)[0], config.to_dict()
+    )
 
 
 def whisper(library: ModuleType) -> Model:

@@ -2,6 +2,7 @@ r"""What is said of a layer's heads beside its weights: by the caller, or by a c
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from qkv._shapes import check_sizes, quote
 
@@ -46,19 +47,22 @@ class Said:
         return ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
 
 
-def read_config(config: object, prefix: str, given: Mapping[str, int]) -> Said:
-    """What a configuration says of the layer with a prefix; what is given counts before it.
-
-    Of a model of several parts it may say nothing of a layer: then its heads are left open.
-    """
-    if config is None:
-        return Said(given)
+def as_mapping(config: object) -> Mapping[str, Any]:
+    """A configuration by name."""
     config = config.to_dict() if hasattr(config, "to_dict") else config
     if not isinstance(config, Mapping):
         raise TypeError(
             "config must be a mapping, such as json.load gives of a config.json, or have a method "
             f"to_dict, but is a {type(config).__name__}."
         )
+    return config
+
+
+def read_config(config: Mapping[str, Any], prefix: str, given: Mapping[str, int]) -> Said:
+    """What a configuration says of the layer with a prefix; what is given counts before it.
+
+    Of a model of several parts it may say nothing of a layer: then its heads are left open.
+    """
     side = _side(prefix)
     said, kind, rotates = dict(_sizes(config, side)), _kind(config), _rotates(config)
     for name, part in config.items():  # a model of several parts has a configuration for each
@@ -74,9 +78,8 @@ def _side(prefix: str) -> str:
     return "decoder" if "decoder" in prefix else "encoder"
 
 
-def says_nothing(config: object, prefix: str) -> ValueError:
+def says_nothing(config: Mapping[str, Any], prefix: str) -> ValueError:
     """A configuration that has no number of heads, for this layer or for any other."""
-    config = config.to_dict() if hasattr(config, "to_dict") else config
     known = [name.format(_side(prefix)) for names in _NAMES.values() for name in names]
     content = f"It has {quote(config, 16)}" if config else "It is empty"
     return ValueError(

@@ -6,10 +6,9 @@ import numpy as np
 
 from qkv._shapes import check_one_of, quote, succeeds
 from qkv.heads import MultiHead
-from qkv.layouts._layout import Layout, Stored
+from qkv.layouts._layout import BIASES, Layout, Stored
 from qkv.layouts._registry import find_layout, layouts
 
-_BIASES = ("b_Q", "b_K", "b_V", "b_O")
 _Sizes = Mapping[str, int]
 
 
@@ -70,7 +69,7 @@ def _find_arrangement(
 ) -> tuple[tuple[Stored, ...], _Sizes]:
     """The arrays in which a layout can hold a layer, and the layer's sizes."""
     _check_scores(layout, mh)
-    biased = any(getattr(mh, bias) is not None for bias in _BIASES)
+    biased = any(getattr(mh, bias) is not None for bias in BIASES)
     for each in layout.forms:
         if form not in (None, each.when):
             continue
@@ -122,12 +121,12 @@ def _check_scores(layout: Layout, mh: MultiHead) -> None:
 
 
 def _check_biases(layout: Layout, stored: list[str], mh: MultiHead) -> None:
-    for name in _BIASES:
+    for name in BIASES:
         bias, W = getattr(mh, name), getattr(mh, name.replace("b_", "W_"))
         if name in stored and bias is None:
             shape = W.shape[2:] if name == "b_O" else W.shape[::2]
             raise ValueError(
-                f"Layout {layout.name!r} stores {', '.join(b for b in _BIASES if b in stored)} "
+                f"Layout {layout.name!r} stores {', '.join(b for b in BIASES if b in stored)} "
                 f"({layout.biases}), but {name} is None. A bias of zeros changes nothing: "
                 f"dataclasses.replace(mh, {name}=np.zeros({shape}, np.{W.dtype}))."
             )

@@ -11,8 +11,9 @@ import numpy as np
 
 from qkv._shapes import check_sizes, divisors, quote
 from qkv.heads import MultiHead
-from qkv.layouts._config import Said, read_config, says_nothing
+from qkv.layouts._config import Said, as_mapping, read_config, says_nothing
 from qkv.layouts._files import read_shapes
+from qkv.layouts._layout import BIASES
 from qkv.layouts._load import find_arrangement, fit, flatten, load, no_mapping, prefixes
 from qkv.layouts._registry import layouts
 from qkv.layouts._table import table
@@ -178,15 +179,19 @@ def find_layers(
     """
     given = {name: n for name, n in {"h": h, "h_kv": h_kv}.items() if n is not None}
     check_sizes(**given)
+    config = None if config is None else as_mapping(config)
     if isinstance(weights, str | os.PathLike):
         weights = read_shapes(weights)
     if not isinstance(weights, Mapping):
         raise no_mapping(weights)
     arrays = dict(flatten(weights))
     places = _places(arrays)
-    said = {prefix: read_config(config, prefix, given) for prefix in places}
-    if config is not None and said and not any(each.sizes for each in said.values()):
-        raise says_nothing(config, next(iter(said)))
+    if config is None:
+        said = dict.fromkeys(places, Said(given))
+    else:
+        said = {prefix: read_config(config, prefix, given) for prefix in places}
+        if said and not any(each.sizes for each in said.values()):
+            raise says_nothing(config, next(iter(said)))
     found = FoundLayers(
         _examine(prefix, names, _behind(prefix, arrays), said[prefix])
         for prefix, names in places.items()
@@ -236,7 +241,7 @@ def _examine(
         tuple(allowed),
         _in_common(solutions),
         tuple(sorted(heads)),
-        _biases(*allowed, shapes=shapes),
+        _biases(next(iter(allowed)), shapes) if allowed else (),
         "" if allowed else why_not[0],
         arrays,
         said.rotates,
@@ -282,13 +287,11 @@ def _in_common(solutions: list[_Sizes]) -> dict[str, int]:
     return sizes
 
 
-def _biases(*names: str, shapes: _Shapes) -> tuple[str, ...]:
-    """The biases among the arrays, as the first of these layouts reads them."""
-    if not names:
-        return ()
-    stored = find_arrangement(layouts()[names[0]], dict(shapes))
+def _biases(name: str, shapes: _Shapes) -> tuple[str, ...]:
+    """The biases among the arrays, as a layout reads them."""
+    stored = find_arrangement(layouts()[name], dict(shapes))
     held = {part for each in stored for part in each.parts}
-    return tuple(bias for bias in ("b_Q", "b_K", "b_V", "b_O") if bias in held)
+    return tuple(bias for bias in BIASES if bias in held)
 
 
 def _not_read(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:

@@ -14,6 +14,7 @@ QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product, "
     "which MultiHead cannot express"
 )
+BIASES = ("b_Q", "b_K", "b_V", "b_O")
 _Axes = tuple[tuple[str, ...], ...]  # for each axis, the sizes that share it
 
 
@@ -265,7 +266,7 @@ class Layout:
         stored = (
             {part for each in arrays for part in each.parts} for arrays in self.arrangements()
         )
-        found = {tuple(b for b in ("b_Q", "b_K", "b_V", "b_O") if b in parts) for parts in stored}
+        found = {tuple(b for b in BIASES if b in parts) for parts in stored}
         return tuple(sorted(found, key=len, reverse=True))
 
     @property

@@ -9,9 +9,9 @@ import numpy as np
 from qkv._shapes import (
     NARROW,
     as_floats,
-    check_groups,
-    check_sizes,
     detached,
+    divisors,
+    head_counts,
     quote,
     succeeds,
 )
@@ -79,10 +79,7 @@ def load(
         Each layout's `read_in`: the library's own code.
     """
     stored_as = find_layout(layout)
-    h_kv = h if h_kv is None else h_kv
-    check_sizes(h=h, h_kv=h_kv)
-    check_groups(h, h_kv)
-    sizes = {"h": int(h), "h_kv": int(h_kv)}
+    sizes = head_counts(h, h_kv)
     given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
     shapes = {name: tuple(np.shape(value)) for name, value in given.items()}
     try:
@@ -204,7 +201,7 @@ def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str)
         yield f"These names and shapes fit {quote(fitting)}."
     yield from _prefix_hints(layout, shapes, prefix)
     h = sizes["h"]
-    counts = [{"h": h, "h_kv": n} for n in range(1, h) if h % n == 0]
+    counts = [{"h": h, "h_kv": n} for n in divisors(h)[:-1]]
     if groups := [str(n["h_kv"]) for n in counts if succeeds(fit, layout, shapes, n)]:
         yield f"The shapes fit h_kv = {' or '.join(groups)}."
     transposed = {name: shape[::-1] if len(shape) == 2 else shape for name, shape in shapes.items()}

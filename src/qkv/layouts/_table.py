@@ -3,6 +3,7 @@ r"""The attention layers of a model as text: one line for layers that are alike 
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from qkv._shapes import quote
@@ -17,13 +18,9 @@ _SAME = {"h_kv": "h", "h_kv·d_k": "h·d_k", "h·d_v": "h·d_k", "d_v": "d_k"} |
 )
 
 
-def table(layers: Iterable["FoundLayer"], others: tuple[str, ...]) -> str:
+def table(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> str:
     """The layers of a model as a table, and below it what names and shapes do not tell."""
-    layers = tuple(layers)
-    lines = [
-        ("prefix", "layout", "biases", "sizes"),
-        *map(_line, *zip(*_runs(layers), strict=True)),
-    ]
+    lines = [("prefix", "layout", "biases", "sizes"), *starmap(_line, _runs(layers))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rows = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     wrapped = textwrap.TextWrapper(88, subsequent_indent="  ", break_on_hyphens=False)

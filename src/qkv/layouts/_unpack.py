@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv._shapes import check_groups, check_one_of, check_sizes, quote, succeeds
+from qkv._shapes import check_one_of, divisors, head_counts, quote, succeeds
 from qkv.layouts._layout import Layout, Stored
 from qkv.layouts._load import as_stored, check_grouped
 from qkv.layouts._registry import find_layout, layouts
@@ -61,13 +61,9 @@ def unpack(
         Each layout's `read_in`: the library's own code.
     """
     stored_as = find_layout(layout)
-    h_kv = h if h_kv is None else h_kv
-    check_sizes(h=h, h_kv=h_kv)
-    check_groups(h, h_kv)
+    sizes = head_counts(h, h_kv)
     if form is not None:
         check_one_of("form", form, [each.when for each in stored_as.forms])
-    sizes = {"h": int(h), "h_kv": int(h_kv)}
-    check_grouped(stored_as, sizes)
     if array is None or isinstance(array, str | Mapping):
         came = "None" if array is None else f"a {type(array).__name__}"
         of = " Pass one of its arrays." if isinstance(array, Mapping) else ""
@@ -85,6 +81,7 @@ def _which_array(
     layout: Layout, shape: tuple[int, ...], sizes: _Sizes, name: str | None, form: str | None
 ) -> Stored:
     """The one of a layout's arrays that an array of this shape is."""
+    check_grouped(layout, sizes)
     stored = _arrays(layout, name, form)
     fitting = [each for each in stored if succeeds(_check, layout, each, shape, sizes)]
     if len(fitting) > 1:
@@ -140,7 +137,7 @@ def _what_would_fit(
     ]:
         yield f"The shape fits {quote(fitting)}."
     h = sizes["h"]
-    counts = [{"h": h, "h_kv": n} for n in range(1, h) if h % n == 0 and layout.grouped]
+    counts = [{"h": h, "h_kv": n} for n in divisors(h)[:-1]]
     if groups := [
         str(n["h_kv"]) for n in counts if succeeds(_which_array, layout, shape, n, name, None)
     ]:

@@ -25,6 +25,8 @@ def what_decides(problem: Problem, explanations: list[tuple[str, ...]]) -> tuple
         kinds = _count_kinds([output for output in outputs if output is not None])
         if kinds > most:
             best, most = said, kinds
+        if most == len(explanations):
+            break
     return best, most == len(explanations)
 
 

@@ -96,7 +96,7 @@ def agreeing(found: Found, problem: Problem, given: Mapping[str, np.ndarray]) ->
     """The explanations that give the arrays on the way too; all of them, if none does."""
 
     def agrees(names: tuple[str, ...]) -> bool:
-        layer = problem.layer(names) if names else problem.right
+        layer = problem.layer(names)
         equal = (_agrees(name, array, layer, problem) for name, array in given.items())
         return all(each is not None and each.all() for each in equal)
 

@@ -18,6 +18,9 @@ Step = Callable[[Any], np.ndarray]
 Planted = Callable[[Any, Step], np.ndarray]
 
 
+ROLES = {"Q": "queries", "K": "keys", "V": "values"}
+
+
 class CannotApplyError(ValueError):
     """A mix-up does not exist at these sizes, or its code would stop with an error."""
 
@@ -35,6 +38,18 @@ def join(heads: np.ndarray) -> np.ndarray:
 def repeat(heads: np.ndarray, times: int) -> np.ndarray:
     """Give each head of keys or values to as many heads of queries."""
     return heads if times == 1 else heads.repeat(times, axis=1)
+
+
+def given(name: str) -> Planted:
+    """An array as it was given, whatever else is planted."""
+    return lambda s, step: s.given.arrays[name]
+
+
+def no_mask(s: Any, step: Step) -> np.ndarray:
+    """A mask that fits any shape, where nothing is hidden."""
+    if not step(s).all():
+        raise CannotApplyError("the mask would not fit")
+    return np.ones((1, 1, 1, 1), bool)
 
 
 def softmax(scores: np.ndarray, axis: int | tuple[int, ...] = -1) -> np.ndarray:

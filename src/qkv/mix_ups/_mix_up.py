@@ -20,8 +20,8 @@ class MixUp:
         right: The line of code as it should be. All heads are computed at once: `Q` has the axes
             (batch, h, n_q, d_k), and weights are applied as `X @ W`.
         wrong: The same line with the mistake.
-        planted: The steps of a plain layer that it changes, and how. A function gets the layer and
-            the step as it was.
+        planted: The steps of a plain layer that it changes, and how; none where nothing can be
+            planted. A function gets the layer and the step as it was.
         mixes: What a number of the output then depends on besides its own: other "columns" of the
             output, other "queries", other "samples".
         rare: Whether it is so rare that `diagnose` does not try it with another rare one.

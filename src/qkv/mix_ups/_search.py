@@ -63,14 +63,22 @@ class Problem:
         self.right = Layer(self.given)
         self.difference = self.difference_of(())
 
+    @cached_property
+    def in_single(self) -> dict[str, np.ndarray]:
+        """The arrays that were given, in single precision."""
+        arrays = self.given.arrays.items()
+        return {name: X if X.dtype == bool else X.astype(np.float32) for name, X in arrays}
+
     def layer(self, names: tuple[str, ...]) -> Layer:
         """The layer with these mix-ups, in double precision."""
+        if not names:
+            return self.right
         planted = tuple(mix_ups()[name].planted for name in names)
         return Layer(self.given, planted, ((self.right, frozenset().union(*planted)),))
 
     def difference_of(self, names: tuple[str, ...]) -> float:
         """By how much the output differs at most from the layer's with these mix-ups."""
-        output = computed(self.layer(names) if names else self.right)
+        output = computed(self.layer(names))
         if output is None or output.shape != self.output.shape:
             return np.inf
         compared = np.isfinite(output) | np.isnan(self.output)
@@ -125,11 +133,9 @@ class _Part:
         samples = np.arange(batch) if everything else _samples(problem)
         queries = None if everything or "queries" in mixes else _some(n_q, _QUERIES)
         columns = None if "columns" in mixes or d_out <= _COLUMNS else slice(_COLUMNS)
-        arrays = dict(problem.given.arrays)
+        arrays = dict(problem.in_single)
         for name in ("X_Q", "X_K", "X_V", "mask"):
             arrays[name] = arrays[name][samples]
-        for name in {*arrays} - {"mask"}:
-            arrays[name] = arrays[name].astype(np.float32)
         self.given = dataclasses.replace(
             problem.given, arrays=arrays, queries=queries, columns=columns
         )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qkv.mix_ups._layer import CannotApplyError, join, split
+from qkv.mix_ups._layer import ROLES, CannotApplyError, join, no_mask, split
 from qkv.mix_ups._mix_up import MixUp
 
 
@@ -29,8 +29,8 @@ def _interleaved(letter):
 
 def _ways_to_split():
     for letters in ("QKV", "Q", "K", "V"):
-        whose = "queries, keys and values" if len(letters) == 3 else _ROLES[letters]
-        name = "all" if len(letters) == 3 else _ROLES[letters]
+        whose = "queries, keys and values" if len(letters) == 3 else ROLES[letters]
+        name = "all" if len(letters) == 3 else ROLES[letters]
         first = letters[0]
         yield MixUp(
             f"heads-split-by-view-{name}",
@@ -56,15 +56,6 @@ def _ways_to_split():
             planted={letter: _interleaved(letter) for letter in letters},
             rare=len(letters) == 1,
         )
-
-
-_ROLES = {"Q": "queries", "K": "keys", "V": "values"}
-
-
-def _refuse_mask(s, step):
-    if not step(s).all():
-        raise CannotApplyError("the mask would not fit")
-    return np.ones((1, 1, 1, 1), bool)
 
 
 def _whole(letter):
@@ -117,7 +108,7 @@ def _ways_to_attend():
         wrong="attention(Q, K, V)",
         planted={
             **dict.fromkeys(("Q", "K_repeated", "V_repeated", "heads"), _swapped),
-            "mask": _refuse_mask,
+            "mask": no_mask,
         },
         mixes=frozenset({"queries"}),
     )
@@ -132,7 +123,7 @@ def _ways_to_attend():
         wrong="Q = np.concatenate(np.split(Q, h, axis=-1), axis=1)",
         planted={
             **dict.fromkeys(("Q", "K_repeated", "V_repeated"), _in_one_row),
-            "mask": _refuse_mask,
+            "mask": no_mask,
             "heads": lambda s, step: step(s).reshape(s.X_Q.shape[0], s.h, -1, s.d_v),
         },
         mixes=frozenset({"queries"}),
@@ -195,8 +186,8 @@ def _groups():
         "cure": "Repeat each head of keys and values h // h_kv times in place: repeat_interleave.",
     }
     for letters in ("KV", "K", "V"):
-        whose = "keys and values" if len(letters) == 2 else _ROLES[letters]
-        name = "all" if len(letters) == 2 else _ROLES[letters]
+        whose = "keys and values" if len(letters) == 2 else ROLES[letters]
+        name = "all" if len(letters) == 2 else ROLES[letters]
         yield MixUp(
             f"groups-tiled-{name}",
             f"the heads of {whose} are repeated as a whole (0, 1, 0, 1), not one by one "

@@ -4,7 +4,7 @@ import numpy as np
 
 from qkv.mix_ups._layer import CannotApplyError
 from qkv.mix_ups._mix_up import MixUp
-from qkv.mix_ups.sources import layer_norm, rms_norm
+from qkv.mix_ups.sources import NORMS
 
 
 def _not_projected(s, step):
@@ -88,19 +88,14 @@ def _of_the_block():
         wrong="output = X + attention(X)",
         planted={"output": _add_the_source},
     )
-    for name, title, norm in (
-        ("layer-norm", "LayerNorm", layer_norm),
-        ("rms-norm", "RMSNorm", rms_norm),
-    ):
+    for name, title, has, norm in NORMS:
         yield MixUp(
             f"residual-and-{name}",
             f"the source is added to the output, and the sum passes through a {title} without "
             "learned parameters",
             **about,
             seen_as="steps",
-            symptom="Each output has mean 0 and variance 1."
-            if title == "LayerNorm"
-            else "Each output has mean square 1.",
+            symptom=f"Each output has {has}.",
             wrong="output = norm(X + attention(X))",
             planted={"output": lambda s, step, norm=norm: norm(_add_the_source(s, step))},
             rare=name == "rms-norm",
@@ -111,20 +106,12 @@ def _of_the_block():
             f"the output passes through a {title} without learned parameters",
             **about,
             seen_as="steps",
-            symptom="Each output has mean 0 and variance 1."
-            if title == "LayerNorm"
-            else "Each output has mean square 1.",
+            symptom=f"Each output has {has}.",
             wrong="output = norm(attention(X))",
             planted={"output": lambda s, step, norm=norm: norm(step(s))},
             rare=True,
             mixes=frozenset({"columns"}),
         )
-
-
-def _drop(step, rate=0.1):
-    """Some numbers become zero, and the others grow so that the mean stays."""
-    kept = np.random.default_rng(0).random(step.shape) >= rate
-    return step * kept / (1 - rate)
 
 
 def _dropout():
@@ -141,7 +128,7 @@ def _dropout():
         **about,
         right="heads = A @ V",
         wrong="heads = dropout(A) @ V",
-        planted={"weights": lambda s, step: _drop(step(s))},
+        planted={},  # it differs from call to call: `dropout` looks for it
         rare=True,
     )
     yield MixUp(
@@ -150,7 +137,7 @@ def _dropout():
         **about,
         right="output = joined @ W_O",
         wrong="output = dropout(joined @ W_O)",
-        planted={"output": lambda s, step: _drop(step(s))},
+        planted={},
         rare=True,
     )
 

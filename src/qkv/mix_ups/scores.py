@@ -2,19 +2,13 @@
 
 import numpy as np
 
-from qkv.mix_ups._layer import CannotApplyError, softmax
+from qkv.mix_ups._layer import CannotApplyError, no_mask, softmax
 from qkv.mix_ups._mix_up import MixUp
 
 
 def _reshaped_keys(s, step):
     K = s.K_repeated
     return s.asked(s.Q) @ K.reshape(*K.shape[:2], K.shape[3], K.shape[2])
-
-
-def _refuse_mask(s, step):
-    if not step(s).all():
-        raise CannotApplyError("the mask would not fit")
-    return np.ones((1, 1, 1, 1), bool)
 
 
 def _products():
@@ -52,7 +46,7 @@ def _products():
         wrong="A = softmax(Q * K * scale)\nheads = A * V",
         planted={
             "products": lambda s, step: s.Q * s.K_repeated,
-            "mask": _refuse_mask,
+            "mask": no_mask,
             "heads": lambda s, step: s.weights * s.V_repeated,
         },
         mixes=frozenset({"queries"}),
@@ -226,9 +220,7 @@ def _log_softmax(s, step):
 
 
 def _with_a_zero(s, step):
-    return step(s) / (1 + np.exp(-s.masked.max(axis=-1, keepdims=True)) / np.exp(
-        s.masked - s.masked.max(axis=-1, keepdims=True)
-    ).sum(axis=-1, keepdims=True))  # fmt: skip
+    return softmax(np.pad(s.masked, ((0, 0), (0, 0), (0, 0), (0, 1))))[..., :-1]
 
 
 def _largest(s, step):
@@ -241,6 +233,19 @@ def _sums_of_others(s, step):
         raise CannotApplyError("there are not as many keys as queries")
     E = np.exp(s.masked)
     return E / E.sum(axis=-1)[..., None, :]
+
+
+def _other_weights(name, what, wrong, symptom, weights, **other):
+    usual = {
+        "who": "who writes equation (1) by hand",
+        "cure": "Take one softmax, over the keys.",
+        "right": "A = softmax(S)",
+        "seen_as": "weights-wrong",
+        "rare": True,
+    }
+    return MixUp(
+        name, what, symptom=symptom, wrong=wrong, planted={"weights": weights}, **usual | other
+    )
 
 
 def _softmaxes():
@@ -268,119 +273,96 @@ def _softmaxes():
             rare=len(axis) > 1,
             mixes=mixes,
         )
-    about = {
-        "who": "who writes equation (1) by hand",
-        "cure": "Take one softmax, over the keys.",
-        "right": "A = softmax(S)",
-    }
-    extra = {
-        "sums-without-keepdims": {
-            "who": "who writes equation (1) by hand, for one head: there S has two axes, and the "
-            "line runs without [..., None, :]",
-            "cure": "Divide each row by its own sum: keepdims=True.",
-        },
-        "one-more-zero-in-the-softmax": {
-            "who": "who makes nn.MultiheadAttention with add_zero_attn=True, or adds 1 to the sum",
-            "cure": "Set add_zero_attn=False, or add no 1; or do so on both sides.",
-        },
-    }
-    for name, said, wrong, symptom, weights in (
-        (
-            "softmax-twice",
-            "the softmax is taken twice",
-            "A = softmax(softmax(S))",
-            "Weights are almost equal, and hidden keys get some.",
-            lambda s, step: softmax(step(s)),
-        ),
-        (
-            "scores-negated",
-            "the scores have the wrong sign",
-            "A = softmax(-S)",
-            "A query attends least to what is most like it.",
-            lambda s, step: softmax(np.where(np.isneginf(s.masked), s.masked, -s.masked)),
-        ),
-        (
-            "largest-score-only",
-            "each query attends to the key with the largest score alone",
-            "A = one_hot(S.argmax(axis=-1))",
-            "Weights are 0 and 1.",
-            _largest,
-        ),
-        (
-            "softmax-missing",
-            "there is no softmax",
-            "A = where(mask, S, 0)",
-            "Weights are negative, or do not sum to 1.",
-            lambda s, step: _zero_where_hidden(s),
-        ),
-        (
-            "log-softmax",
-            "the softmax is a log-softmax",
-            "A = log_softmax(S)",
-            "Weights are negative.",
-            _log_softmax,
-        ),
-        (
-            "sigmoid-for-softmax",
-            "each score passes through a sigmoid, not through a softmax",
-            "A = sigmoid(S)",
-            "Weights of a query do not sum to 1.",
-            lambda s, step: 1 / (1 + np.exp(-s.masked)),
-        ),
-        (
-            "softmax-not-normalised",
-            "the exponentials of the scores are not divided by their sum",
-            "A = exp(S)",
-            "Weights of a query do not sum to 1.",
-            lambda s, step: np.exp(s.masked),
-        ),
-        (
-            "relu-for-softmax",
-            "negative scores become 0, and there is no softmax",
-            "A = relu(S)",
-            "Weights of a query do not sum to 1.",
-            lambda s, step: np.maximum(s.masked, 0),
-        ),
-        (
-            "divided-by-the-sum",
-            "scores are divided by their sum, and there is no exponential",
-            "A = S / S.sum(axis=-1, keepdims=True)",
-            "Weights are negative, and may be very large.",
-            lambda s, step: (
-                _zero_where_hidden(s) / _zero_where_hidden(s).sum(axis=-1, keepdims=True)
-            ),
-        ),
-        (
-            "sums-without-keepdims",
-            "the exponentials are divided by the sum of another query, because the sum lost its "
-            "axis",
-            "A = exp(S) / exp(S).sum(axis=-1)[..., None, :]",
-            "Weights of a query do not sum to 1.",
-            _sums_of_others,
-        ),
-        (
-            "one-more-zero-in-the-softmax",
-            "a token whose score and value are zero takes part in the softmax",
-            "A = exp(S) / (1 + exp(S).sum(axis=-1, keepdims=True))",
-            "Weights of a query sum to less than 1.",
-            _with_a_zero,
-        ),
-    ):
-        yield MixUp(
-            name,
-            said,
-            **about | extra.get(name, {}),
-            symptom=symptom,
-            seen_as="flat-weights" if name == "softmax-twice" else "weights-wrong",
-            wrong=wrong,
-            planted={"weights": weights},
-            mixes=frozenset({"queries"} if name == "sums-without-keepdims" else ()),
-            rare=name not in ("softmax-twice", "softmax-missing"),
-        )
+    yield _other_weights(
+        "softmax-twice",
+        "the softmax is taken twice",
+        "A = softmax(softmax(S))",
+        "Weights are almost equal, and hidden keys get some.",
+        lambda s, step: softmax(step(s)),
+        seen_as="flat-weights",
+        rare=False,
+    )
+    yield _other_weights(
+        "scores-negated",
+        "the scores have the wrong sign",
+        "A = softmax(-S)",
+        "A query attends least to what is most like it.",
+        lambda s, step: softmax(np.where(np.isneginf(s.masked), s.masked, -s.masked)),
+    )
+    yield _other_weights(
+        "largest-score-only",
+        "each query attends to the key with the largest score alone",
+        "A = one_hot(S.argmax(axis=-1))",
+        "Weights are 0 and 1.",
+        _largest,
+    )
+    yield _other_weights(
+        "softmax-missing",
+        "there is no softmax",
+        "A = where(mask, S, 0)",
+        "Weights are negative, or do not sum to 1.",
+        lambda s, step: _zero_where_hidden(s),
+        rare=False,
+    )
+    yield _other_weights(
+        "log-softmax",
+        "the softmax is a log-softmax",
+        "A = log_softmax(S)",
+        "Weights are negative.",
+        _log_softmax,
+    )
+    yield _other_weights(
+        "sigmoid-for-softmax",
+        "each score passes through a sigmoid, not through a softmax",
+        "A = sigmoid(S)",
+        "Weights of a query do not sum to 1.",
+        lambda s, step: 1 / (1 + np.exp(-s.masked)),
+    )
+    yield _other_weights(
+        "softmax-not-normalised",
+        "the exponentials of the scores are not divided by their sum",
+        "A = exp(S)",
+        "Weights of a query do not sum to 1.",
+        lambda s, step: np.exp(s.masked),
+    )
+    yield _other_weights(
+        "relu-for-softmax",
+        "negative scores become 0, and there is no softmax",
+        "A = relu(S)",
+        "Weights of a query do not sum to 1.",
+        lambda s, step: np.maximum(s.masked, 0),
+    )
+    yield _other_weights(
+        "divided-by-the-sum",
+        "scores are divided by their sum, and there is no exponential",
+        "A = S / S.sum(axis=-1, keepdims=True)",
+        "Weights are negative, and may be very large.",
+        lambda s, step: _zero_where_hidden(s) / _zero_where_hidden(s).sum(axis=-1, keepdims=True),
+    )
+    yield _other_weights(
+        "sums-without-keepdims",
+        "the exponentials are divided by the sum of another query, because the sum lost its axis",
+        "A = exp(S) / exp(S).sum(axis=-1)[..., None, :]",
+        "Weights of a query do not sum to 1.",
+        _sums_of_others,
+        who="who writes equation (1) by hand, for one head: there S has two axes, and the line "
+        "runs without [..., None, :]",
+        cure="Divide each row by its own sum: keepdims=True.",
+        mixes=frozenset({"queries"}),
+    )
+    yield _other_weights(
+        "one-more-zero-in-the-softmax",
+        "a token whose score and value are zero takes part in the softmax",
+        "A = exp(S) / (1 + exp(S).sum(axis=-1, keepdims=True))",
+        "Weights of a query sum to less than 1.",
+        _with_a_zero,
+        who="who makes nn.MultiheadAttention with add_zero_attn=True, or adds 1 to the sum",
+        cure="Set add_zero_attn=False, or add no 1; or do so on both sides.",
+    )
 
 
 def _softmax_last(s, step):
-    return softmax(np.where(np.isneginf(s.masked), 0, s.masked) @ s.V_repeated)
+    return softmax(_zero_where_hidden(s) @ s.V_repeated)
 
 
 def _own(s, step):

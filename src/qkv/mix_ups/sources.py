@@ -2,15 +2,10 @@
 
 import numpy as np
 
-from qkv.mix_ups._layer import CannotApplyError
+from qkv.mix_ups._layer import ROLES, CannotApplyError, given, no_mask
 from qkv.mix_ups._mix_up import MixUp
 
 _SOURCES = ("X_Q", "X_K", "X_V")
-_ROLES = {"Q": "queries", "K": "keys", "V": "values"}
-
-
-def _given(name):
-    return lambda s, step: s.given.arrays[name]
 
 
 def _mask_that_fits(s, step):
@@ -32,7 +27,7 @@ def _wrong_source():
         who="who calls cross-attention by position: Keras takes the value before the key",
         right="layer(query=X_Q, key=X_K, value=X_V)",
         wrong="layer(X_Q, X_K, X_V)  # Keras; the same in PyTorch is layer(X_Q, X_V, X_K)",
-        planted={"X_K": _given("X_V"), "X_V": _given("X_K")},
+        planted={"X_K": given("X_V"), "X_V": given("X_K")},
     )
     yield MixUp(
         "X_Q-and-X_K-exchanged",
@@ -41,7 +36,7 @@ def _wrong_source():
         who="who passes the sources by position, in another order than the layer's",
         right="layer(query=X_Q, key=X_K, value=X_V)",
         wrong="layer(query=X_K, key=X_Q, value=X_V)",
-        planted={"X_Q": _given("X_K"), "X_K": _given("X_Q")},
+        planted={"X_Q": given("X_K"), "X_K": given("X_Q")},
     )
     yield MixUp(
         "X_Q-and-the-others-exchanged",
@@ -51,21 +46,21 @@ def _wrong_source():
         right="layer(query=X_Q, key=X_K, value=X_K)",
         wrong="layer(query=X_K, key=X_Q, value=X_Q)",
         planted={
-            "X_Q": _given("X_K"),
-            "X_K": _given("X_Q"),
-            "X_V": _given("X_Q"),
+            "X_Q": given("X_K"),
+            "X_K": given("X_Q"),
+            "X_V": given("X_Q"),
             "mask": _mask_that_fits,
         },
     )
     for taken, letters in [
         ("Q", "K"), ("Q", "V"), ("Q", "KV"), ("K", "Q"), ("K", "V"), ("V", "K"),
     ]:  # fmt: skip
-        whose = " and ".join(_ROLES[letter] for letter in letters)
+        whose = " and ".join(ROLES[letter] for letter in letters)
         names = "-and-".join(f"X_{letter}" for letter in letters)
         still_fits = "Q" not in letters and (taken != "Q" or letters == "KV")
         yield MixUp(
             f"X_{taken}-used-for-{names}",
-            f"the {whose} are made from X_{taken}, the source of the {_ROLES[taken]}",
+            f"the {whose} are made from X_{taken}, the source of the {ROLES[taken]}",
             who="who writes cross-attention and gives one projection the wrong source",
             seen_as="only-cross-attention",
             symptom="No error, whatever the lengths are."
@@ -78,7 +73,7 @@ def _wrong_source():
             right=f"{letters[0]} = X_{letters[0]} @ W_{letters[0]}",
             wrong=f"{letters[0]} = X_{taken} @ W_{letters[0]}",
             planted={
-                **{f"X_{letter}": _given(f"X_{taken}") for letter in letters},
+                **{f"X_{letter}": given(f"X_{taken}") for letter in letters},
                 "mask": _mask_that_fits,
             },
         )
@@ -106,9 +101,9 @@ def _twice(letter):
 
 def _projections():
     for letters in ("Q", "K", "V", "QK", "QKV"):
-        whose = ", ".join(_ROLES[letter] for letter in letters[:-1])
-        whose = f"{whose} and {_ROLES[letters[-1]]}" if whose else _ROLES[letters]
-        name = "-and-".join(_ROLES[letter] for letter in letters)
+        whose = ", ".join(ROLES[letter] for letter in letters[:-1])
+        whose = f"{whose} and {ROLES[letters[-1]]}" if whose else ROLES[letters]
+        name = "-and-".join(ROLES[letter] for letter in letters)
         first = letters[0]
         yield MixUp(
             f"{name}-not-projected",
@@ -159,9 +154,14 @@ def rms_norm(X):
     return X / np.sqrt((X**2).mean(axis=-1, keepdims=True) + 1e-6)
 
 
+NORMS = (
+    ("layer-norm", "LayerNorm", "mean 0 and variance 1", layer_norm),
+    ("rms-norm", "RMSNorm", "mean square 1", rms_norm),
+)
+
+
 def _norms():
-    kinds = {"layer-norm": ("LayerNorm", layer_norm), "rms-norm": ("RMSNorm", rms_norm)}
-    for name, (title, norm) in kinds.items():
+    for name, title, _, norm in NORMS:
         for places, said in (
             (_SOURCES, "the sources pass"),
             (("X_Q",), "the source of the queries passes"),
@@ -356,12 +356,6 @@ def _swap_batch(s, step):
     return step(s).swapaxes(0, 1)
 
 
-def _no_mask(s, step):
-    if not step(s).all():
-        raise CannotApplyError("the mask would not fit")
-    return np.ones((1, 1, 1, 1), bool)
-
-
 def _batch():
     yield MixUp(
         "batch-and-tokens-exchanged",
@@ -375,7 +369,7 @@ def _batch():
         wrong="nn.MultiheadAttention(d_model, h)",
         planted={
             **dict.fromkeys((*_SOURCES, "output"), _swap_batch),
-            "mask": _no_mask,
+            "mask": no_mask,
         },
         mixes=frozenset({"samples"}),
     )
@@ -390,7 +384,7 @@ def _batch():
         wrong="layer(X.reshape(1, batch * n, d_model)).reshape(batch, n, d_model)",
         planted={
             **dict.fromkeys(_SOURCES, _in_one_sequence),
-            "mask": _no_mask,
+            "mask": no_mask,
             "output": _apart_again,
         },
         mixes=frozenset({"samples"}),
@@ -421,7 +415,7 @@ def _batch():
         wrong="X.reshape(n, batch, d_model)",
         planted={
             **dict.fromkeys(_SOURCES, _reshape_batch),
-            "mask": _no_mask,
+            "mask": no_mask,
             "output": _reshape_back,
         },
         mixes=frozenset({"samples"}),

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from qkv.mix_ups._layer import CannotApplyError, split
+from qkv.mix_ups._layer import ROLES, CannotApplyError, given, split
 from qkv.mix_ups._mix_up import MixUp
 
 
@@ -20,11 +20,6 @@ def _reshape(s, step):
     if W.shape[0] == W.shape[1]:
         raise CannotApplyError("a square weight is left as it is")
     return W.T.reshape(W.shape)
-
-
-def _given(name):
-    """An array as it was given, whatever else is planted."""
-    return lambda s, step: s.given.arrays[name]
 
 
 def _none(names):
@@ -75,7 +70,7 @@ def _used_for_another():
     for used, instead_of in itertools.permutations("QKV", 2):
         yield MixUp(
             f"W_{used}-used-for-{instead_of}",
-            f"the weight of the {_ROLES[used]} projects the {_ROLES[instead_of]} too",
+            f"the weight of the {ROLES[used]} projects the {ROLES[instead_of]} too",
             who="who copies a line and changes its name on one side only",
             seen_as="idle",
             symptom="No error, and one weight never changes anything.",
@@ -83,13 +78,10 @@ def _used_for_another():
             right=f"{instead_of} = X_{instead_of} @ W_{instead_of}",
             wrong=f"{instead_of} = X_{instead_of} @ W_{used}",
             planted={
-                f"W_{instead_of}": _given(f"W_{used}"),
-                f"b_{instead_of}": _given(f"b_{used}"),
+                f"W_{instead_of}": given(f"W_{used}"),
+                f"b_{instead_of}": given(f"b_{used}"),
             },
         )
-
-
-_ROLES = {"Q": "queries", "K": "keys", "V": "values"}
 
 
 def _in_another_order():
@@ -108,7 +100,7 @@ def _in_another_order():
             right="Q, K, V = np.split(packed, 3, axis=-1)",
             wrong=f"{', '.join(order)} = np.split(packed, 3, axis=-1)",
             planted={
-                f"{kind}_{read}": _given(f"{kind}_{stored}")
+                f"{kind}_{read}": given(f"{kind}_{stored}")
                 for read, stored in taken.items()
                 for kind in "Wb"
             },
@@ -271,10 +263,10 @@ def _per_head():
         rare=True,
     )
     for letters in ("QKV", "Q", "K", "V"):
-        whose = "queries, keys and values" if len(letters) == 3 else _ROLES[letters]
+        whose = "queries, keys and values" if len(letters) == 3 else ROLES[letters]
         first = letters[0]
         yield MixUp(
-            f"first-head-used-for-all-{'' if len(letters) == 3 else _ROLES[letters]}".rstrip("-"),
+            f"first-head-used-for-all-{'' if len(letters) == 3 else ROLES[letters]}".rstrip("-"),
             f"each head uses the first head's {whose}",
             who="who writes a loop over the heads and forgets the index, or broadcasts one head",
             seen_as="idle",
@@ -330,7 +322,7 @@ def _biases():
             cure="Copy each bias to its own name.",
             right=f"{one} = X_{one} @ W_{one} + b_{one}",
             wrong=f"{one} = X_{one} @ W_{one} + b_{two}",
-            planted={f"b_{one}": _given(f"b_{two}"), f"b_{two}": _given(f"b_{one}")},
+            planted={f"b_{one}": given(f"b_{two}"), f"b_{two}": given(f"b_{one}")},
             rare=True,
         )
     yield MixUp(

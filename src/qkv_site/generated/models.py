@@ -11,7 +11,6 @@ _KEYS = {
     "fewer heads": "Keys and values may have fewer heads (`h_kv`).",
     "one head": "Keys and values have one head (`h_kv=1`).",
 }
-_ALL = ["b_Q", "b_K", "b_V", "b_O"]
 
 
 def models() -> list[dict]:
@@ -55,7 +54,7 @@ def _of_layer(model: dict) -> Iterator[str]:
     for own, known in model.get("rename", {}).items():
         yield f"Its `{own}` is the layout's `{known}`."
     biases = model.get("biases", "").split()
-    if biases == _ALL:
+    if len(biases) == 4:
         yield "All four maps have biases."
     else:
         yield f"Biases: {', '.join(f'`{bias}`' for bias in biases)}." if biases else "No biases."
