@@ -1718,6 +1718,47 @@ def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
     assert moved["Llama"] > 1e-2
 
 
+def test_torch_attention_without_positions_is_equivariant(torch, rng, x):
+    """`nn.MultiheadAttention` and `nn.TransformerEncoderLayer` do not see the order of the tokens.
+
+    In another order they return the same vectors, in that order. A causal mask changes that.
+
+    Covers: one order of five tokens, in evaluation, without a mask; MultiheadAttention with one.
+    """
+    order = [3, 0, 4, 2, 1]
+    mha = randomised(torch.nn.MultiheadAttention(E, H, batch_first=True), rng)
+    block = randomised(torch.nn.TransformerEncoderLayer(E, H, 11, batch_first=True), rng)
+    x = torch.from_numpy(x)
+    causal = torch.ones(N_Q, N_Q, dtype=torch.bool).triu(1)
+    with torch.no_grad():
+        for layer in (lambda x: mha(x, x, x)[0], block):
+            assert_allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-12)
+            assert not np.allclose(layer(x[:, order]), layer(x), atol=1e-3)
+        masked = [mha(each, each, each, attn_mask=causal)[0] for each in (x[:, order], x)]
+    assert not np.allclose(masked[0], masked[1][:, order], atol=1e-3)
+
+
+def test_rotation_and_norm_commute_without_gains(torch, rng):
+    """NanoChat rotates first and then norms: the other order gives its queries, too.
+
+    Its norm has no gains. In Qwen3, with gains that differ, the other order gives other queries.
+    """
+    angles = torch.from_numpy(np.outer(np.arange(N_Q), [1, 0.3])).repeat(1, 2)[None]
+    q = torch.from_numpy(rng.normal(size=(1, H, N_Q, 4)))
+    moved = {}
+    for model in ("NanoChat", "Qwen3"):
+        library = transformers(model.lower())
+        layer, _ = rotary_layer(model, rng)
+        rotate = partial(
+            lambda library, q: library.apply_rotary_pos_emb(q, q, angles.cos(), angles.sin())[0],
+            library,
+        )
+        with torch.no_grad():
+            moved[model] = (layer.q_norm(rotate(q)) - rotate(layer.q_norm(q))).abs().max().item()
+    assert moved["NanoChat"] < 1e-5  # its norm is in float32
+    assert moved["Qwen3"] > 1e-2
+
+
 def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
     """MLA has a norm between two maps so they are no single map.
 
