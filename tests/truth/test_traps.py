@@ -942,6 +942,25 @@ def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, r
     )
 
 
+def test_keras_additive_attention_has_no_maps(keras, rng):
+    """Keras' `AdditiveAttention` has no maps of queries and keys: its one weight is Bahdanau's v.
+
+    softmax over the keys of v · tanh(q + k). `Attention` is q · k, without a weight and a root.
+    """
+    q, k, v = rng.normal(size=(1, 3, E)), rng.normal(size=(1, 5, E)), rng.normal(size=(1, 5, 2))
+    additive = keras.layers.AdditiveAttention()
+    output = keras.ops.convert_to_numpy(additive([q, v, k]))
+    (scale,) = additive.get_weights()
+    scores = np.tanh(q[:, :, None] + k[:, None]) @ scale
+    assert scale.shape == (E,)
+    assert_allclose(output, qkv.softmax(scores) @ v, atol=1e-5)  # in float32
+
+    dot = keras.layers.Attention()
+    output = keras.ops.convert_to_numpy(dot([q, v, k]))
+    assert dot.get_weights() == []
+    assert_allclose(output, qkv.attention(q, k, v, scale=1.0), atol=1e-5)
+
+
 def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):
     """Keras w o is stored in blocks of one head.
 
