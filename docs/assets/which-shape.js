@@ -17,7 +17,7 @@ function begin(root) {
 
   function show(changed = "") {
     const texts = textsOf(fields)
-    const [read, strange] = result(() => readLines(texts.shape, data))
+    const [asked, strange] = result(() => readLines(texts.shape, data))
     const wrong = [strange, ...faults(texts, ["d_model", "h"], ["d_k", "h_kv"], changed)].filter(Boolean)
     const refused = wrong.length > 0
     if (refused) for (const name of ["d_k", "h_kv"]) fields[name].placeholder = "?"
@@ -27,7 +27,7 @@ function begin(root) {
     if (refused) return tellFaults(status, wrong, "The answer below is for what was entered before.")
     last = layer(texts, changed)
     for (const name of ["d_k", "h_kv"]) fields[name].placeholder = `= ${last[name]}`
-    const lines = read.map(({ shapes = [], meant = [] }) => ({
+    const lines = asked.map(({ shapes = [], meant = [] }) => ({
       meant,
       says: chain(shapes, last, data),
       answers: once(shapes.map((shape) => answer(shape, last, data))),
@@ -42,7 +42,7 @@ function begin(root) {
       ...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())),
       ...answers.map((each) => drawn(each, chosen())),
     ]))
-    back?.tell()
+    back.tell()
     if (changed === "shape" && letters.length) back.choose(letters[0])
   }
 
@@ -57,11 +57,10 @@ function begin(root) {
     field.value = (linked(name) ?? field.defaultValue).replaceAll(";", "\n")
   }
   const named = (source) => root.querySelector(`[data-back=source] [value="${source}"]`).textContent
-  let back
+  const back = wayBack(root, data, () => last)
   show()
   new MutationObserver(() => show())
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
-  back = wayBack(root, data, () => last)
 }
 
 /** The questions that a text asks, one on each line: a shape, several in a row, or a letter. */

@@ -31,7 +31,6 @@ class Setting:
     def wrong(self, name):
         """The wrong layer's output; None where it does not exist, or is right."""
         p = wrong_layers.Layer.of(self.mh)
-        wrong_layers.SIZES["d_k"] = self.mh.d_k
         sources = [torch.from_numpy(X.copy()) for X in self.sources]
         mask = None if self.mask is None else torch.from_numpy(self.mask)
         try:

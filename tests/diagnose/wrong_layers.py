@@ -258,11 +258,7 @@ def first(x, h):
 wrong("first-head-used-for-all-queries", split_Q=first)
 wrong("first-head-used-for-all-keys", split_K=first)
 wrong("first-head-used-for-all-values", split_V=first)
-
-
-@layer("first-head-used-for-all")
-def _(p, xs, mask):
-    return run(p, xs, mask, split_Q=first, split_K=first, split_V=first)
+wrong("first-head-used-for-all", split_Q=first, split_K=first, split_V=first)
 
 
 @layer("b_O-added-by-each-head")
@@ -466,18 +462,11 @@ for said, factor in FACTORS.items():
 WRONG["h-and-d_k-exchanged"] = other_heads(lambda p: p.d_k)
 
 
-def no_heads(scale):
-    def attend(p, xs, mask):
-        q, k, v = (p.linear(x, t) for x, t in zip("QKV", xs, strict=True))
-        if mask is not None and mask.ndim > 2:
-            mask = mask[:, 0]
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale(p))
-        return p.linear("O", attended)
-
-    return attend
-
-
-WRONG["heads-not-split"] = no_heads(lambda p: None)
+@layer("heads-not-split")
+def _(p, xs, mask):
+    q, k, v = (p.linear(x, t) for x, t in zip("QKV", xs, strict=True))
+    mask = mask[:, 0] if mask is not None and mask.ndim > 2 else mask
+    return p.linear("O", F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
 
 
 @layer("heads-attend-to-heads")
@@ -672,13 +661,16 @@ wrong(
 wrong("scale-missing", scale=lambda s, q: s)
 wrong("scale-multiplied", scale=lambda s, q: s * math.sqrt(q.shape[-1]))
 wrong("scale-of-one-side", scale=lambda s, q: s / q.shape[-1] ** 0.25)
-wrong(
-    "scale-after-the-softmax",
-    scale=lambda s, q: s,
-    sum=lambda a, v: a / math.sqrt(SIZES["d_k"]) @ v,
-)
-wrong("values-scaled-too", sum=lambda a, v: a @ (v / math.sqrt(SIZES["d_k"])))
-SIZES = {}
+
+
+@layer("scale-after-the-softmax")
+def _(p, xs, mask):
+    return run(p, xs, mask, scale=lambda s, q: s, sum=lambda a, v: a / math.sqrt(p.d_k) @ v)
+
+
+@layer("values-scaled-too")
+def _(p, xs, mask):
+    return run(p, xs, mask, sum=lambda a, v: a @ (v / math.sqrt(p.d_k)))
 
 
 @layer("scale-twice-or-by-d_k")
