@@ -48,7 +48,7 @@ export function tellFaults(status, wrong, still) {
   status.replaceChildren(element("span", { className: "wq-unseen" }, `${messages} `), still)
 }
 
-// In an address, "h" is taken: Material's search marks its words on the page.
+// A link says "heads" for h.
 const parameter = (name) => (name === "h" ? "heads" : name)
 
 /** What the page's address says of this name, or null. */

@@ -2,60 +2,52 @@
 // there whole.
 
 import { element } from "./element.js"
+import { words } from "./find.js"
 
-// "W_1^Q" is one word as it is typed, and as a formula's letters follow each other.
-const joined = (word) => word.replace(/[_^{}]/g, "")
-const typedWords = (text) => text.toLowerCase().normalize("NFKD").split(/[^\p{L}\p{N}_^{}.]+/u).map(joined).filter(Boolean)
+const filter = document.querySelector(".wq-filter")
+const [field, status] = ["input", "[role=status]"].map((part) => filter.querySelector(part))
+const article = filter.closest("article")
+const entries = [...article.querySelectorAll(":scope > ul > li")].map((item) => ({ item, words: words(textOf(item)) }))
 
-/** A question with its answer, as the words that a reader may type: names whole and in parts. */
-function entry(item) {
+/** A question with its answer; a formula is its letters, one after the other. */
+function textOf(item) {
   const copy = item.cloneNode(true)
   for (const small of copy.querySelectorAll(".wq-aside, .wq-unseen")) small.remove()
   for (const math of copy.querySelectorAll("math")) math.replaceWith(math.textContent.replace(/\s/g, ""))
-  const text = copy.textContent
-  return { item, words: [...typedWords(text), ...typedWords(text.replace(/[_.]/g, " "))] }
+  return copy.textContent
 }
 
-const has = (entry, typed) => typed.every((word) => entry.words.some((each) => each.startsWith(word)))
-
-function begin(top) {
-  const article = top.closest("article")
-  const entries = [...article.querySelectorAll(":scope > ul > li")].map(entry)
-  const field = element("input", { id: "wq-filter", type: "search", autocomplete: "off", spellcheck: false })
-  const label = element("label", { htmlFor: field.id }, `Filter the ${entries.length} questions`)
-  const status = element("div", { role: "status" })
-
-  field.addEventListener("input", () => {
-    const typed = typedWords(field.value)
-    for (const each of entries) each.item.hidden = !has(each, typed)
-    const left = entries.filter(({ item }) => !item.hidden).length
-    hideEmpty(article, Boolean(typed.length))
-    status.replaceChildren(...(typed.length ? said(left, field.value) : []))
-  })
-  top.after(element("div", { className: "wq-filter" }, label, field, status))
+function show() {
+  const typed = field.value.split(/\s+/).map(words).filter(({ length }) => length)
+  for (const { item, words } of entries) {
+    item.hidden = !typed.every(([word]) => words.some((each) => each.startsWith(word)))
+  }
+  hideEmpty(typed.length > 0)
+  const left = entries.filter(({ item }) => !item.hidden).length
+  status.replaceChildren(...(typed.length ? said(left) : []))
 }
 
-/** Headings and other lines stand above questions; above none they say nothing. */
-function hideEmpty(article, filtered) {
-  const blocks = [...article.querySelectorAll(":scope > :is(h2, h3, ul, p)")]
-  let shown = { H2: false, H3: false }
-  for (const block of blocks.reverse()) {
+/** Headings stand above questions; above none they say nothing. */
+function hideEmpty(filtered) {
+  const blocks = article.querySelectorAll(":scope > :is(h2, h3, ul)")
+  const below = { H2: false, H3: false } // whether a question is left there
+  for (const block of [...blocks].reverse()) {
     if (block.tagName === "UL") {
-      block.hidden = ![...block.children].some((item) => !item.hidden)
-      if (!block.hidden) shown = { H2: true, H3: true }
-    } else if (block.tagName in shown) {
-      block.hidden = filtered && !shown[block.tagName]
-      shown.H3 = false
-      if (block.tagName === "H2") shown.H2 = false
+      block.hidden = [...block.children].every((item) => item.hidden)
+      if (!block.hidden) below.H2 = below.H3 = true
+    } else {
+      block.hidden = filtered && !below[block.tagName]
+      below.H3 = false
+      if (block.tagName === "H2") below.H2 = false
     }
   }
 }
 
-function said(left, typed) {
-  if (left) return [`${left} ${left === 1 ? "question has" : "questions have"} these words.`]
-  const search = element("a", { href: `?q=${encodeURIComponent(typed)}` }, "Search all pages")
-  return ["No question has these words. ", search, " for them, or try fewer words."]
+function said(left) {
+  if (left) return [`${left} of ${entries.length} questions ${left === 1 ? "has" : "have"} these words.`]
+  const search = element("a", { href: `?q=${encodeURIComponent(field.value)}` }, "Search all pages")
+  return ["No question has these words. ", search, ", or try fewer words."]
 }
 
-const top = document.getElementById("filter")
-if (top) begin(top)
+field.addEventListener("input", show)
+if (field.value) show() // a browser keeps what was typed

@@ -1,22 +1,100 @@
-// Which Q? — what the search is asked for, where that is not what was typed. It takes each word for the
-// beginning of one: "a" would be answer, Andrew and already, so words that say nothing are left out, and
-// a letter of attention is that letter alone. It takes "^" for an operator, W^Q would be the word W,
-// weighing Q, and it reads its words twice over: the sign is protected twice. And W1Q is W_1^Q.
+// Which Q? — the search: a dialog that lists, of each page that fits, the heading that answers.
 
-const LITTLE = new Set("a an and are be by do does for i if in is it my of on or the there to was what".split(" "))
+import { element } from "./element.js"
+import { excerpt, find, prepare } from "./find.js"
 
-function asked(typed) {
-  const words = typed.split(/\s+/)
-  const said = words.filter((word) => !LITTLE.has(word.toLowerCase()))
-  return (said.some(Boolean) ? said : words)
-    .map((word) => word.replace(/^w_?([1-9ih])[_^]*([qkv])\b/i, "W_$1^$2").replaceAll("^", "\\\\\\^"))
-    .map((word) => word.replace(/^[hknqvx]\??$/i, "$&^1"))
-    .join(" ")
+const open = document.querySelector("[data-wq-search]")
+const dialog = document.querySelector(".wq-search")
+const [field, status, list] = ["input", "[role=status]", "ol"].map((part) => dialog.querySelector(part))
+let index
+
+/** The index, when it is there: it is asked for when a reader turns to the search. */
+function load() {
+  index ??= fetch(dialog.dataset.index).then((answer) => {
+    if (!answer.ok) throw new Error(answer.status)
+    return answer.json()
+  }).then(prepare)
+  return index
 }
 
-const { postMessage } = Worker.prototype
-
-Worker.prototype.postMessage = function (message, ...rest) {
-  const query = typeof message?.data === "string"
-  postMessage.call(this, query ? { ...message, data: asked(message.data) } : message, ...rest)
+async function show() {
+  const typed = field.value
+  try {
+    const ready = await load()
+    if (field.value === typed) tell(typed, typed.trim() ? find(ready, typed) : { hits: [], nowhere: [] })
+  } catch {
+    index = undefined
+    status.replaceChildren("The search could not be loaded.")
+  }
 }
+
+function tell(typed, { hits, nowhere }) {
+  list.replaceChildren(...hits.map((hit) => item(hit, typed)))
+  status.replaceChildren(said(typed.trim(), hits.length, nowhere))
+  dialog.scrollTop = 0
+}
+
+function said(typed, pages, nowhere) {
+  if (!typed) return ""
+  if (!pages) return `Nothing is found for “${typed}”.`
+  const left = nowhere.length ? ` No page has ${nowhere.map((word) => `“${word}”`).join(" or ")}.` : ""
+  return `${pages} ${pages === 1 ? "page fits" : "pages fit"}.${left}`
+}
+
+function item({ address, title, heading, text }, typed) {
+  const link = element("a", { href: new URL(address, new URL(`${dialog.dataset.base}/`, location)) }, heading || title)
+  const parts = excerpt(text, typed).map((part) => (part.found ? element("mark", {}, part.said) : part.said))
+  return element("li", {}, link, ...(heading ? [element("small", {}, title)] : []), element("p", {}, ...parts))
+}
+
+function begin(typed = "") {
+  if (!dialog.open) dialog.showModal()
+  field.value = typed || field.value
+  field.select()
+  show()
+}
+
+function move(event) {
+  if (event.key === "Escape") { // in a field it would take away what was typed
+    event.preventDefault()
+    dialog.close()
+  }
+  const links = [field, ...list.querySelectorAll("a")]
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (!step) return
+  event.preventDefault()
+  const at = links.indexOf(document.activeElement)
+  links[(at + step + links.length) % links.length].focus()
+}
+
+open.setAttribute("role", "button")
+open.addEventListener("click", (event) => {
+  event.preventDefault()
+  begin()
+})
+open.addEventListener("keydown", (event) => {
+  if (event.key !== " ") return
+  event.preventDefault()
+  begin()
+})
+for (const near of ["pointerenter", "focus"]) open.addEventListener(near, () => load().catch(() => {}), { once: true })
+field.addEventListener("input", show)
+dialog.addEventListener("keydown", move)
+dialog.querySelector("button").addEventListener("click", () => dialog.close())
+dialog.querySelector("form").addEventListener("submit", (event) => {
+  event.preventDefault()
+  list.querySelector("a")?.click()
+})
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog || event.target.closest("a")) dialog.close() // beside it, or at a hit
+})
+document.addEventListener("keydown", (event) => {
+  const writes = event.target.closest?.("input, textarea, select, [contenteditable]")
+  const asks = (event.key === "/" && !writes) || (event.key === "k" && (event.ctrlKey || event.metaKey))
+  if (!asks || dialog.open) return
+  event.preventDefault()
+  begin()
+})
+
+const linked = new URLSearchParams(location.search).get("q")
+if (linked) begin(linked)

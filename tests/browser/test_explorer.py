@@ -279,7 +279,6 @@ def test_the_link_carries_the_state(explorer):
     assert explorer.get_by_label("Grouped").is_checked()
     assert explorer.locator("[data-size=n]").input_value() == "77"
     assert explorer.locator("[data-size=h]").input_value() == "16"
-    assert explorer.locator("mark").count() == 0  # as Material marks the words of a search
 
 
 def test_a_link_keeps_what_is_not_the_explorers(page):

@@ -182,7 +182,7 @@ def test_the_home_page_is_light(page, origin):
     sent = {
         url: len(body if url.endswith(".woff2") else gzip.compress(body, 9))
         for url, response in list(sizes.items())
-        if "/search/" not in url and (body := response.body())
+        if (body := response.body())
     }
     assert sum(sent.values()) < 150_000, sent
 

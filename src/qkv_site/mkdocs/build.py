@@ -7,7 +7,7 @@ from jinja2 import FileSystemBytecodeCache
 from mkdocs.structure.files import File
 
 from qkv import notation
-from qkv_site.generated import font, labels, notebooks, preview, wheel
+from qkv_site.generated import copies, font, labels, notebooks, preview, search, wheel
 from qkv_site.markdown import (
     blocks,
     choice,
@@ -16,7 +16,6 @@ from qkv_site.markdown import (
     diagrams,
     formulas,
     key,
-    mathml,
     on_library,
     sentences,
     tables,
@@ -28,12 +27,14 @@ class Build:
     """From the configuration to the finished folder."""
 
     def __init__(self, config):
-        self._assets = Path(config.site_dir) / "assets"
+        self._config, self._site = config, Path(config.site_dir)
         self._cache = Path(config.config_file_path).parent / ".cache"
         self._cache.mkdir(exist_ok=True)
         self._whole = config.extra.get("whole", True)  # while serving, a saved page comes first
         self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
+        self._index = search.Index()
+        self._copies: list[copies.Copy] = []
         current.docs = Path(config.docs_dir)
         current.address = config.site_url or ""
         current.repository = config.extra.get("repository") or ""
@@ -65,8 +66,9 @@ class Build:
         files.append(File.generated(config, "assets/site.css", content=styles))
         config.extra_css = ["assets/site.css"]
 
-    def tell(self, env) -> None:
+    def tell(self, env, files) -> None:
         """Tell the templates which notations and which notebooks there are."""
+        self._files = files
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
         env.bytecode_cache = FileSystemBytecodeCache(str(self._cache))
@@ -106,25 +108,35 @@ class Build:
         page.meta["variants"] = [*current.variants]
         return claims.marked(html)
 
-    def show_words(self, page) -> None:
-        """Let the search read formulas as plain text."""
-        self._content, page.content = page.content, mathml.as_words(page.content)
-
-    def show_formulas(self, page) -> None:
-        """Let the template have the page as it was."""
-        page.content = self._content
+    def read_words(self, page) -> None:
+        """Note what a page says, for the search and as Markdown."""
+        self._index.add(page)
+        self._copies.append(copies.of(page, self._files))
 
     def note_letters(self, html: str) -> None:
         """Note what a page is drawn with."""
         self._characters |= font.characters(html) | set(map(ord, html))
 
-    def write_font(self) -> None:
-        """Put the face of the formulas beside the pages, with the letters that all of them have."""
+    def write_copies(self, nav) -> None:
+        """Put a copy in Markdown beside each page, and say where all of them are."""
+        for copy in self._copies:
+            self._write(f"{copy.page.url}{copies.NAME}", copy.written(self._config.site_url or ""))
+        if self._whole:
+            self._write(copies.SHORT, copies.overview(self._copies, nav, self._config))
+            self._write(copies.FULL, copies.everything(self._copies, self._config))
+            self._write("robots.txt", copies.robots(self._config))
+
+    def write_the_rest(self) -> None:
+        """Put beside the pages what all of them make: the face of their letters, and the index."""
         if not self._whole:
             return
-        target = self._assets / "fonts" / "math.woff2"
+        self._write("assets/fonts/math.woff2", font.formulas(self._characters, self._cache))
+        self._write(search.ADDRESS, self._index.written())
+
+    def _write(self, name: str, content: str | bytes) -> None:
+        target = self._site / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(font.formulas(self._characters, self._cache))
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _faults_within(block) -> Iterable[tuple[int, str]]:

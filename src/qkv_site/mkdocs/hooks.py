@@ -12,10 +12,10 @@ from pathlib import Path
 
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
-from mkdocs.plugins import CombinedEvent, event_priority
 
 _SRC = Path(__file__).parents[2]
 _build = None
+_nav = None
 
 
 def on_config(config):
@@ -45,22 +45,14 @@ def on_env(env, *, config, files):
     """When all pages are rendered: add what is made of them, and tell the templates of it."""
     _build.add_assets(files, config)
     _build.add_notebooks(files, config)
-    _build.tell(env)
+    _build.tell(env, files)
 
 
-@event_priority(100)
-def _before_search(context, *, page, **_):
-    _build.show_words(page)
-    return context
-
-
-@event_priority(-100)
-def _after_search(context, *, page, **_):
-    _build.show_formulas(page)
-    return context
-
-
-on_page_context = CombinedEvent(_before_search, _after_search)
+def on_page_context(_, *, page, nav, **__):
+    """Read the page's words, now that its links are known."""
+    global _nav
+    _nav = nav
+    _build.read_words(page)
 
 
 def on_post_page(output, **_):
@@ -69,8 +61,9 @@ def on_post_page(output, **_):
 
 
 def on_post_build(**_):
-    """Write the font."""
-    _build.write_font()
+    """Write what is made of all pages."""
+    _build.write_the_rest()
+    _build.write_copies(_nav)
 
 
 def on_serve(server, *, config, builder, **_):
