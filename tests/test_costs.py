@@ -13,9 +13,11 @@ from qkv.costs import (
     cost,
     crossover_tokens,
     crossover_width,
+    layer_cost,
     low_rank_dimension,
     products,
 )
+from qkv.masks import causal
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -222,3 +224,42 @@ def test_unknown_scheme_and_sizes_of_crossovers():
         crossover_tokens(512, "64")
     with pytest.raises(ValueError, match="rank must be a positive whole number, but is 0"):
         low_rank_dimension(512, 512, 0)
+
+
+@given(all_sizes(), st.integers(1, 5))
+def test_a_layer_costs_its_attention_and_its_mlp(sizes, d_ff):
+    whole, attention = layer_cost(sizes, d_ff, gated=True), cost("packed", sizes)
+    assert whole.projections + whole.scores_and_averages == attention.multiply_adds
+    assert whole.attention_parameters == attention.parameters
+    assert whole.mlp_parameters == 3 * layer_cost(sizes, d_ff).mlp_parameters // 2
+    assert whole.mlp == sizes.n_q * whole.mlp_parameters
+    assert whole.flops == 2 * (attention.multiply_adds + whole.mlp)
+    assert layer_cost(sizes).flops == 2 * attention.multiply_adds
+
+
+@given(all_sizes())
+def test_a_causal_layer_compares_a_query_with_keys_up_to_its_own(sizes):
+    if sizes.n_k < sizes.n_q:
+        with pytest.raises(ValueError, match=f"n_q = {sizes.n_q} and n_k = {sizes.n_k}"):
+            layer_cost(sizes, causal=True)
+        return
+    allowed = causal(sizes.n_q, sizes.n_k, aligned="end").sum()
+    counted = layer_cost(sizes, causal=True).scores_and_averages
+    assert counted == allowed * sizes.h * (sizes.d_k + sizes.d_v)
+
+
+def test_counts_that_people_quote():
+    D, L = 512, 100
+    whole = layer_cost(Sizes(D, 8, L), 4 * D)
+    assert whole.flops == 24 * D**2 * L + 4 * D * L**2
+    assert 2 * whole.projections == 8 * D**2 * L
+    assert 2 * whole.mlp == 16 * D**2 * L
+    half = layer_cost(Sizes(D, 8, L), 4 * D, causal=True)
+    assert 2 * half.scores_and_averages == 2 * D * L**2 + 2 * D * L
+    assert 2 * 36 * layer_cost(Sizes(2560, 32, 1, h_kv=8, d_k=128)).cached_per_token == 147_456
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_an_mlp_of_no_width():
+    with pytest.raises(ValueError, match="d_ff must be a positive whole number, but is 0"):
+        layer_cost(Sizes(6, 2, 3), 0)

@@ -130,6 +130,93 @@ class Cost:
     cached_per_token: int
 
 
+@dataclass(frozen=True)
+class LayerCost:
+    """What a whole layer costs at given sizes: attention, and the MLP after it.
+
+    Norms, biases, the softmax and the MLP's activation are not counted.
+
+    Args:
+        attention_parameters: Numbers in the weights of queries, keys, values and output.
+        mlp_parameters: Numbers in the matrices of the MLP.
+        projections: Multiply-adds with the weights of attention.
+        scores_and_averages: Multiply-adds of queries with keys, and of weights with values.
+        mlp: Multiply-adds of the MLP.
+        cached_per_token: Numbers kept of each earlier token, keys and values.
+    """
+
+    attention_parameters: int
+    mlp_parameters: int
+    projections: int
+    scores_and_averages: int
+    mlp: int
+    cached_per_token: int
+
+    @property
+    def multiply_adds(self) -> int:
+        """All multiply-adds of the layer."""
+        return self.projections + self.scores_and_averages + self.mlp
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations: a multiplication and an addition count as two."""
+        return 2 * self.multiply_adds
+
+
+def layer_cost(
+    sizes: Sizes, d_ff: int | None = None, *, gated: bool = False, causal: bool = False
+) -> LayerCost:
+    r"""Count what a layer of a Transformer costs: attention, and the MLP after it.
+
+    With $D = d_{model} = h\,d_k$ and $L$ tokens the projections take $4 L D^2$ multiply-adds,
+    scores and averages $2 L^2 D$, and an MLP of width $4 D$ takes $8 L D^2$.
+
+    Args:
+        sizes: The layer and the lengths of its sources.
+        d_ff: Width of the MLP; without one, there is no MLP.
+        gated: Whether the MLP has three matrices, as SwiGLU has, in place of two.
+        causal: Whether a query is compared only with keys up to its own place, the last query
+            standing at the last key. A kernel that computes all scores and masks them saves
+            nothing.
+
+    Returns:
+        The counts, each a whole number.
+
+    Raises:
+        ValueError: If `d_ff` is not a positive whole number, or there are fewer keys than queries
+            in a causal layer.
+
+    Examples:
+        Grouped heads: the projections and the cache shrink, scores and averages do not.
+
+        >>> every = layer_cost(Sizes(4096, 32, 8192), causal=True)
+        >>> grouped = layer_cost(Sizes(4096, 32, 8192, h_kv=8), causal=True)
+        >>> every.scores_and_averages == grouped.scores_and_averages
+        True
+        >>> every.cached_per_token, grouped.cached_per_token
+        (8192, 2048)
+    """
+    if d_ff is not None:
+        check_sizes(d_ff=d_ff)
+    n_q, n_k = sizes.n_q, sizes.n_k
+    if causal and n_k < n_q:
+        raise ValueError(
+            "A causal layer needs as many keys as queries or more, "
+            f"but n_q = {n_q} and n_k = {n_k}."
+        )
+    every = products("packed", sizes)
+    pairs = n_q * n_k - causal * (n_q * (n_q - 1) // 2)
+    mlp = (3 if gated else 2) * sizes.d_model * (d_ff or 0)
+    return LayerCost(
+        attention_parameters=sum(step.parameters for step in every),
+        mlp_parameters=mlp,
+        projections=sum(step.multiply_adds for step in every if step.weight),
+        scores_and_averages=pairs * sizes.h * (sizes.d_k + sizes.d_v),
+        mlp=n_q * mlp,
+        cached_per_token=cost("packed", sizes).cached_per_token,
+    )
+
+
 def low_rank_dimension(rows: int, columns: int, rank: int) -> int:
     r"""Count the degrees of freedom of a matrix of limited rank.
 
