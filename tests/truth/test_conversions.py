@@ -12,7 +12,7 @@ from real_layers import CASES, keras_library, randomised, timm_code, transformer
 from record import flat
 
 import qkv
-from qkv_site.generated import fused
+from qkv_site.generated import counts, fused
 
 E, H, D_K = 6, 2, 3  # width of the model, heads, and the width of one
 N = 5
@@ -533,3 +533,47 @@ def test_torch_counts_no_operations_of_its_fused_attention_on_a_cpu(torch):
         counted[kernel.name] = count.get_total_flops()
     assert counted == {"MATH": 4 * n * n * d_k * h, "FLASH_ATTENTION": 0}
     assert counted["MATH"] == 2_097_152
+
+
+def matrices(module) -> int:
+    """How many numbers the matrices of a module hold; norms and biases have one axis."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.dim() == 2)
+
+
+@pytest.mark.parametrize(
+    "model", [each for each in counts.models() if "type" in each], ids=lambda model: model["name"]
+)
+def test_a_layer_of_transformers_holds_as_many_weights_as_the_table_counts(model, torch):
+    """A layer of Transformers with a model's sizes holds as many weights as the table counts.
+
+    Covers: the models of the table that Transformers has, the attention and the MLP of one layer;
+    of DeepSeek-V3 the attention. Built without numbers, on PyTorch's device "meta".
+    """
+    library = transformers(model["type"])
+    counted = counts.cost_of(model, 1)
+    h_kv = model.get("h_kv", model["h"])
+    with torch.device("meta"):
+        if model["type"] == "gpt2":
+            config = library.GPT2Config(n_embd=model["d_model"], n_head=model["h"])
+            layer = library.GPT2Block(config, layer_idx=0)
+            attention, mlp = layer.attn, layer.mlp
+        elif model["type"] == "bert":
+            layer = library.BertLayer(library.BertConfig())
+            attention = layer.attention
+            mlp = torch.nn.ModuleList([layer.intermediate, layer.output])
+        elif model["type"] == "deepseek_v3":
+            attention = library.DeepseekV3Attention(library.DeepseekV3Config(), layer_idx=0)
+            mlp = torch.nn.Identity()
+        else:
+            title = model["type"].title()
+            config = getattr(library, f"{title}Config")(
+                hidden_size=model["d_model"],
+                num_attention_heads=model["h"],
+                num_key_value_heads=h_kv,
+                head_dim=model.get("d_k", model["d_model"] // model["h"]),
+                intermediate_size=model["d_ff"],
+            )
+            layer = getattr(library, f"{title}DecoderLayer")(config, layer_idx=0)
+            attention, mlp = layer.self_attn, layer.mlp
+    assert matrices(attention) == counted.attention_parameters
+    assert matrices(mlp) == counted.mlp_parameters
