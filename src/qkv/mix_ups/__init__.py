@@ -32,6 +32,7 @@ _SYMPTOMS = {
     "steps": "The output has the input in it, or has a step too many or too few.",
     "idle": "A weight, a head or a token changes nothing, and the loss stays where it is.",
     "cache": "The whole text is right, and generation with a cache is not.",
+    "nan": "The output, or a part of it, is NaN.",
     "hidden-tokens": "A hidden token changes the output, or a visible one does not.",
     "weights-wrong": "The weights of a query do not sum to 1, or are where they should not be.",
     "flat-weights": "The weights are almost equal.",

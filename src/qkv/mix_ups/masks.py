@@ -157,7 +157,7 @@ def _meaning():
             f"causal-mask-{name}",
             f"the causal mask is off by one: {said}",
             who=f"who takes {who}",
-            seen_as="hidden-tokens",
+            seen_as="hidden-tokens" if offset == 1 else "nan",
             symptom="Training finds the answer at once."
             if offset == 1
             else "The first token gives NaN, zeros or a mean.",

@@ -24,7 +24,7 @@ KINDS = "computed", "run", "read"
 TRUTH = Path("tests", "truth")
 TESTS = tuple(
     TRUTH / f"test_{name}.py"
-    for name in ("traps", "conversions", "functions", "real_layers", "models")
+    for name in ("traps", "conversions", "functions", "attention_weights", "real_layers", "models")
 )
 LAST_RUN = TRUTH / "last_run.toml"
 

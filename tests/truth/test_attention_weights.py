@@ -1,0 +1,323 @@
+"""What libraries do with attention weights: the softmax, dropout, added biases, hooks.
+
+The first line of a test's docstring is the claim. Pages that state it name the test.
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from real_layers import keras_library, randomised, transformers
+
+import qkv
+
+E, H, D_K, N = 6, 2, 3, 5
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def keras():
+    return keras_library()
+
+
+def mha(torch, rng, **options):
+    """nn.MultiheadAttention with random weights in float64, out of training."""
+    return randomised(torch.nn.MultiheadAttention(E, H, batch_first=True, **options), rng)
+
+
+def tokens(torch, rng, batch=1):
+    return torch.from_numpy(rng.normal(size=(batch, N, E)))
+
+
+def close(a, b) -> bool:
+    return np.allclose(a, b, rtol=0, atol=1e-12)
+
+
+# The softmax
+
+
+def test_keras_softmax_gives_ones_on_a_last_axis_of_length_one(keras, rng):
+    """Keras' softmax activation gives ones on a last axis of length 1, and axis=1 gives weights.
+
+    Energies (m, Tx, 1), as in the translation assignment: the context is then the plain sum.
+    """
+    energies = rng.normal(size=(2, 7, 1)).astype("float32")
+    states = rng.normal(size=(2, 7, 4)).astype("float32")
+
+    def of_keras(layer, *arrays):
+        return keras.ops.convert_to_numpy(layer(*arrays))
+
+    wrong = of_keras(keras.layers.Activation("softmax"), energies)
+    assert_array_equal(wrong, np.ones_like(wrong))
+    right = of_keras(keras.layers.Softmax(axis=1), energies)
+    assert np.allclose(right.sum(axis=1), 1, rtol=0, atol=1e-6)
+    context = of_keras(keras.layers.Dot(axes=1), [wrong, states])
+    assert np.allclose(context[:, 0], states.sum(axis=1), rtol=0, atol=1e-5)
+
+
+def test_torch_softmax_without_dim_takes_the_first_axis_of_three(torch, rng):
+    """PyTorch's `F.softmax` without `dim` takes the first axis of an array with three axes.
+
+    It warns. With two axes, or four, it takes the second one: of four axes that is the heads'.
+    """
+    softmax = torch.nn.functional.softmax
+    for shape, axis in (((3, 5), 1), ((2, 3, 5), 0), ((2, 3, 4, 5), 1)):
+        scores = torch.from_numpy(rng.normal(size=shape))
+        with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
+            found = softmax(scores)
+        assert torch.equal(found, softmax(scores, dim=axis))
+
+
+# Masks before the softmax
+
+
+def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch, rng):
+    """In PyTorch (1 - mask) times −∞ makes the weights NaN, and masked_fill does not.
+
+    With −10⁹ the product is finite. Each query sees one key at least.
+    """
+    mask = torch.ones(N, N).tril()
+    scores = torch.from_numpy(rng.normal(size=(N, N)).astype("float32"))
+    weights = torch.softmax(scores + (1 - mask) * float("-inf"), dim=-1)
+    assert weights.isnan().all()
+    filled = torch.softmax(scores.masked_fill(mask == 0, float("-inf")), dim=-1)
+    finite = torch.softmax(scores + (1 - mask) * -1e9, dim=-1)
+    assert filled.isfinite().all()
+    assert torch.allclose(filled, finite)
+
+
+def test_torch_two_least_numbers_add_up_to_minus_infinity(torch):
+    """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN.
+
+    In float16, bfloat16 and float32. The same masks joined as booleans, and then filled, are
+    finite.
+    """
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        least = torch.finfo(dtype).min
+        hidden_twice = torch.full((3,), least, dtype=dtype) + least
+        assert (hidden_twice == float("-inf")).all()
+        assert torch.softmax(hidden_twice, dim=-1).isnan().all()
+        once = torch.full((3,), least, dtype=dtype)
+        assert torch.softmax(once, dim=-1).isfinite().all()
+
+
+def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):
+    """PyTorch's `masked_fill` refuses −10⁹ in float16, and an assignment writes −∞."""
+    scores = torch.zeros(3, dtype=torch.float16)
+    hidden = torch.tensor([False, False, True])
+    with pytest.raises(RuntimeError, match="cannot be converted"):
+        scores.masked_fill(hidden, -1e9)
+    scores[hidden] = -1e9
+    assert scores[2] == float("-inf")
+
+
+# Dropout
+
+
+def test_torch_multihead_attention_drops_weights_in_training_and_divides_what_it_keeps(torch, rng):
+    """PyTorch's layer drops weights in training and divides the others by 1 − p; `eval()` does not.
+
+    With p = 0.2 and a causal mask the first query's weight is 0 or 1.25, and its output is then
+    that of zeros.
+    """
+    layer = mha(torch, rng, dropout=0.2, bias=False)
+    x = tokens(torch, rng, batch=500)
+    later = torch.ones(N, N, dtype=torch.bool).triu(1)
+    torch.manual_seed(0)
+
+    def called():
+        with torch.no_grad():
+            return layer(x, x, x, attn_mask=later, average_attn_weights=False)
+
+    layer.train()
+    output, weights = called()
+    first = weights[..., 0, 0]
+    assert {*first.unique().numpy().round(12)} == {0, 1.25}
+    assert (first == 0).double().mean().item() == pytest.approx(0.2, abs=0.04)
+    dropped = (first == 0).all(dim=1)
+    assert dropped.any()
+    assert not output[dropped, 0].any()
+    layer.eval()
+    _, weights = called()
+    assert close(weights.sum(dim=-1), 1)
+
+
+def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_module(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` drops weights after `eval()` too.
+
+    It is a function and does not know the mode. nn.MultiheadAttention passes it 0 after eval().
+    Covers: a module that is in training and one that is not, float32 on a CPU.
+    """
+
+    class Attention(torch.nn.Module):
+        def forward(self, x):
+            attend = torch.nn.functional.scaled_dot_product_attention
+            return attend(x, x, x, dropout_p=0.5)
+
+    x = torch.from_numpy(rng.normal(size=(1, H, N, D_K)).astype("float32"))
+    for module in (Attention().train(), Attention().eval()):
+        assert not torch.equal(module(x), module(x))
+    layer = mha(torch, rng, dropout=0.5)
+    x = tokens(torch, rng)
+    assert torch.equal(layer(x, x, x)[0], layer(x, x, x)[0])
+
+
+# Biases of the scores
+
+
+def test_sam_adds_positions_from_the_unscaled_query_after_the_scale(torch, rng):
+    """SAM's layer in Transformers adds positions made from unscaled queries after the scale.
+
+    Its eager form and its form with scaled_dot_product_attention, which gets them as attn_mask,
+    agree. Positions from scaled queries, or scaled positions, give another output.
+    """
+    sam = transformers("sam")
+    config = sam.SamVisionConfig(
+        hidden_size=E, num_attention_heads=H, image_size=6, patch_size=2, use_rel_pos=True
+    )
+    eager = randomised(sam.SamVisionAttention(config, window_size=0), rng)
+    fused = sam.SamVisionSdpaAttention(config, window_size=0).double().eval()
+    fused.load_state_dict(eager.state_dict())
+    x = torch.from_numpy(rng.normal(size=(1, 3, 3, E)))
+    with torch.no_grad():
+        expected, weights = eager(x)  # SAM's heads are one axis with the batch
+        assert np.allclose(fused(x)[0], expected, rtol=0, atol=1e-6)  # softmax in float32
+        qkv_of_x = eager.qkv(x).reshape(9, 3, H, D_K).permute(1, 2, 0, 3)
+        query, key, _ = qkv_of_x
+        rel_pos = eager.rel_pos_h, eager.rel_pos_w
+        positions = eager.get_decomposed_rel_pos(query, *rel_pos, (3, 3), (3, 3)).reshape(H, 9, 9)
+    scores = query @ key.transpose(-1, -2) / D_K**0.5
+    right = qkv.softmax((scores + positions).numpy())
+    assert np.allclose(right, weights, rtol=0, atol=1e-6)
+    wrong = qkv.softmax((scores + positions / D_K**0.5).numpy())
+    assert not np.allclose(wrong, weights, atol=1e-2)
+
+
+def test_torch_adds_a_bias_after_the_scale(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` adds a mask of floats after the scale.
+
+    A finite bias shows it. A mask of 0 and −∞ is the same before the scale and after it.
+    """
+    Q, K, V = rng.normal(size=(3, 1, H, N, D_K))
+    bias, later = rng.normal(size=(N, N)), np.where(np.tri(N, dtype=bool), 0, -np.inf)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    products = Q @ K.swapaxes(-1, -2)
+    for added, shows in ((bias, True), (later, False)):
+        found = attend(*map(torch.from_numpy, (Q, K, V)), attn_mask=torch.from_numpy(added))
+        assert close(found, qkv.softmax(products / np.sqrt(D_K) + added) @ V)
+        before = qkv.softmax((products + added) / np.sqrt(D_K)) @ V
+        assert close(found, before) != shows
+
+
+# How to get the weights
+
+
+def test_torch_encoder_layer_asks_for_no_weights_and_its_own_call_gives_them(torch, rng):
+    """PyTorch's encoder layer asks for no weights, and a call of its `self_attn` gives them.
+
+    A hook sees (output, None). The call needs norm1(x) if norm_first=True, and the same masks.
+    """
+    later = torch.ones(N, N, dtype=torch.bool).triu(1)
+    for norm_first in (False, True):
+        encoder = torch.nn.TransformerEncoderLayer
+        layer = randomised(encoder(E, H, 7, batch_first=True, norm_first=norm_first), rng)
+        seen = []
+        layer.self_attn.register_forward_hook(lambda module, given, got, to=seen: to.append(got))
+        x = tokens(torch, rng)
+        with torch.no_grad():
+            layer(x, src_mask=later)
+            source = layer.norm1(x) if norm_first else x
+            asked = {"need_weights": True, "average_attn_weights": False, "attn_mask": later}
+            output, weights = layer.self_attn(source, source, source, **asked)
+            mean = layer.self_attn(source, source, source, attn_mask=later)[1]
+        of_hook, none = seen[0]
+        assert none is None
+        assert close(of_hook, output)
+        assert weights.shape == (1, H, N, N)
+        assert mean.shape == (1, N, N)
+        mh = qkv.load(layer.self_attn.state_dict(), "pytorch", h=H)
+        Q, K, V = mh.project(source.numpy())
+        allowed = ~later.numpy()
+        assert close(qkv.attention(Q, K, V, mask=allowed, return_weights=True)[1], weights)
+
+
+def test_torch_fast_path_does_not_call_self_attn_unless_it_has_a_hook(torch, rng, monkeypatch):
+    """PyTorch's encoder layer does not call its `self_attn` on the fast path, unless it has a hook.
+
+    The fast path is that of inference: eval() and no gradients. In PyTorch 2.13 a hook turns it
+    off.
+    """
+    layer = torch.nn.TransformerEncoderLayer(E, H, 7, batch_first=True).double().eval()
+    calls, forward = [], torch.nn.MultiheadAttention.forward
+
+    def counted(self, *sources, **options):
+        calls.append(options["need_weights"])
+        return forward(self, *sources, **options)
+
+    monkeypatch.setattr(torch.nn.MultiheadAttention, "forward", counted)
+    x = tokens(torch, rng)
+    with torch.no_grad():
+        layer(x)
+        assert calls == []
+        layer.self_attn.register_forward_hook(lambda module, given, got: None)
+        layer(x)
+    assert calls == [False]
+
+
+def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch):
+    """Transformers' BERT returns weights in eager mode, (batch, h, n, n), and None with sdpa."""
+    library = pytest.importorskip("transformers")
+    sizes = {"hidden_size": E, "num_attention_heads": H, "intermediate_size": 7, "vocab_size": 11}
+    words = torch.tensor([[3, 1, 4, 1, 5]])
+    for implementation, gives in (("eager", True), ("sdpa", False)):
+        config = library.BertConfig(
+            num_hidden_layers=1, attn_implementation=implementation, **sizes
+        )
+        model = library.BertModel(config).eval()
+        found = model(words, output_attentions=True).attentions
+        weights = found[0] if found else None
+        assert (weights is not None) == gives
+        if gives:
+            assert weights.shape == (1, H, N, N)
+            assert torch.allclose(weights.sum(dim=-1), torch.ones(1, H, N))
+
+
+def test_torch_added_keys_lengthen_the_weights(torch, rng):
+    """PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each.
+
+    bias_k and bias_v are (1, 1, E), and the projections' biases are in in_proj_bias, 3E numbers.
+    The zero token comes last, and each query may attend to it.
+    """
+    x = tokens(torch, rng)
+    for options, more in (
+        ({"add_bias_kv": True}, 1),
+        ({"add_zero_attn": True}, 1),
+        ({"add_bias_kv": True, "add_zero_attn": True}, 2),
+    ):
+        layer = mha(torch, rng, **options)
+        with torch.no_grad():
+            _, weights = layer(x, x, x)
+        assert weights.shape == (1, N, N + more)
+        assert (weights[..., -1] > 0).all()
+        names = {name: tuple(array.shape) for name, array in layer.state_dict().items()}
+        assert names["in_proj_bias"] == (3 * E,)
+        assert ("bias_k" in names) == ("add_bias_kv" in options)
+        assert names.get("bias_k") == names.get("bias_v")
+        if "bias_k" in names:
+            assert names["bias_k"] == (1, 1, E)
+
+    layer = mha(torch, rng, add_zero_attn=True)
+    mh = qkv.load(layer.state_dict(), "pytorch", h=H)
+    Q, K, V = (np.asarray(each) for each in mh.project(x.numpy()))
+    K, V = (np.concatenate([each, np.zeros((1, H, 1, D_K))], axis=-2) for each in (K, V))
+    with torch.no_grad():
+        output, _ = layer(x, x, x)
+    assert close((qkv.attention(Q, K, V) @ mh.W_O).sum(axis=1) + mh.b_O, output)
