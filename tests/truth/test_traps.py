@@ -1757,25 +1757,79 @@ def test_torch_attention_without_positions_is_equivariant(torch, rng, x):
     assert not np.allclose(masked[0], masked[1][:, order], atol=1e-3)
 
 
-def test_rotation_and_norm_commute_without_gains(torch, rng):
-    """NanoChat rotates first and then norms: the other order gives its queries, too.
+NORMS = {
+    "NanoChat": ("nanochat", "q_norm", "k_norm"),
+    "Qwen3": ("qwen3", "q_norm", "k_norm"),
+    "HunYuanDenseV1": ("hunyuan_v1_dense", "query_layernorm", "key_layernorm"),
+}
 
-    Its norm has no gains. In Qwen3, with gains that differ, the other order gives other queries.
-    """
+
+def orders_that_fit(torch, rng, x, model):
+    """In which order of norm and rotation a layer's weights come out."""
+    module, *norms = NORMS[model]
+    library = transformers(module)
+    config = getattr(library, f"{model}Config")(
+        hidden_size=E, num_attention_heads=H, num_key_value_heads=H, head_dim=4
+    )
+    config._attn_implementation = "eager"
+    layer = randomised(getattr(library, f"{model}Attention")(config, layer_idx=0), rng)
     angles = torch.from_numpy(np.outer(np.arange(N_Q), [1, 0.3])).repeat(1, 2)[None]
-    q = torch.from_numpy(rng.normal(size=(1, H, N_Q, 4)))
-    moved = {}
-    for model in ("NanoChat", "Qwen3"):
-        library = transformers(model.lower())
-        layer, _ = rotary_layer(model, rng)
-        rotate = partial(
-            lambda library, q: library.apply_rotary_pos_emb(q, q, angles.cos(), angles.sin())[0],
-            library,
-        )
-        with torch.no_grad():
-            moved[model] = (layer.q_norm(rotate(q)) - rotate(layer.q_norm(q))).abs().max().item()
-    assert moved["NanoChat"] < 1e-5  # its norm is in float32
-    assert moved["Qwen3"] > 1e-2
+    rotation = angles.cos(), angles.sin()
+    _, weights = attend(layer, x, rotation)
+
+    def rotated(q, k):
+        return library.apply_rotary_pos_emb(q, k, *rotation)
+
+    def normed(q, k):
+        return tuple(getattr(layer, norm)(each) for norm, each in zip(norms, (q, k), strict=True))
+
+    fits = set()
+    with torch.no_grad():
+        maps = layer.q_proj, layer.k_proj
+        projected = [each(torch.from_numpy(x)).view(1, N_Q, H, 4).transpose(1, 2) for each in maps]
+        for first, then in ((normed, rotated), (rotated, normed)):
+            q, k = then(*first(*projected))
+            expected = (q @ k.mT * layer.scaling).softmax(-1)
+            if np.abs(weights - expected.numpy()).max() < 1e-5:
+                fits.add(first.__name__)
+    return fits
+
+
+def test_order_of_rotation_and_norm_counts_with_gains(torch, rng, x):
+    """With gains the order of rotation and norm counts: Qwen3 norms first, HunYuan rotates first.
+
+    NanoChat rotates first and its norm has no gains, so both orders give its weights.
+    """
+    assert orders_that_fit(torch, rng, x, "Qwen3") == {"normed"}
+    assert orders_that_fit(torch, rng, x, "HunYuanDenseV1") == {"rotated"}
+    assert orders_that_fit(torch, rng, x, "NanoChat") == {"normed", "rotated"}
+
+
+def test_mla_keys_have_the_rank_of_the_latent(torch, rng):
+    """DeepSeek-V3's keys are one map whose rank is the latent's width, divided by token.
+
+    The keys without position of all heads, 12 numbers together, from a latent of 5.
+    """
+    library = transformers("deepseek_v3")
+    config = library.DeepseekV3Config(
+        hidden_size=13, num_attention_heads=H, kv_lora_rank=5, qk_nope_head_dim=6, v_head_dim=3
+    )
+    layer = randomised(library.DeepseekV3Attention(config, layer_idx=0), rng)
+    x = rng.normal(size=(N_Q, 13))
+    with torch.no_grad():
+        latent = layer.kv_a_proj_with_mqa(torch.from_numpy(x))[:, :5]
+        both = layer.kv_b_proj(layer.kv_a_layernorm(latent)).numpy().reshape(N_Q, H, 9)
+    keys = both[..., :6].reshape(N_Q, 12)
+    down, norm, up = (
+        part.weight.detach().numpy().T
+        for part in (layer.kv_a_proj_with_mqa, layer.kv_a_layernorm, layer.kv_b_proj)
+    )
+    merged, _ = qkv.merge(down[:, :5] * norm, up.reshape(5, H, 9)[..., :6].reshape(5, 12))
+    assert merged.shape == (13, 12)
+    assert np.linalg.matrix_rank(merged) == 5
+    length = np.linalg.norm(keys, axis=-1) / np.linalg.norm(x @ merged, axis=-1)
+    assert_allclose(keys, length[:, None] * (x @ merged), atol=1e-5)  # its norm is in float32
+    assert np.ptp(length) > 0.01
 
 
 def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
