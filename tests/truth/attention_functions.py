@@ -5,6 +5,7 @@
 docs/libraries/attention-functions.toml, gives. So a wrong line of the table gives wrong numbers.
 """
 
+import inspect
 import re
 import tomllib
 from collections.abc import Callable
@@ -34,6 +35,15 @@ def causal(function: dict) -> dict:
     """The options that ask for a causal mask."""
     name, said = re.fullmatch(r"(\w+)=(.+)", function["ask"]).groups()
     return {name: {"True": True, "1": 1, '"causal"': "causal"}[said]}
+
+
+def arguments_of(layer: dict) -> set[str]:
+    """The names of the arguments with which a layer is made."""
+    made_by = {
+        "nn.MultiheadAttention": lambda: pytest.importorskip("torch").nn.MultiheadAttention,
+        "keras.layers.MultiHeadAttention": lambda: keras_library().layers.MultiHeadAttention,
+    }[layer["name"]]()
+    return {*inspect.signature(made_by).parameters}
 
 
 def _to(axes: str, array: np.ndarray) -> np.ndarray:

@@ -142,6 +142,7 @@ def test_torch_multihead_attention_drops_weights_in_training_and_divides_what_it
     first = weights[..., 0, 0]
     assert {*first.unique().numpy().round(12)} == {0, 1.25}
     assert (first == 0).double().mean().item() == pytest.approx(0.2, abs=0.04)
+    assert (first[:, 0] != first[:, 1]).any()  # each head drops for itself
     dropped = (first == 0).all(dim=1)
     assert dropped.any()
     assert not output[dropped, 0].any()
@@ -168,6 +169,26 @@ def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_modul
     layer = mha(torch, rng, dropout=0.5)
     x = tokens(torch, rng)
     assert torch.equal(layer(x, x, x)[0], layer(x, x, x)[0])
+
+
+def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng):
+    """Flax drops the same places in each head and sentence unless told otherwise.
+
+    The default of linen's and nnx' weights is broadcast_dropout=True.
+    """
+    jax = pytest.importorskip("jax")
+    linen = pytest.importorskip("flax.linen")
+    nnx = pytest.importorskip("flax.nnx.nn.attention")
+    Q, K = rng.normal(size=(2, 3, N, H, D_K)).astype("float32")
+    options = {"dropout_rng": jax.random.key(0), "dropout_rate": 0.5, "deterministic": False}
+    for library in (linen, nnx):
+        shared, own = (
+            np.asarray(library.dot_product_attention_weights(Q, K, **options, **more)) == 0
+            for more in ({}, {"broadcast_dropout": False})
+        )
+        assert 0 < shared.sum() < shared.size
+        assert (shared == shared[:1, :1]).all()
+        assert (own != own[:1, :1]).any()
 
 
 # Biases of the scores
@@ -253,7 +274,7 @@ def test_torch_fast_path_does_not_call_self_attn_unless_it_has_a_hook(torch, rng
     """PyTorch's encoder layer does not call its `self_attn` on the fast path, unless it has a hook.
 
     The fast path is that of inference: eval() and no gradients. In PyTorch 2.13 a hook turns it
-    off.
+    off, and so does torch.backends.mha.set_fastpath_enabled(False).
     """
     layer = torch.nn.TransformerEncoderLayer(E, H, 7, batch_first=True).double().eval()
     calls, forward = [], torch.nn.MultiheadAttention.forward
@@ -270,6 +291,14 @@ def test_torch_fast_path_does_not_call_self_attn_unless_it_has_a_hook(torch, rng
         layer.self_attn.register_forward_hook(lambda module, given, got: None)
         layer(x)
     assert calls == [False]
+    other = torch.nn.TransformerEncoderLayer(E, H, 7, batch_first=True).double().eval()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad():
+            other(x)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    assert calls == [False, False]
 
 
 def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch):
