@@ -53,4 +53,4 @@ def test_the_overview_leads_to_each_page_and_its_causes(site):
 def test_the_list_of_mix_ups_leads_to_the_pages(site):
     listed = (site / "how-to" / "numbers-disagree" / "index.html").read_text()
     for page, *_ in pages_of_symptoms().values():
-        assert f'href="../../{page.removesuffix(".md")}/"' in listed or "numbers-disagree" in page
+        assert f'href="../../{page.removesuffix(".md")}/"' in listed
