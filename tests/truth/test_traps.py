@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import fields, replace
 from functools import partial
 
@@ -2165,3 +2166,219 @@ def test_openai_whisper_computes_the_same_with_and_without_sdpa(rng, x, monkeypa
         real, _ = called(layer, x, mask=given)
         assert np.allclose(real, expected, rtol=0, atol=1e-5)
         assert not close(real, expected)
+
+
+# Surgery: a head removed, a norm folded, scales moved from one weight to the next
+
+
+def zeroed(layer, **rows_or_columns):
+    """A copy of a PyTorch layer with parts of its parameters set to zero, by their names."""
+    torch = pytest.importorskip("torch")
+    copy = deepcopy(layer)
+    with torch.no_grad():
+        for name, part in rows_or_columns.items():
+            copy.get_parameter(name.replace("__", "."))[part] = 0
+    return copy
+
+
+FIRST_HEAD = slice(0, D_K)
+
+
+def test_torch_a_head_without_queries_averages_and_one_without_output_columns_is_gone(mha, x, y):
+    """PyTorch: a head with zero query weights averages; with zero columns of out_proj it is gone.
+
+    Zero rows of W^Q, with the bias, give weights of 1/n_k. Zero rows of out_proj change each head.
+    """
+    mh = loaded(mha)
+    without = mh(x, y) - head_by_head(mh, x, y)[0]
+    no_queries = zeroed(mha, in_proj_weight=FIRST_HEAD, in_proj_bias=FIRST_HEAD)
+    output, weights = called(no_queries, x, y, y, average_attn_weights=False)
+    assert np.allclose(weights[:, 0], 1 / N_K)
+    assert not np.allclose(output, without, atol=0.01)
+    no_columns = zeroed(mha, out_proj__weight=(slice(None), FIRST_HEAD))
+    assert close(called(no_columns, x, y, y)[0], without)
+    no_rows = zeroed(mha, out_proj__weight=FIRST_HEAD)
+    assert not np.allclose(called(no_rows, x, y, y)[0], without, atol=0.01)
+
+
+def test_torch_a_head_without_value_weights_still_writes_its_value_bias(mha, x, y):
+    """PyTorch: a head with zero value weights still writes its value bias.
+
+    With the bias of its values at zero as well it is gone.
+    """
+    mh = loaded(mha)
+    without = mh(x, y) - head_by_head(mh, x, y)[0]
+    values = slice(2 * E, 2 * E + D_K)
+    with_bias = called(zeroed(mha, in_proj_weight=values), x, y, y)[0]
+    assert close(with_bias, without + mh.b_V[0] @ mh.W_O[0])
+    gone = zeroed(mha, in_proj_weight=values, in_proj_bias=values)
+    assert close(called(gone, x, y, y)[0], without)
+
+
+def head_by_head(mh, *sources):
+    """What each head adds to the output, without the output bias."""
+    Q, K, V = mh.project(*sources)
+    K, V = (np.repeat(shared, mh.h // mh.h_kv, axis=-3) for shared in (K, V))
+    return np.moveaxis(qkv.attention(Q, K, V) @ mh.W_O, -3, 0)
+
+
+def grouped_qwen2(rng):
+    """Qwen2's attention with 14 heads of queries over 2 of keys and values, as Qwen2.5-0.5B has."""
+    library = transformers("qwen2")
+    sizes = {"hidden_size": 28, "num_attention_heads": 14, "num_key_value_heads": 2}
+    config = library.Qwen2Config(**sizes, attn_implementation="eager")
+    return randomised(library.Qwen2Attention(config, layer_idx=0), rng)
+
+
+def test_qwen2_query_head_h_uses_key_head_h_over_7_where_14_share_2(torch, rng):
+    """Qwen2 with 14 query heads over 2 key heads: query head 1 uses key head 0, and not 1.
+
+    With the angle 0, head h has the weights of W_Q[h] and W_K[h // 7]. Heads 0 to 6 use key head 0.
+    """
+    layer, x = grouped_qwen2(rng), rng.normal(size=(1, N_Q, 28))
+    _, weights = attend(layer, x, no_rotation())
+    parts = {name: value.numpy() for name, value in layer.state_dict().items()}
+    Q, K = (
+        (x @ parts[f"{name}.weight"].T + parts[f"{name}.bias"]).reshape(N_Q, -1, 2).swapaxes(0, 1)
+        for name in ("q_proj", "k_proj")
+    )
+    assert (len(Q), len(K)) == (14, 2)
+    for h in range(14):
+        expected = qkv.softmax(Q[h] @ K[h // 7].T / 2**0.5)
+        assert np.allclose(weights[0, h], expected, atol=1e-6)  # its softmax is in float32
+    wrong = qkv.softmax(Q[1] @ K[1].T / 2**0.5)
+    assert not np.allclose(weights[0, 1], wrong, atol=0.01)
+
+
+def test_llama_zero_value_rows_of_a_group_remove_its_query_heads(torch, rng):
+    """Llama: zero value rows of a key head remove each query head that shares it.
+
+    To remove one query head, its columns of o_proj are set to zero.
+    """
+    library = transformers("llama")
+    sizes = {"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = library.LlamaConfig(**sizes, attn_implementation="sdpa")
+    layer = randomised(library.LlamaAttention(config, layer_idx=0), rng)
+    x = rng.normal(size=(1, N_Q, 8))
+    mh = replace(qkv.load(layer.state_dict(), "llama", h=4, h_kv=2), rotary=False)
+    of_heads = head_by_head(mh, x)
+    no_values = zeroed(layer, v_proj__weight=slice(0, 2))
+    assert close(attend(no_values, x, no_rotation())[0], of_heads[2:].sum(axis=0))
+    one_less = zeroed(layer, o_proj__weight=(slice(None), slice(0, 2)))
+    assert close(attend(one_less, x, no_rotation())[0], of_heads[1:].sum(axis=0))
+
+
+def folded(linear, gain):
+    """The linear layer with a norm's gain multiplied in: it scales the inputs, its columns."""
+    new = deepcopy(linear)
+    new.weight *= gain
+    return new
+
+
+ONE_PLUS = {
+    "gemma": "GemmaRMSNorm",
+    "gemma2": "Gemma2RMSNorm",
+    "gemma3": "Gemma3RMSNorm",
+    "qwen3_next": "Qwen3NextRMSNorm",
+    "qwen3_5": "Qwen3_5RMSNorm",
+    "nemotron": "NemotronLayerNorm1P",
+}
+AS_STORED = {
+    "llama": "LlamaRMSNorm",
+    "mistral": "MistralRMSNorm",
+    "qwen2": "Qwen2RMSNorm",
+    "qwen3": "Qwen3RMSNorm",
+    "gemma3n": "Gemma3nRMSNorm",
+    "gemma4": "Gemma4RMSNorm",
+}
+
+
+@pytest.fixture(params=[*ONE_PLUS.items(), *AS_STORED.items()], ids=lambda model: model[1])
+def norm(request, rng):
+    """A model's norm with random weights."""
+    model, name = request.param
+    return randomised(getattr(transformers(model), name)(E), rng)
+
+
+def test_the_gain_of_gemmas_norm_is_one_plus_the_stored_weight(torch, norm, rng, x):
+    """Norms of Gemma 1 to 3, Qwen3-Next, Qwen3.5 and Nemotron multiply by 1 plus the weight.
+
+    Those of Llama, Mistral, Qwen2, Qwen3, Gemma 3n and Gemma 4 multiply by the weight. So a linear
+    layer keeps its output with W * (1 + w) after the former, and with W * w after the latter.
+    """
+    one_plus = type(norm).__name__ in ONE_PLUS.values()
+    linear = randomised(torch.nn.Linear(E, 3, bias=False), rng)
+    tokens, bare = torch.from_numpy(x), deepcopy(norm)
+    with torch.no_grad():
+        shift = getattr(norm, "bias", 0 * norm.weight)
+        for parameter in bare.parameters():
+            parameter.zero_()
+        assert bare(tokens).any() == one_plus  # a weight of zero tells the two apart
+        if not one_plus:
+            bare.weight.fill_(1)
+        for gain, exact in ((1 + norm.weight, one_plus), (norm.weight, not one_plus)):
+            new = folded(linear, gain)(bare(tokens)) + linear.weight @ shift
+            assert np.allclose(new, linear(norm(tokens)), rtol=0, atol=1e-5) == exact
+
+
+def test_torch_layer_norm_folds_into_multihead_attention(torch, mha, rng, x):
+    """PyTorch: the gain and the shift of a LayerNorm fold into in_proj_weight and in_proj_bias.
+
+    After that the columns may be centred. Without the shift's part of the bias the output changes.
+    """
+    norm = randomised(torch.nn.LayerNorm(E), rng)
+    bare, tokens = torch.nn.LayerNorm(E, elementwise_affine=False), torch.from_numpy(x)
+    new = deepcopy(mha)
+    with torch.no_grad():
+        new.in_proj_bias += mha.in_proj_weight @ norm.bias
+        new.in_proj_weight *= norm.weight
+        expected = mha(*[norm(tokens)] * 3)[0]
+        assert close(new(*[bare(tokens)] * 3)[0], expected)
+        new.in_proj_weight -= new.in_proj_weight.mean(dim=1, keepdim=True)
+        assert close(new(*[bare(tokens)] * 3)[0], expected)
+        new.in_proj_bias.copy_(mha.in_proj_bias)
+        assert not np.allclose(new(*[bare(tokens)] * 3)[0], expected, atol=0.01)
+
+
+def test_llama_weights_may_not_be_centred_after_its_norm(torch, rng, x):
+    """Llama: centring the weights after its norm changes the queries.
+
+    The norm divides by the root mean square, and leaves the mean in.
+    """
+    library = transformers("llama")
+    norm = library.LlamaRMSNorm(E).double()
+    linear = randomised(torch.nn.Linear(E, 3, bias=False), rng)
+    with torch.no_grad():
+        normed = norm(torch.from_numpy(x))
+        before = linear(normed)
+        linear.weight -= linear.weight.mean(dim=1, keepdim=True)
+        assert not np.allclose(linear(normed), before, atol=0.01)
+
+
+def test_llama_a_scale_moves_from_o_proj_to_v_proj_if_a_group_shares_it(torch, rng):
+    """Llama with grouped heads: a scale moves from v_proj to o_proj if a group's heads share it.
+
+    view(h_kv, g, d_k).mean(1), expanded over g, is exact. view(g, -1).mean(0) is not.
+    """
+    library = transformers("llama")
+    h, h_kv, d_k = 8, 2, 3
+    g = h // h_kv
+    sizes = {"hidden_size": 16, "num_attention_heads": h, "num_key_value_heads": h_kv}
+    config = library.LlamaConfig(**sizes, head_dim=d_k, attn_implementation="sdpa")
+    layer = randomised(library.LlamaAttention(config, layer_idx=0), rng)
+    x = rng.normal(size=(1, N_Q, 16))
+    scale = torch.from_numpy(rng.uniform(0.5, 2, size=h * d_k))
+    shared = scale.view(h_kv, g, d_k).mean(1)
+    right = shared, shared[:, None].expand(h_kv, g, d_k).reshape(-1)
+    proposed = scale.view(g, -1).mean(0)
+    wrong = proposed, proposed.repeat_interleave(g)
+    own = shared, scale
+    before = attend(layer, x, no_rotation())[0]
+    for (of_values, of_output), exact in ((right, True), (wrong, False), (own, False)):
+        new = deepcopy(layer)
+        with torch.no_grad():
+            new.v_proj.weight /= of_values.reshape(-1, 1)
+            new.o_proj.weight *= of_output
+        after = attend(new, x, no_rotation())[0]
+        assert close(after, before) == exact
+        assert exact or np.abs(after - before).max() > 0.01
