@@ -32,7 +32,7 @@ def named(
 
 
 def labelled(page: str) -> str:
-    """A page in whose tables of three to six columns each value says its column's name.
+    """A page in whose tables of three to seven columns each value says its column's name.
 
     So a phone can show the values of a row below each other.
     """
@@ -41,7 +41,7 @@ def labelled(page: str) -> str:
 
 def _label(table: re.Match) -> str:
     heads = [_words(head) for head in _HEAD.findall(table[1])]
-    if not 3 <= len(heads) <= 6:
+    if not 3 <= len(heads) <= 7:
         return table[0]
     rows = _ROW.sub(lambda row: _label_row(row[0], heads), table[1])
     return f"<table data-cards>{rows}</table>"
