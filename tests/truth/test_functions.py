@@ -340,3 +340,30 @@ def test_torch_says_which_heads_do_not_match_and_broadcasts_one_head(torch, rng)
     K_1, V_1 = K[:, :1], V[:, :1]
     assert near(sdpa(torch, Q, K_1, V_1), qkv.attention(Q, K_1, V_1))
     assert sdpa(torch, Q[:, :1], K, V).shape == (BATCH, 8, N_Q, D_K)
+
+
+@each_function
+def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng):
+    """A mask of an attention function is broadcast to batch, heads, queries and keys.
+
+    So three axes are heads, queries and keys. In PyTorch's layer they are batch·h, queries and
+    keys, and in Keras' layer batch, queries and keys.
+    """
+    Q, K, V = drawn(rng)
+    mask = a_mask(rng)
+    expected = qkv.attention(Q, K, V, mask=mask)
+    of_batch, of_heads = (np.broadcast_to(mask, (size, N_Q, N_K)) for size in (BATCH, H))
+    of_both = np.broadcast_to(mask, (BATCH * H, N_Q, N_K))
+    of_all = np.broadcast_to(mask, (BATCH, 1, N_Q, N_K))
+    taken = {
+        "batch, h, n_q, n_k": (mask, of_heads, of_all),
+        "n_q, n_k, or batch·h, n_q, n_k": (mask, of_both),
+        "batch, n_q, n_k": (of_batch,),
+    }[function["mask_axes"]]
+    tried = (mask, of_heads, of_all, of_both, of_batch)
+    for each in tried:
+        said = {function["mask"]: each if function["true"] == "attend" else ~each}
+        if any(each is one for one in taken):
+            assert near(call(function, Q, K, V, **said), expected)
+        elif each.ndim == 3:
+            assert refused(function, Q, K, V, **said)

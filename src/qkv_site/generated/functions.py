@@ -13,6 +13,7 @@ _TESTS = {
     "floats": "a-mask-of-ones-and-zeros-as-floats-is-added-or-read-or-refused",
     "groups": "fewer-heads-of-keys-are-served-as-the-table-says",
     "nothing": "a-query-that-may-see-nothing-gets-what-the-table-says",
+    "shape": "a-mask-of-an-attention-function-has-the-axes-of-the-table",
     "true": "true-in-a-mask-of-an-attention-function-means-what-the-table-says",
 }
 _TESTS["axes"] = f"an-attention-function-{_TESTS['axes']}"
@@ -28,16 +29,32 @@ def functions() -> list[dict]:
     return tomllib.loads(current.read(path))["function"]
 
 
-def takes() -> str:
-    """For each function the order and axes of its sources, and how it reads a mask."""
+def sources() -> str:
+    """For each function the order and the axes of its sources, its scale, and fewer heads."""
     return table(
-        ("function", "order", "axes of the queries", "True in a mask", "a mask of 1.0 and 0.0"),
+        ("function", "order", "axes of the queries", "scale", "fewer heads of keys"),
         (
             (
                 _name(function),
                 _checked(function, "axes", ", ".join(name[0] for name in function["order"])),
                 _checked(function, "axes", _axes(function["axes"])),
+                _checked(function, "axes", function["scale"]),
+                _checked(function, "groups", _option(function["groups"])),
+            )
+            for function in functions()
+        ),
+    )
+
+
+def masks() -> str:
+    """For each function how it reads a mask."""
+    return table(
+        ("function", "True in a mask", "its axes", "a mask of 1.0 and 0.0"),
+        (
+            (
+                _name(function),
                 _checked(function, "true", _code(function["mask"], function["true"])),
+                _checked(function, "shape", function.get("mask_axes", "")),
                 _checked(function, "floats", function["floats"]),
             )
             for function in functions()
@@ -45,18 +62,16 @@ def takes() -> str:
     )
 
 
-def does() -> str:
-    """For each function what it does unless it is told otherwise."""
+def hidden() -> str:
+    """For each function its causal mask, and what a query gets that sees nothing."""
     return table(
-        ("function", "causal mask", "scale", "fewer heads of keys", "a query that sees no key"),
+        ("function", "causal mask", "a query that sees no key"),
         (
             (
                 _name(function),
                 _checked(
                     function, "causal", _code(function["ask"], _ALIGNED.get(function["causal"], ""))
                 ),
-                _checked(function, "axes", function["scale"]),
-                _checked(function, "groups", _option(function["groups"])),
                 _checked(
                     function, "nothing", _NOTHING.get(function["nothing"], function["nothing"])
                 ),
