@@ -24,6 +24,11 @@ class Order:
     arrays: list[tuple[Layout, Stored, str]] = field(default_factory=list)
 
     @property
+    def known(self) -> set[tuple[str, str]]:
+        """The names of the arrays and of their layouts."""
+        return {(layout.name, stored.name) for layout, stored, _ in self.arrays}
+
+    @property
     def letters(self) -> list[str]:
         """What the parts are called in code: q, k and v, in their order."""
         return [_letter(part) for part in self.stored.parts]
@@ -54,8 +59,9 @@ def orders() -> list[Order]:
                 if len(stored.parts) > 1:
                     sizes = stored.axes[slices.axis_of_heads(stored)]
                     order = found.setdefault((sizes, stored.parts), Order(sizes, stored))
-                    first = form is layout.forms[0]
-                    order.arrays.append((layout, stored, "" if first else f", {form.when}"))
+                    if (layout.name, stored.name) not in order.known:
+                        first = form is layout.forms[0]
+                        order.arrays.append((layout, stored, "" if first else f", {form.when}"))
     return sorted(found.values(), key=lambda order: -len(order.arrays))
 
 
