@@ -3,7 +3,7 @@
 
 // Words that say nothing of attention. A letter of attention says something, so q, k, v, x and h stay.
 const LITTLE = new Set(
-  `a about after all am an and any are as at be been before both but by can could did difference do does doing done for from
+  `a about applied apply after all am an and any are as at be been before both but by can could did difference do does doing done for from
   get gets give gives go goes got had has have how i if in into is it its itself just let like make makes me mean means
   much my need no not of off on one only or other our out over really should so some such than that the their them
   then there these they this those through to too up us use used using very want was we were what when where which who
@@ -11,11 +11,14 @@ const LITTLE = new Set(
 )
 
 // What a word is worth where it stands, in the section that has it and in the sections of its page.
-const WORTH = { title: 6, asked: 5, text: 1, code: 0.7, page: 2.2, about: 1.2 }
+const WORTH = { title: 6, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
 const ENOUGH = 3 // of a word; more of it adds little
 const HITS = 8
 const LEAST = 0.34 // of the best: what comes later is left out
 const FITS = 0.3 // of what was asked has to stand in a section
+const PARTS = 0.7 // the parts of a name, for the name
+const MEANT = 0.5 // a word that means the same
+const PHRASE = 0.7 // and of several words, which are seldom meant otherwise
 
 const bare = (text) => text.toLowerCase().normalize("NFKD").replace(/[\u0300-\u036f\u200b]/g, "").replace(/[’']s?\b/g, "")
 
@@ -53,41 +56,48 @@ function forms_of(said) {
 const parted = (text) => text.replace(/(\p{Ll})(\p{Lu}\p{Ll})/gu, "$1$2 $1-$2")
 
 function count(text, worth, into) {
-  for (const word of words(text)) into.set(word, (into.get(word) ?? 0) + worth)
+  for (const word of text) into.set(word, (into.get(word) ?? 0) + worth)
 }
 
 /** What `find` goes by, from the sections of all pages. */
-export function prepare({ pages, sections, same }) {
-  const places = new Map() // of each word, the sections that have it, and what it is worth there
-  const own = new Map() // of each word, in how many sections it stands itself
+export function prepare({ pages, sections, same, later }) {
   const lengths = sections.map(([, , , text]) => text.length)
   const usual = lengths.reduce((sum, each) => sum + each, 0) / lengths.length
+  const alone = new Map() // of each word, the sections that have it, and what it is worth there
+  const whole = new Map() // the same, with what the section's page says of itself
   sections.forEach(([number, id, title, text, code, asked], place) => {
-    const page = pages[number]
+    const { title: name, about, tags } = pages[number]
     const worth = new Map()
     const long = 0.4 + (0.6 * lengths[place]) / usual
-    count(parted(title), WORTH.title, worth)
-    count(asked.join(" "), WORTH.asked / Math.sqrt(Math.max(1, asked.length)), worth)
-    count(text, WORTH.text / long, worth)
-    count(code, WORTH.code / long, worth)
-    for (const word of worth.keys()) own.set(word, (own.get(word) ?? 0) + 1)
-    count(parted(page.title), id ? WORTH.page : WORTH.title, worth)
-    count(page.about, id ? WORTH.about : 2 * WORTH.about, worth)
-    for (const [word, amount] of worth) {
-      if (!places.has(word)) places.set(word, new Map())
-      places.get(word).set(place, amount / (amount + ENOUGH))
-    }
+    count(new Set(words(parted(id ? title : `${title} ${name}`))), WORTH.title, worth)
+    count(words(asked.join(" ")), WORTH.asked / Math.sqrt(Math.max(1, asked.length)), worth)
+    count(words(text), WORTH.text / long, worth)
+    count(words(code), WORTH.code / long, worth)
+    note(worth, place, alone)
+    if (id) count(words(parted(name)), WORTH.page, worth)
+    count(words(tags), id ? WORTH.page : WORTH.title, worth)
+    count(words(about), id ? WORTH.about : 2 * WORTH.about, worth)
+    note(worth, place, whole)
   })
   const rare = (word) => {
-    const times = own.get(word) ?? 1
+    const times = alone.get(word)?.size ?? 1
     return Math.log(1 + (sections.length - times + 0.5) / (times + 0.5))
   }
-  const groups = same.map((group) => group.map((phrase) => words(phrase)))
-  return { pages, sections, places, rare, groups, vocabulary: [...places.keys()] }
+  const groups = same.map((group) => group.map((phrase) => told(phrase).flatMap((word) => words(word).slice(0, 1))))
+  const place = (id) => later[id] ?? 1
+  const ranks = sections.map(([number, id]) => ({ page: pages[number].weight, section: place(id) }))
+  return { pages, sections, ranks, alone, whole, rare, groups, vocabulary: [...whole.keys()] }
+}
+
+function note(worth, place, into) {
+  for (const [word, amount] of worth) {
+    if (!into.has(word)) into.set(word, new Map())
+    into.get(word).set(place, amount / (amount + ENOUGH))
+  }
 }
 
 /** The words of a question that say something; all of them, if none does. */
-function said(typed) {
+function told(typed) {
   const all = typed.trim().split(/\s+/).filter(Boolean)
   const telling = all.filter((word) => !LITTLE.has(bare(word).replace(/[^\p{L}\p{N}_^]/gu, "")))
   return telling.length ? telling : all
@@ -95,13 +105,14 @@ function said(typed) {
 
 /** What may stand for a word: itself, longer words that begin with it, one that was meant. */
 function forms(index, word, last) {
-  const found = index.places.has(word) ? [[word, 1]] : []
+  const found = index.whole.has(word) ? [[word, 1]] : []
   if (word.length > 2 || (last && word.length > 1)) {
     const longer = index.vocabulary.filter((each) => each.startsWith(word) && each !== word)
     found.push(...longer.map((each) => [each, (last ? 0.8 : 0.5) * Math.sqrt(word.length / each.length)]))
   }
   if (!found.length && word.length > 4 && /^[a-z]+$/.test(word)) {
-    const near = index.vocabulary.filter((each) => each[0] === word[0] && distance(each, word) <= (word.length > 7 ? 2 : 1))
+    const most = word.length > 7 ? 2 : 1
+    const near = index.vocabulary.filter((each) => each[0] === word[0] && distance(each, word) <= most)
     found.push(...near.map((each) => [each, 0.6]))
   }
   return found
@@ -123,91 +134,106 @@ function distance(one, other) {
   return row[other.length]
 }
 
-/** Of each section, how well it has a word, in any of its forms. */
-function wherever(index, word, last) {
+/** Of each section, how well it has a word, in one of its forms. */
+function wherever(places, forms) {
   const best = new Map()
-  for (const [form, share] of forms(index, word, last)) {
-    for (const [place, amount] of index.places.get(form)) {
-      best.set(place, Math.max(best.get(place) ?? 0, share * amount))
-    }
+  for (const [form, share] of forms) {
+    for (const [place, amount] of places.get(form) ?? []) raise(best, place, share * amount)
   }
   return best
 }
 
-/** Phrases that mean what some of the words say: which words, and the other phrases. */
-function meant(index, asked) {
-  const found = []
-  for (const group of index.groups) {
-    for (const phrase of group) {
-      const at = asked.findIndex((_, i) => phrase.every((word, n) => asked[i + n] === word))
-      if (at >= 0 && phrase.length) found.push({ at, until: at + phrase.length, others: group.filter((each) => each !== phrase) })
-    }
+/** Of each section that has all of these words, how well it has them. */
+function together(each) {
+  const found = new Map()
+  for (const place of each[0]?.keys() ?? []) {
+    if (!each.every((one) => one.has(place))) continue
+    found.set(place, each.reduce((sum, one) => sum + one.get(place), 0) / each.length)
   }
   return found
-}
-
-/** The best section of each page that fits, the best first, and the words that stand nowhere. */
-export function find(index, typed) {
-  const told = said(typed)
-  const asked = told.map((word) => words(word))
-  const last = /\S$/.test(typed) ? told.length - 1 : -1
-  const flat = asked.flat()
-  const scores = new Map(), covered = new Map()
-  const nowhere = []
-  let whole = 0
-  asked.forEach((parts, number) => {
-    const [name, ...rest] = parts
-    if (!name) return
-    let best = wherever(index, name, number === last)
-    const important = rest.length ? Math.max(index.rare(name), ...rest.map(index.rare)) : index.rare(name)
-    // the parts of a name, together, stand for it
-    if (rest.length) {
-      const each = rest.map((part) => wherever(index, part, false))
-      for (const [place] of each[0]) {
-        const together = each.reduce((sum, one) => sum + (one.get(place) ?? 0), 0) / each.length
-        if (each.every((one) => one.has(place)) || !best.size) raise(best, place, 0.7 * together)
-      }
-    }
-    for (const { at, until, others } of meant(index, flat)) {
-      const start = asked.slice(0, number).flat().length
-      if (at > start || until <= start) continue
-      for (const phrase of others) {
-        const each = phrase.map((word) => wherever(index, word, false))
-        for (const [place] of each[0] ?? []) {
-          if (!each.every((one) => one.has(place))) continue
-          const together = each.reduce((sum, one) => sum + one.get(place), 0) / each.length
-          raise(best, place, 0.55 * together)
-        }
-      }
-    }
-    if (!best.size) nowhere.push(told[number])
-    whole += important
-    for (const [place, amount] of best) {
-      scores.set(place, (scores.get(place) ?? 0) + important * amount)
-      covered.set(place, (covered.get(place) ?? 0) + important * Math.min(1, 2 * amount))
-    }
-  })
-  const ranked = [...scores]
-    .map(([place, score]) => {
-      const [number, id] = index.sections[place]
-      const share = covered.get(place) / whole
-      return { place, share, score: score * share * index.pages[number].weight * (id ? 1 : 1.05), number }
-    })
-    .filter(({ share }) => share > FITS)
-    .sort((one, other) => other.score - one.score)
-  const seen = new Set()
-  const hits = ranked.filter(({ number, score }) => {
-    if (seen.has(number) || score < LEAST * ranked[0].score) return false
-    return seen.add(number)
-  })
-  return { hits: hits.slice(0, HITS).map((hit) => ({ ...hit, ...told_of(index, hit.place) })), nowhere }
 }
 
 function raise(best, place, amount) {
   best.set(place, Math.max(best.get(place) ?? 0, amount))
 }
 
-function told_of(index, place) {
+/** Whether a phrase stands among the words at this place. */
+const stands = (phrase, names, start) => start >= 0 && phrase.every((word, i) => names[start + i] === word)
+
+/** What was asked, word for word: each in its forms, in its parts, and in phrases that mean the same. */
+function understand(index, typed) {
+  const asked = told(typed)
+  const names = asked.map((word) => words(word)[0] ?? "")
+  const ends = /\S$/.test(typed) // the last word may not be whole yet
+  return asked.map((word, number) => {
+    const [name, ...parts] = words(word)
+    const others = index.groups.flatMap((group) => {
+      const typed = group.filter((phrase) => [...phrase.keys()].some((at) => stands(phrase, names, number - at)))
+      const share = typed.some(({ length }) => length > 1) ? PHRASE : MEANT
+      return typed.length ? group.map((phrase) => ({ share, phrase: phrase.map((each) => forms(index, each, false)) })) : []
+    })
+    return {
+      word,
+      important: Math.max(0, ...[name, ...parts].filter(Boolean).map(index.rare)),
+      forms: name ? forms(index, name, ends && number === asked.length - 1) : [],
+      parts: parts.map((part) => forms(index, part, false)),
+      others,
+    }
+  })
+}
+
+/** Of each section, how well it fits, and how much of what was asked it has. */
+function fitting(places, understood) {
+  const fits = new Map()
+  for (const { important, forms, parts, others } of understood) {
+    const best = wherever(places, forms)
+    for (const { phrase, share } of [{ phrase: parts, share: PARTS }, ...others]) {
+      const each = phrase.map((one) => wherever(places, one))
+      for (const [place, amount] of together(each)) raise(best, place, share * amount)
+    }
+    for (const [place, amount] of best) {
+      const { score, share } = fits.get(place) ?? { score: 0, share: 0 }
+      fits.set(place, { score: score + important * amount, share: share + important * Math.min(1, 2 * amount) })
+    }
+  }
+  const all = understood.reduce((sum, { important }) => sum + important, 0)
+  for (const fit of fits.values()) {
+    fit.share /= all
+    fit.score *= fit.share
+  }
+  return fits
+}
+
+/** The best section of each page that fits, the best page first, and the words that stand nowhere. */
+export function find(index, typed) {
+  const understood = understand(index, typed)
+  const pages = new Map() // of each, how well its best section fits
+  for (const [place, { score, share }] of fitting(index.whole, understood)) {
+    const number = index.sections[place][0]
+    const worth = score * index.ranks[place].page * index.ranks[place].section
+    if (share > FITS && worth > (pages.get(number) ?? 0)) pages.set(number, worth)
+  }
+  const alone = fitting(index.alone, understood)
+  const best = Math.max(...pages.values())
+  const hits = [...pages]
+    .filter(([, score]) => score > LEAST * best)
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, HITS)
+    .map(([number, score]) => ({ score, ...hit(index, section(index, number, alone)) }))
+  const nowhere = understood.filter(({ forms, parts, others }) => {
+    return ![...forms, ...parts.flat(), ...others.flatMap(({ phrase }) => phrase.flat())].length
+  })
+  return { hits, nowhere: nowhere.map(({ word }) => word) }
+}
+
+/** The section of a page that fits best by itself; the page's beginning, if that is as good. */
+function section(index, number, alone) {
+  const score = (place) => (alone.get(place)?.score ?? 0) * index.ranks[place].section
+  const places = index.sections.flatMap(([page], place) => (page === number ? [place] : []))
+  return places.reduce((one, other) => (score(other) > score(one) ? other : one))
+}
+
+function hit(index, place) {
   const [number, id, heading, text] = index.sections[place]
   const { url, title } = index.pages[number]
   return { address: id ? `${url}#${id}` : url, title, heading: id ? heading : "", text }
@@ -215,7 +241,7 @@ function told_of(index, place) {
 
 /** Of a section's lines the one that says most of what was asked, cut to its length, in parts. */
 export function excerpt(text, typed, most = 220) {
-  const asked = new Set(said(typed).flatMap((word) => words(word)))
+  const asked = new Set(told(typed).flatMap((word) => words(word)))
   const fits = (word) => words(word).some((each) => asked.has(each) || [...asked].some((one) => one.length > 3 && each.startsWith(one)))
   const lines = text.split("\n").map((line) => line.replace(/^Short answer\. /, "").split(" "))
   const worth = (line) => new Set(line.filter(fits).flatMap((word) => words(word))).size + Math.min(1, line.length / 12)

@@ -1,37 +1,34 @@
 // Which Q? — the search: a dialog that lists, of each page that fits, the heading that answers.
 
 import { element } from "./element.js"
-import { excerpt, find, prepare } from "./find.js"
 
 const open = document.querySelector("[data-wq-search]")
 const dialog = document.querySelector(".wq-search")
 const [field, status, list] = ["input", "[role=status]", "ol"].map((part) => dialog.querySelector(part))
-let index
+let loaded
 
-/** The index, when it is there: it is asked for when a reader turns to the search. */
+/** What finds, and the index that it goes by: they are asked for when a reader turns to the search. */
 function load() {
-  index ??= fetch(dialog.dataset.index).then((answer) => {
+  loaded ??= Promise.all([import("./find.js"), fetch(dialog.dataset.index)]).then(async ([finder, answer]) => {
     if (!answer.ok) throw new Error(answer.status)
-    return answer.json()
-  }).then(prepare)
-  return index
+    return { ...finder, index: finder.prepare(await answer.json()) }
+  })
+  return loaded
 }
 
 async function show() {
   const typed = field.value
   try {
-    const ready = await load()
-    if (field.value === typed) tell(typed, typed.trim() ? find(ready, typed) : { hits: [], nowhere: [] })
+    const { find, excerpt, index } = await load()
+    if (field.value !== typed) return // a later call shows what was typed since
+    const { hits, nowhere } = typed.trim() ? find(index, typed) : { hits: [], nowhere: [] }
+    list.replaceChildren(...hits.map((hit) => item(hit, excerpt(hit.text, typed))))
+    status.replaceChildren(said(typed.trim(), hits.length, nowhere))
+    dialog.scrollTop = 0
   } catch {
-    index = undefined
+    loaded = undefined
     status.replaceChildren("The search could not be loaded.")
   }
-}
-
-function tell(typed, { hits, nowhere }) {
-  list.replaceChildren(...hits.map((hit) => item(hit, typed)))
-  status.replaceChildren(said(typed.trim(), hits.length, nowhere))
-  dialog.scrollTop = 0
 }
 
 function said(typed, pages, nowhere) {
@@ -41,9 +38,9 @@ function said(typed, pages, nowhere) {
   return `${pages} ${pages === 1 ? "page fits" : "pages fit"}.${left}`
 }
 
-function item({ address, title, heading, text }, typed) {
+function item({ address, title, heading }, excerpt) {
   const link = element("a", { href: new URL(address, new URL(`${dialog.dataset.base}/`, location)) }, heading || title)
-  const parts = excerpt(text, typed).map((part) => (part.found ? element("mark", {}, part.said) : part.said))
+  const parts = excerpt.map((part) => (part.found ? element("mark", {}, part.said) : part.said))
   return element("li", {}, link, ...(heading ? [element("small", {}, title)] : []), element("p", {}, ...parts))
 }
 

@@ -120,9 +120,8 @@ class Index:
                 "url": page.url,
                 "title": page.meta.get("title") or str(page.title),
                 "weight": _weight(page.file.src_uri),
-                "about": " ".join(
-                    [page.meta.get("description", ""), *map(str, page.meta.get("tags") or ())]
-                ),
+                "about": page.meta.get("description", ""),
+                "tags": ", ".join(map(str, page.meta.get("tags") or ())),
             }
         )
         if page.file.src_uri == questions.INDEX:
@@ -137,8 +136,8 @@ class Index:
             for number, page in enumerate(self._pages)
             for it in self._sections[page["url"]]
         ]
-        same = settings()["same"]
-        data = {"pages": self._pages, "sections": sections, "same": same}
+        said = {name: settings()[name] for name in ("same", "later")}
+        data = {"pages": self._pages, "sections": sections} | said
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     def _lead_to(self, address: str, said: str) -> None:

@@ -1,0 +1,67 @@
+"""The index of the search: what stands in it of a page, and the words that mean the same."""
+
+import json
+import re
+from types import SimpleNamespace
+
+from qkv_site.generated import search
+from qkv_site.markdown import current
+
+HTML = """<h1 id="a">A</h1><p>First <math><msub><mi>d</mi><mi>k</mi></msub></math>.</p>
+<h2 id="b">B<a class="headerlink" href="#b">¶</a></h2>
+<div class="wq-claim" id="claim-c"><p>It holds. <a class="wq-claim__mark" href="#">computed</a></p>
+<pre><code>in_proj_weight = nn.Linear(3)</code></pre></div>
+<table><tr><th>one</th><th>two</th></tr><tr><td>1</td><td>2</td></tr></table>"""
+QUESTIONS = """<h1>Q</h1><ul><li><a href="../page/#claim-c">Does it <em>hold</em>?</a> Yes.
+<a class="wq-aside" href="#">check</a></li>
+<li><p><a href="../page/">What?</a> That.</p></li></ul>"""
+
+
+def page(name, content, **meta):
+    file = SimpleNamespace(src_uri=f"{name}.md")
+    return SimpleNamespace(file=file, content=content, title=name, url=f"{name}/", meta=meta)
+
+
+def written(*pages):
+    index = search.Index()
+    for each in pages:
+        index.add(each)
+    return json.loads(index.written())
+
+
+def test_a_section_is_a_heading_with_its_words_and_the_names_in_its_code():
+    data = written(page("page", HTML, description="About it.", tags=["tag"]))
+    assert data["pages"] == [
+        {"url": "page/", "title": "page", "weight": 1, "about": "About it.", "tags": "tag"}
+    ]
+    first, second = data["sections"]
+    assert first == [0, "", "A", "First d_k.", "", []]
+    assert second[:4] == [0, "b", "B", "It holds.\none · two\n1 · 2"]
+    assert second[4].split() == ["in_proj_weight", "nn.Linear"]
+
+
+def test_a_question_leads_to_the_section_that_has_its_anchor():
+    data = written(page("page", HTML), page("questions", QUESTIONS))
+    asked = {(number, anchor): asked for number, anchor, *_, asked in data["sections"]}
+    assert asked == {(0, ""): ["What? That."], (0, "b"): ["Does it hold? Yes."], (1, ""): []}
+
+
+def test_a_page_may_be_left_out_but_for_its_title():
+    data = written(page("page", HTML, search={"exclude": True}))
+    assert data["sections"] == [[0, "", "A", "", "", []]]
+
+
+def test_weights_are_of_pages_that_there_are():
+    pages = [path.relative_to(current.docs).as_posix() for path in current.docs.rglob("*.md")]
+    for name, weight in search.settings()["weights"].items():
+        assert any(each.startswith(name) for each in pages), name
+        assert 0 < weight <= 1
+
+
+def test_words_that_mean_the_same_are_small_and_stand_once_in_a_group(site):
+    index = json.loads((site / search.ADDRESS).read_text())
+    said = " ".join(map(str, index["sections"])).lower()
+    for group in search.settings()["same"]:
+        assert len(group) == len(set(group)) > 1
+        assert group == [phrase.lower() for phrase in group]
+        assert any(re.sub(r"[\W_]+", " ", each) in re.sub(r"[\W_]+", " ", said) for each in group)
