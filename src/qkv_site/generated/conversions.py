@@ -12,7 +12,7 @@ from qkv.layouts import Layout, layouts
 from qkv_site.generated import libraries
 
 SIGNS = {
-    "=": "the weights fit as they are",
+    "=": "the weights fit as they are; between two that rotate, look at [the rotation](#rotation)",
     "0": "zeros are added for biases that the target stores",
     "k": "the key bias is left out; it has no effect",
     "s": "the scale moves into the weight of the queries",
