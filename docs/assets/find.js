@@ -3,11 +3,11 @@
 
 // Words that say nothing of attention. A letter of attention says something, so q, k, v, x and h stay.
 const LITTLE = new Set(
-  `a about applied apply after all am an and any are as at be been before both but by can could did difference do does doing done for from
-  get gets give gives go goes got had has have how i if in into is it its itself just let like make makes me mean means
-  much my need no not of off on one only or other our out over really should so some such than that the their them
-  then there these they this those through to too up us use used using very want was we were what when where which who
-  why will with without work works would you your am`.split(/\s+/),
+  `a about after all am an and any applied apply are as at be been before both but by can could did difference do
+  does doing done for from get gets give gives go goes got had has have how i if in into is it its itself just
+  let like make makes me mean means much my need no not of off on one only or other our out over really should
+  so some such than that the their them then there these they this those through to too up us use used using
+  very want was we were what when where which who why will with without work works would you your`.split(/\s+/),
 )
 
 // What a word is worth where it stands, in the section that has it and in the sections of its page.
@@ -38,12 +38,12 @@ const known = new Map() // words are few, and come often
 /** The words of a text. A name counts whole and in its parts; W_1^Q is W_i^Q and W^Q, too. */
 export function words(text) {
   return [...bare(text).matchAll(/[\p{L}\p{N}√][\p{L}\p{N}_^{}.\-]*/gu)].flatMap(([said]) => {
-    if (!known.has(said)) known.set(said, forms_of(said))
+    if (!known.has(said)) known.set(said, partsOf(said))
     return known.get(said)
   })
 }
 
-function forms_of(said) {
+function partsOf(said) {
   const name = said.replace(/[.\-_^{}]+$/, "")
   const joined = name.replace(/[_^{}\-.]/g, "")
   if (!joined) return []
@@ -86,7 +86,7 @@ export function prepare({ pages, sections, same, later }) {
   const groups = same.map((group) => group.map((phrase) => told(phrase).flatMap((word) => words(word).slice(0, 1))))
   const place = (id) => later[id] ?? 1
   const ranks = sections.map(([number, id]) => ({ page: pages[number].weight, section: place(id) }))
-  return { pages, sections, ranks, alone, whole, rare, groups, vocabulary: [...whole.keys()] }
+  return { pages, sections, ranks, alone, whole, rare, groups, forms: new Map(), vocabulary: [...whole.keys()] }
 }
 
 function note(worth, place, into) {
@@ -104,7 +104,13 @@ function told(typed) {
 }
 
 /** What may stand for a word: itself, longer words that begin with it, one that was meant. */
-function forms(index, word, last) {
+function forms(index, word, last = false) {
+  const name = `${word} ${last}`
+  if (!index.forms.has(name)) index.forms.set(name, formsOf(index, word, last))
+  return index.forms.get(name)
+}
+
+function formsOf(index, word, last) {
   const found = index.whole.has(word) ? [[word, 1]] : []
   if (word.length > 2 || (last && word.length > 1)) {
     const longer = index.vocabulary.filter((each) => each.startsWith(word) && each !== word)
@@ -170,13 +176,13 @@ function understand(index, typed) {
     const others = index.groups.flatMap((group) => {
       const typed = group.filter((phrase) => [...phrase.keys()].some((at) => stands(phrase, names, number - at)))
       const share = typed.some(({ length }) => length > 1) ? PHRASE : MEANT
-      return typed.length ? group.map((phrase) => ({ share, phrase: phrase.map((each) => forms(index, each, false)) })) : []
+      return typed.length ? group.map((phrase) => ({ share, phrase: phrase.map((each) => forms(index, each)) })) : []
     })
     return {
       word,
       important: Math.max(0, ...[name, ...parts].filter(Boolean).map(index.rare)),
       forms: name ? forms(index, name, ends && number === asked.length - 1) : [],
-      parts: parts.map((part) => forms(index, part, false)),
+      parts: parts.map((part) => forms(index, part)),
       others,
     }
   })
