@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
+from math_core import LatexError
 from mkdocs.structure.files import File
 
 from qkv import notation
@@ -111,7 +112,11 @@ class Build:
     def read_words(self, page) -> None:
         """Note what a page says, for the search and as Markdown."""
         self._index.add(page)
-        self._copies.append(copies.of(page, self._files))
+        try:
+            self._copies.append(copies.of(page, self._files))
+        except (LatexError, SyntaxError, ValueError) as fault:
+            current.begin(page.file.src_uri, page.file.content_string)
+            current.warn(f"no copy in Markdown: {fault}")
 
     def note_letters(self, html: str) -> None:
         """Note what a page is drawn with."""
