@@ -39,7 +39,7 @@ function said(typed, pages, nowhere) {
 }
 
 function item({ address, title, heading }, excerpt) {
-  const link = element("a", { href: new URL(address, new URL(`${dialog.dataset.base}/`, location)) }, heading || title)
+  const link = element("a", { href: new URL(address, new URL(dialog.dataset.base, location)) }, heading || title)
   const parts = excerpt.map((part) => (part.found ? element("mark", {}, part.said) : part.said))
   return element("li", {}, link, ...(heading ? [element("small", {}, title)] : []), element("p", {}, ...parts))
 }

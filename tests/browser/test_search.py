@@ -107,10 +107,13 @@ def test_the_search_is_a_dialog_for_the_keyboard(page):
     assert page.wrong == []
 
 
-def test_a_link_may_ask(page):
-    page.goto("/?q=key_dim")
+@pytest.mark.parametrize("address", ["/", "/404.html", "/explanation/scaling/"])
+def test_a_link_may_ask(page, origin, address):
+    page.goto(f"{address}?q=key_dim")
     page.locator(".wq-search li").first.wait_for()
-    assert page.get_by_role("searchbox").input_value() == "key_dim"
+    assert page.get_by_role("dialog").get_by_role("searchbox").input_value() == "key_dim"
+    links = page.locator(".wq-search li a").evaluate_all("links => links.map(link => link.href)")
+    assert f"{origin}/explanation/widths/#key-dim" in links
 
 
 def test_axe_finds_nothing_in_the_dialog(search):
