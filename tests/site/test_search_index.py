@@ -4,6 +4,8 @@ import json
 import re
 from types import SimpleNamespace
 
+from mkdocs.utils.meta import get_data
+
 from qkv_site.generated import search
 from qkv_site.markdown import current
 
@@ -49,6 +51,12 @@ def test_a_question_leads_to_the_section_that_has_its_anchor():
 def test_a_page_may_be_left_out_but_for_its_title():
     data = written(page("page", HTML, search={"exclude": True}))
     assert data["sections"] == [[0, "", "A", "", "", []]]
+
+
+def test_a_page_says_no_more_of_the_search_than_that():
+    for path in sorted(current.docs.rglob("*.md")):
+        _, meta = get_data(path.read_text())
+        assert meta.get("search", {"exclude": True}) == {"exclude": True}, path
 
 
 def test_weights_are_of_pages_that_there_are():
