@@ -27,20 +27,35 @@ def typical(layout: Layout) -> MultiHead:
     return _of_sizes(layout, {})
 
 
-@cache
 def signs(source: str, target: str) -> str:
     """What it takes to store a layer of one layout in another, as signs of `SIGNS`.
 
     The layer is converted, loaded again and called; where nothing is said to be lost, its output
     has to be the same.
     """
-    weights = dump(typical(layouts()[source]), source)
-    before = load(weights, source, h=4)
+    return _signs(_alike(source), target)
+
+
+@cache
+def _signs(source: str, target: str) -> str:
+    before = _stored_and_loaded(source)
     after, said = _fitted(before, layouts()[target])
     back = load(dump(after, target), target, h=4)
     assert back == after
     assert "b" in said or _equal(before, back), (source, target, said)
     return "".join(said) or "="
+
+
+@cache
+def _stored_and_loaded(name: str) -> MultiHead:
+    return load(dump(typical(layouts()[name]), name), name, h=4)
+
+
+@cache
+def _alike(name: str) -> str:
+    """The first layout of which the same layer comes out."""
+    layer = _stored_and_loaded(name)
+    return next(other for other in layouts() if _stored_and_loaded(other) == layer)
 
 
 def _fitted(mh: MultiHead, layout: Layout) -> tuple[MultiHead, list[str]]:
@@ -85,7 +100,6 @@ def _equal(before: MultiHead, after: MultiHead) -> bool:
     return np.allclose(*outputs, rtol=0, atol=1e-12)
 
 
-@cache
 def groups() -> tuple[tuple[str, ...], ...]:
     """Layouts that need the same, from and to each of the others; the largest group first."""
     names = [*layouts()]

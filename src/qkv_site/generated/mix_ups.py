@@ -5,18 +5,15 @@ mix-up knows its page, a page its mix-ups, and the overview of the symptoms its 
 """
 
 import posixpath
-import re
+import textwrap
 from collections.abc import Iterable
-from itertools import chain, groupby
+from itertools import chain, groupby, takewhile
 
 from mkdocs.utils.meta import get_data
 
 from qkv.mix_ups import MixUp, groups, mix_ups, symptoms
 from qkv_site.generated.libraries import fitting, table
-from qkv_site.markdown import blocks, current
-
-_CAUSES_END = re.compile(r"\{ #(?:check|known) \}")  # a page's own check, and its list of mix-ups
-_HEADING = re.compile(r"^## (.+?) \{ #([\w-]+) \}$", re.MULTILINE)
+from qkv_site.markdown import current, sections
 
 
 def tables() -> str:
@@ -62,11 +59,12 @@ def _link(page: str) -> str:
 
 
 def _causes(page: str) -> str:
-    """The headings of a page that name a cause."""
-    prose = blocks.FENCE.sub("", current.read(current.docs / page))
-    causes, *listed = _CAUSES_END.split(prose, maxsplit=1)
-    found = _HEADING.findall(causes) if listed and page.startswith("symptoms/") else []
-    return "<br>".join(f"[{said}]({_address(page)}#{anchor})" for said, anchor in found)
+    """The headings of a page that name a cause: those before its own check, or its list."""
+    if not page.startswith("symptoms/"):
+        return ""
+    headings = (it for it in sections.find(current.read(current.docs / page)) if it.level == 2)
+    causes = takewhile(lambda it: it.id not in ("check", "known"), headings)
+    return "<br>".join(f"[{it.title}]({_address(page)}#{it.id})" for it in causes)
 
 
 def _address(page: str) -> str:
@@ -74,7 +72,7 @@ def _address(page: str) -> str:
 
 
 def _folded(title: str, known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
-    return f'??? note "{title}"\n\n{_indented(_table(known, pages))}'
+    return f'??? note "{title}"\n\n{textwrap.indent(_table(known, pages), "    ")}'
 
 
 def _table(known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
@@ -97,7 +95,3 @@ def _leads(pages: list[str]) -> str:
 
 def _sentence(what: str) -> str:
     return f"{what[0].upper()}{what[1:]}."
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())
