@@ -188,6 +188,9 @@ function understand(index, typed) {
   })
 }
 
+/** Whether a word, or what means the same, stands on a page. */
+const stand = ({ forms, parts, others }) => [forms, ...parts, ...others.flatMap(({ phrase }) => phrase)].some((each) => each.length)
+
 /** Of each section, how well it fits, and how much of what was asked it has. */
 function fitting(places, understood) {
   const fits = new Map()
@@ -202,7 +205,7 @@ function fitting(places, understood) {
       fits.set(place, { score: score + important * amount, share: share + important * Math.min(1, 2 * amount) })
     }
   }
-  const all = understood.reduce((sum, { important }) => sum + important, 0)
+  const all = understood.filter(stand).reduce((sum, { important }) => sum + important, 0)
   for (const fit of fits.values()) {
     fit.share /= all
     fit.score *= fit.share
@@ -226,9 +229,7 @@ export function find(index, typed) {
     .sort(([, one], [, other]) => other - one)
     .slice(0, HITS)
     .map(([number, score]) => ({ score, ...hit(index, section(index, number, alone)) }))
-  const nowhere = understood.filter(({ forms, parts, others }) => {
-    return ![...forms, ...parts.flat(), ...others.flatMap(({ phrase }) => phrase.flat())].length
-  })
+  const nowhere = understood.filter((word) => !stand(word))
   return { hits, nowhere: nowhere.map(({ word }) => word) }
 }
 
