@@ -57,6 +57,10 @@ BLOCKS = {
     ),
 }
 LINKS = {
+    "a print that would look otherwise in Python": (
+        python('print(1, 2, sep="-")'),
+        r"PAGE:3: sep= in print",
+    ),
     "a broken link": ("[gone](gone.md)\n", r"PAGE.*'gone\.md'.*not found"),
     "a broken anchor": ("[gone](#gone)\n", r"PAGE.*'#gone'"),
     "a broken link that a block prints": (

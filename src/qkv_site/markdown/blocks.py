@@ -42,6 +42,7 @@ FENCE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _OPTION = re.compile(r'([\w-]+)="([^"]*)"')
+_PRINTED_WITH = re.compile(r"\bprint\(.*\b(sep|file|flush)=")
 _ASSERT = re.compile(r"^\s*assert\b", re.MULTILINE)
 _CLAIM_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -120,6 +121,8 @@ def faults(block: Block) -> Iterator[str]:
             yield f"unknown option {name!r}: expected one of {_list(LANGUAGES[block.language])}"
         elif value not in _VALUES.get(name, {value}):
             yield f'{name}="{value}": expected one of {_list(_VALUES[name])}'
+    if block.executed and (unknown := _PRINTED_WITH.search(block.code)):
+        yield f"{unknown[1]}= in print: markdown-exec's print knows end alone, and prints otherwise"
     yield from _claim_faults(block)
 
 
