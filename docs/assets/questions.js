@@ -19,12 +19,13 @@ function textOf(item) {
 
 function show() {
   const typed = field.value.split(/\s+/).map(words).filter(({ length }) => length)
-  for (const { item, words } of entries) {
-    item.hidden = !typed.every(([word]) => words.some((each) => each.startsWith(word)))
-  }
+  const counts = entries.map(({ words }) => typed.filter(([word]) => words.some((each) => each.startsWith(word))).length)
+  const most = Math.max(...counts)
+  const enough = most >= typed.length / 2 ? most : Infinity
+  entries.forEach(({ item }, number) => (item.hidden = counts[number] < enough))
   hideEmpty(typed.length > 0)
-  const left = entries.filter(({ item }) => !item.hidden).length
-  status.replaceChildren(...(typed.length ? said(left) : []))
+  const left = counts.filter((count) => count >= enough).length
+  status.replaceChildren(...(typed.length ? said(left, most === typed.length) : []))
 }
 
 /** Headings stand above questions; above none they say nothing. */
@@ -43,9 +44,10 @@ function hideEmpty(filtered) {
   }
 }
 
-function said(left) {
-  if (left) return [`${left} of ${entries.length} questions ${left === 1 ? "has" : "have"} these words.`]
+function said(left, all) {
+  if (left && all) return [`${left} of ${entries.length} questions ${left === 1 ? "has" : "have"} these words.`]
   const search = element("a", { href: `?q=${encodeURIComponent(field.value)}` }, "Search all pages")
+  if (left) return [`No question has all of these words, ${left} ${left === 1 ? "has" : "have"} some. `, search, "."]
   return ["No question has these words. ", search, ", or try fewer words."]
 }
 

@@ -39,6 +39,14 @@ def test_a_part_of_a_name_is_found(index):
     assert any("in_proj_weight" in each for each in found)
 
 
+def test_if_no_question_has_all_words_those_with_most_are_shown(index):
+    index.get_by_role("searchbox").fill("RoPE zeppelin")
+    assert 0 < shown(index) < 20
+    said = index.locator(".wq-filter [role=status]")
+    assert said.inner_text().startswith("No question has all of these words")
+    assert said.get_by_role("link").count() == 1
+
+
 def test_nothing_found_says_so_and_leads_to_the_search(index):
     index.get_by_role("searchbox").fill("zeppelin")
     assert shown(index) == 0

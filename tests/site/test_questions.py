@@ -19,9 +19,10 @@ def test_no_question_stands_twice():
 
 def test_a_line_gets_the_first_check_below_its_heading_and_who_writes_it_how():
     line = "- [Does a head see\n  a slice?](explanation/biases.md#terms) No.\n"
+    short = "[short answer](explanation/biases.md){ .wq-aside }"
     check = "[check](explanation/biases.md#claim-two-of-four-terms-survive){ .wq-aside }"
     who = "[who writes it how](explanation/biases.md#who){ .wq-aside }"
-    shown = f"- [Does a head see a slice?](explanation/biases.md#terms) No. {check} {who}\n"
+    shown = f"- [Does a head see a slice?](explanation/biases.md#terms) No. {short} {check} {who}\n"
     assert questions.with_links(line) == shown
 
 

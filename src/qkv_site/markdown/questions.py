@@ -1,8 +1,9 @@
 """Python-Markdown extension: a question of the index leads to the check of its answer, too.
 
 A line of the index is a question that links to its answer, and the answer in short. The build adds
-small links behind it: to the first check that stands below the heading, and to who writes it how,
-where that page has such a heading. So a new line needs no more than its question and its answer.
+small links behind it: to the short answer above the heading, to the first check below it, and to
+who writes it how, where that page has such a heading. So a new line needs no more than its question
+and its answer.
 """
 
 import re
@@ -33,7 +34,8 @@ def _links(entry: re.Match) -> str:
     if not path.is_file():  # MkDocs reports it
         return ""
     text = current.read(path)
-    links = {"check": _check(page, text, anchor)}
+    above = anchor and "**Short answer.**" in text
+    links = {"short answer": page if above else "", "check": _check(page, text, anchor)}
     if anchor != _WHO and any(section.id == _WHO for section in sections.find(text)):
         links["who writes it how"] = f"{page}#{_WHO}"
     return "".join(
