@@ -14,7 +14,7 @@ PAIRS = {pair.name: pair for pairs in GROUPS.values() for pair in pairs}
 # Of each pair: y, n, or - where there is no answer, in the order of the table's columns.
 SAID = {
     "a map before the heads, with W^Q": "yyynny",
-    "a norm's gain and shift, with the maps that read it": "yyy-ny",
+    "a norm's gain and shift, with the maps that read it": "yyy-yy",
     "a whole norm, with its division, with W^Q": "nn---n",
     "LoRA's two factors, with their base": "yyynny",
     "the table of embeddings, with W^Q": "yy-yn-",
@@ -69,6 +69,8 @@ def test_what_is_found_is_the_product_that_the_pages_derive():
         ("a map before the heads, with W^Q", ""): before,
         ("a map before the heads, with W^Q", "biases"): np.vstack([before, b]),
         ("a norm's gain and shift, with the maps that read it", ""): merges.GAIN[:, None] * W_Q[0],
+        ("a norm's gain and shift, with the maps that read it", "dropout"): merges.GAIN[:, None]
+        * W_Q[0],
         ("LoRA's two factors, with their base", ""): W_Q[0] + merges.DOWN @ merges.UP,
         ("the table of embeddings, with W^Q", ""): merges.E_WORDS @ W_Q[0],
         ("W^Q with W^K", ""): (W_Q[0] @ W_K[0].T).reshape(-1, 1),

@@ -169,6 +169,8 @@ def _before_heads(extra: str) -> Case:
 
 def _gain(extra: str) -> Case:
     W = _joined(W_Q) if extra == "packed" else W_Q[0]
+    if extra == "dropout":  # what it leaves is multiplied by the gain, before or after
+        return Case(_dropped(_rms_norm(X)), _dropped(_rms_norm(X) * GAIN) @ W)
     return _in_a_row(np.diag(GAIN), W, _rms_norm(X))(extra)
 
 
@@ -328,7 +330,7 @@ GROUPS = {
             _gain,
             (3 * _512 + 512, 3 * _512),
             ("", "biases", "RoPE", "dropout", "packed"),
-            {"biases": "a new bias"},
+            {"biases": "a new bias", "dropout": "the gain"},
         ),
         Pair(
             "a whole norm, with its division, with W^Q",
