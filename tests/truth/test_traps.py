@@ -2251,7 +2251,7 @@ def test_qwen2_query_head_h_uses_key_head_h_over_7_where_14_share_2(torch, rng):
 
 
 def test_llama_zero_value_rows_of_a_group_remove_its_query_heads(torch, rng):
-    """Llama: zero value rows of a key head remove each query head that shares it.
+    """Llama: zero value rows of a key head remove each query head that shares it, without biases.
 
     To remove one query head, its columns of o_proj are set to zero.
     """
@@ -2264,6 +2264,11 @@ def test_llama_zero_value_rows_of_a_group_remove_its_query_heads(torch, rng):
     of_heads = head_by_head(mh, x)
     no_values = zeroed(layer, v_proj__weight=slice(0, 2))
     assert close(attend(no_values, x, no_rotation())[0], of_heads[2:].sum(axis=0))
+    biased = library.LlamaConfig(**sizes, attn_implementation="sdpa", attention_bias=True)
+    biased = randomised(library.LlamaAttention(biased, layer_idx=0), rng)
+    biases_left = attend(zeroed(biased, v_proj__weight=slice(0, 2)), x, no_rotation())[0]
+    gone = zeroed(biased, v_proj__weight=slice(0, 2), v_proj__bias=slice(0, 2))
+    assert not np.allclose(biases_left, attend(gone, x, no_rotation())[0], atol=1e-3)
     one_less = zeroed(layer, o_proj__weight=(slice(None), slice(0, 2)))
     assert close(attend(one_less, x, no_rotation())[0], of_heads[1:].sum(axis=0))
 
