@@ -19,7 +19,7 @@ GROUPED = dataclasses.replace(MultiHead.random(12, 4, h_kv=2, d_k=5), rotary=Tru
 def test_unknown_layout():
     for call in (lambda: load({}, "torch", h=2), lambda: dump(PLAIN, "torch")):
         with refuses(
-            "layout must be one of 'pytorch', 'keras'", "'transformerlens', but is 'torch'"
+            "layout must be one of 'pytorch', 'keras'", f"{[*layouts()][-1]!r}, but is 'torch'"
         ):
             call()
 

@@ -1,11 +1,14 @@
 """Issue forms: what a reader can report, and that each form is one that the host accepts."""
 
+import re
 from dataclasses import MISSING, fields
 
 import pytest
 import yaml
 
 from qkv.notation import Source
+from qkv_site.generated import forms
+from qkv_site.markdown import current
 from support import ROOT
 
 FOLDER = ROOT / ".github" / "ISSUE_TEMPLATE"
@@ -52,3 +55,18 @@ def test_the_form_of_a_source_asks_for_what_its_file_needs():
     }
     asked = {each["id"] for each in FORMS["source"]["body"]}
     assert {ASKED_AS.get(entry, entry) for entry in needed - DECIDED} <= asked
+
+
+def test_pages_lead_to_the_forms_of_a_source_and_of_a_library():
+    text = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    assert {*re.findall(r'forms\.link\("(\w+)"', text)} == FORMS.keys() - {"wrong"}
+
+
+def test_where_the_repository_is_not_known_no_form_is_offered(monkeypatch):
+    monkeypatch.setattr(current, "repository", "https://example.org/a/b")
+    said = forms.link("source", "Say so:", "a source is missing")
+    assert said == (
+        "Say so: [a source is missing](https://example.org/a/b/issues/new?template=source.yml)."
+    )
+    monkeypatch.setattr(current, "repository", "")
+    assert forms.link("source", "Say so:", "a source is missing") == ""

@@ -1,0 +1,19 @@
+"""Links to the repository's issue forms, as Markdown, where the repository has an address."""
+
+from qkv_site.markdown import current
+
+
+def link(form: str, before: str, words: str) -> str:
+    """A sentence that ends in a link to a form.
+
+    Args:
+        form: The form's name in `.github/ISSUE_TEMPLATE`, without its ending.
+        before: What stands before the link.
+        words: What the link says.
+
+    Returns:
+        The sentence; nothing where the repository is not known, as on a reader's own machine.
+    """
+    if not current.repository:
+        return ""
+    return f"{before} [{words}]({current.repository}/issues/new?template={form}.yml)."
