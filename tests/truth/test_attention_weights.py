@@ -97,10 +97,10 @@ def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch
 def test_torch_two_least_numbers_add_up_to_minus_infinity(torch):
     """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN.
 
-    In float16, bfloat16 and float32. The same masks joined as booleans, and then filled, are
-    finite.
+    In float16, bfloat16, float32 and float64. The same masks joined as booleans, and then filled,
+    are finite.
     """
-    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         least = torch.finfo(dtype).min
         hidden_twice = torch.full((3,), least, dtype=dtype) + least
         assert (hidden_twice == float("-inf")).all()
@@ -169,6 +169,26 @@ def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_modul
     layer = mha(torch, rng, dropout=0.5)
     x = tokens(torch, rng)
     assert torch.equal(layer(x, x, x)[0], layer(x, x, x)[0])
+
+
+def test_torch_functional_dropout_drops_whatever_the_mode_of_the_module(torch):
+    """PyTorch's `F.dropout(x, p)` drops after `eval()` too, and nn.Dropout does not.
+
+    Its argument `training` is True unless it is given.
+    """
+
+    class Careless(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.dropout(x, 0.5)
+
+    class Careful(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.dropout(x, 0.5, training=self.training)
+
+    ones = torch.ones(100)
+    assert (Careless().eval()(ones) == 0).any()
+    for module in (Careful().eval(), torch.nn.Dropout(0.5).eval()):
+        assert torch.equal(module(ones), ones)
 
 
 def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng):
@@ -317,6 +337,63 @@ def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch):
         if gives:
             assert weights.shape == (1, H, N, N)
             assert torch.allclose(weights.sum(dim=-1), torch.ones(1, H, N))
+
+
+def test_transformers_return_weights_of_the_layers_with_softmax_attention_alone(torch):
+    """Transformers returns weights of layers with softmax attention, so the first may be layer 3's.
+
+    Qwen3-Next with three layers of linear attention and one of softmax attention gives one array.
+    T5 gives three tuples: of the encoder, the decoder and the cross-attention.
+    """
+    library = pytest.importorskip("transformers")
+    words = torch.tensor([[3, 1, 4, 1, 5]])
+    asked = {"output_attentions": True}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+    linear = {"linear_num_key_heads": 1, "linear_num_value_heads": 2}
+    linear |= {"linear_key_head_dim": 8, "linear_value_head_dim": 8}
+    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 8}
+    config = library.Qwen3NextConfig(
+        vocab_size=11,
+        hidden_size=16,
+        intermediate_size=16,
+        shared_expert_intermediate_size=8,
+        num_hidden_layers=4,
+        attn_implementation="eager",
+        **(heads | linear | experts),
+    )
+    assert config.layer_types == 3 * ["linear_attention"] + ["full_attention"]
+    with torch.no_grad():
+        found = library.Qwen3NextModel(config).eval()(words, **asked).attentions
+    assert [tuple(weights.shape) for weights in found] == [(1, 2, 5, 5)]
+
+    config = library.T5Config(
+        vocab_size=11,
+        d_model=8,
+        d_kv=4,
+        d_ff=8,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
+    config._attn_implementation = "eager"
+    with torch.no_grad():
+        found = library.T5Model(config).eval()(words, decoder_input_ids=words[:, :3], **asked)
+    shapes = {
+        name: tuple(found[f"{name}_attentions"][0].shape)
+        for name in ("encoder", "decoder", "cross")
+    }
+    assert shapes == {"encoder": (1, 2, 5, 5), "decoder": (1, 2, 3, 3), "cross": (1, 2, 3, 5)}
+    assert "attentions" not in found
+
+
+def test_torch_strict_false_drops_bias_k_and_names_it_in_its_return_value(torch):
+    """PyTorch's strict=False drops `bias_k` and `bias_v`, and names them in its return value."""
+    with_them = torch.nn.MultiheadAttention(E, H, add_bias_kv=True)
+    without = torch.nn.MultiheadAttention(E, H)
+    found = without.load_state_dict(with_them.state_dict(), strict=False)
+    assert {*found.unexpected_keys} == {"bias_k", "bias_v"}
+    with pytest.raises(RuntimeError, match="bias_k"):
+        without.load_state_dict(with_them.state_dict())
 
 
 def test_torch_added_keys_lengthen_the_weights(torch, rng):

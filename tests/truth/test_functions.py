@@ -3,9 +3,14 @@
 The first line of a test's docstring is the claim. Pages that state it name the test.
 """
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from attention_functions import RUN, _onnx, arguments_of, call, causal
+from real_layers import keras_library
 
 import qkv
 from qkv import masks
@@ -142,7 +147,7 @@ def test_mlx_gives_the_mean_of_the_values_where_its_causal_mask_leaves_no_key(rn
     assert not expected[:, :, :3].any()
 
 
-@pytest.mark.parametrize("opset", [23, 25])
+@pytest.mark.parametrize("opset", [23, 24, 25])
 def test_onnx_aligns_its_causal_mask_at_the_start_without_a_cache_and_at_the_end_with_one(
     opset, rng
 ):
@@ -208,7 +213,7 @@ def test_an_axis_of_length_one_is_repeated_in_silence_by_some_functions(function
     """One head of queries, or one sentence, is repeated in silence by PyTorch, Keras and ONNX.
 
     Their functions broadcast the queries to three heads of keys, or to two sentences. JAX, Flax
-    and MLX refuse it.
+    and MLX refuse it. Keras ran with PyTorch as its backend, ONNX as its reference implementation.
     """
     if "width" in function["axes"]:
         return  # a layer makes the heads itself
@@ -218,6 +223,76 @@ def test_an_axis_of_length_one_is_repeated_in_silence_by_some_functions(function
         assert refused(function, few, K, V) != repeats
         if repeats:
             assert near(call(function, few, K, V), qkv.attention(few, K, V))
+
+
+def test_keras_with_jax_refuses_masks_of_floats_and_one_head_of_queries():
+    """Keras with JAX refuses a mask of floats (n_q, n_k), and one head of queries beside three.
+
+    It refuses one sentence beside two as well. A mask of floats with four axes is read as True and
+    False.
+    """
+    for library in ("jax", "keras"):
+        pytest.importorskip(library)
+    code = """
+import keras, numpy as np
+attend, rng = keras.ops.dot_product_attention, np.random.default_rng(0)
+q, k, v = (rng.normal(size=(2, n, 3, 5)).astype("float32") for n in (4, 7, 7))
+mask = np.tri(4, 7, 2, dtype=bool)
+expected = attend(q, k, v, mask=mask)
+four_axes = np.broadcast_to(mask, (2, 3, 4, 7)).astype("float32")
+print(np.allclose(attend(q, k, v, mask=four_axes), expected, atol=1e-5))
+for query, options in ((q, {"mask": mask.astype("float32")}), (q[:, :, :1], {}), (q[:1], {})):
+    try:
+        attend(query, k, v, **options)
+    except TypeError:
+        print("refused")
+"""
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout.split() == ["True", "refused", "refused", "refused"]
+
+
+@each_function
+def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorch_and_keras(
+    function, rng
+):
+    """Exchanged queries and values are refused if lengths differ, but by PyTorch's and Keras' ops.
+
+    `F.scaled_dot_product_attention` and `keras.ops.dot_product_attention` with PyTorch, on a CPU,
+    give as many words as there are keys: 5, for 3 queries. Keras' layer refuses it in its first
+    call, which builds it, and takes it later.
+    """
+    queries, values = drawn(rng, n_q=3, n_k=5)[:2]
+    if function["name"] == "keras.layers.MultiHeadAttention":
+        layer = keras_library().layers.MultiHeadAttention(H, D_K)
+        asked, three = (each[:, 0].astype("float32") for each in (values, queries))
+        with pytest.raises(ValueError, match="All dimensions of `value` and `key`"):
+            layer(query=asked, value=three, key=asked)
+        layer(query=asked, value=asked, key=asked)
+        assert tuple(layer(query=asked, value=three, key=asked).shape) == (BATCH, 5, D_K)
+    elif function["name"] in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
+        assert call(function, values, values, queries).shape == (BATCH, H, 5, D_K)
+    else:
+        assert refused(function, values, values, queries)
+
+
+def test_torch_fused_function_takes_more_values_than_keys_and_its_plain_one_does_not(torch, rng):
+    """PyTorch's fused function on a CPU takes more values than keys, and its plain one does not.
+
+    With 5 keys and 6 values `scaled_dot_product_attention` raises no error. Held to its plain form,
+    SDPBackend.MATH, it does.
+    """
+    Q, K, V = map(torch.from_numpy, (*drawn(rng, n_k=5)[:2], drawn(rng, n_k=6)[2]))
+    attend = torch.nn.functional.scaled_dot_product_attention
+    assert attend(Q, K, V).shape == (BATCH, H, N_Q, D_K)
+    plain = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)
+    with plain, pytest.raises(RuntimeError, match="Expected size for first two dimensions"):
+        attend(Q, K, V)
 
 
 def test_torch_takes_axes_that_are_exchanged_and_then_attends_across_heads(torch, rng):
@@ -347,7 +422,8 @@ def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng
     """A mask of an attention function is broadcast to batch, heads, queries and keys.
 
     So three axes are heads, queries and keys. In PyTorch's layer they are batch·h, queries and
-    keys, and in Keras' layer batch, queries and keys.
+    keys, and in Keras' layer batch, queries and keys. The functions of PyTorch, and of Keras with
+    PyTorch, refuse a mask of keys alone.
     """
     Q, K, V = drawn(rng)
     mask = a_mask(rng)
@@ -367,3 +443,7 @@ def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng
             assert near(call(function, Q, K, V, **said), expected)
         elif each.ndim == 3:
             assert refused(function, Q, K, V, **said)
+    of_keys = np.ones(N_K, dtype=bool)
+    if function["name"] in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
+        with pytest.raises(IndexError):
+            call(function, Q, K, V, **{function["mask"]: of_keys})

@@ -270,13 +270,18 @@ def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
 def test_torch_scores_start_at_half_a_unit(torch):
     """PyTorch scores start at half a unit.
 
-    Divided scores of a fresh nn.MultiheadAttention(512, 8) for tokens of variance one.
+    Divided scores of a fresh nn.MultiheadAttention(512, 8) for tokens of variance one. Of two
+    fresh nn.Linear(512, 512) they are a third.
     """
     torch.manual_seed(0)
     in_proj = torch.nn.MultiheadAttention(512, 8).in_proj_weight.detach()
     queries, keys = (torch.randn(1000, 512) @ in_proj[:1024].T).chunk(2, dim=-1)
     scores = queries[:, :64] @ keys[:, :64].T / 64**0.5
     assert scores.std().item() == pytest.approx(0.5, rel=0.05)
+    with torch.no_grad():
+        queries, keys = (torch.nn.Linear(512, 512)(torch.randn(1000, 512)) for _ in range(2))
+    scores = queries[:, :64] @ keys[:, :64].T / 64**0.5
+    assert scores.std().item() == pytest.approx(1 / 3, rel=0.05)
 
 
 def test_torch_embeddings_start_with_variance_one(torch):
@@ -1687,6 +1692,31 @@ def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch, rng):
     for i in range(64):
         expected = {i % 8, i % 8 + 8} if i < 16 else {i}
         assert {*torch.where(moved[i])[0].tolist()} == expected
+
+
+@pytest.mark.parametrize("kind", ["yarn", "longrope", "linear"])
+def test_yarn_and_longrope_multiply_scores_at_distance_zero_and_linear_scaling_does_not(
+    torch, kind
+):
+    """YaRN and LongRoPE multiply scores at distance zero, and linear scaling does not.
+
+    By the square of the attention factor, in Transformers' Llama, for four times the length.
+    """
+    llama = transformers("llama")
+    given = {"rope_type": kind, "factor": 4.0, "rope_theta": 1e4}
+    if kind != "linear":
+        given["original_max_position_embeddings"] = 64
+    if kind == "longrope":
+        given |= {"short_factor": [1.0] * 8, "long_factor": [2.0] * 8}
+    sizes = {"hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 256}
+    rotary = llama.LlamaRotaryEmbedding(llama.LlamaConfig(rope_parameters=given, **sizes))
+    cos, sin = rotary(torch.zeros(1), torch.arange(4)[None])
+    q, k = torch.randn(2, 1, 1, 4, 16, generator=torch.Generator().manual_seed(0))
+    turned = llama.apply_rotary_pos_emb(q, k, cos, sin)
+    times = (turned[0] * turned[1]).sum(dim=-1) / (q * k).sum(dim=-1)
+    factor = times[0, 0, 0].item()
+    assert torch.allclose(times, times[0, 0, 0], rtol=1e-3)
+    assert factor == pytest.approx(1) if kind == "linear" else factor > 1.1
 
 
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):
