@@ -9,7 +9,7 @@ import pytest
 from filelock import FileLock
 from jaxtyping import config
 
-from support import CI, ROOT, make_project, mkdocs_build
+from support import ADDRESS, CI, ROOT, make_project, mkdocs_build
 
 # The same examples on every run, and no verdict by the clock of a busy machine.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
@@ -27,13 +27,23 @@ def unchecked():
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """The site, built once, by the first worker that needs it."""
+    return _built_once(tmp_path_factory, "site")
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory) -> Path:
+    """The site as it is published below an address, built once."""
+    return _built_once(tmp_path_factory, "published", SITE_URL=ADDRESS)
+
+
+def _built_once(tmp_path_factory, name: str, **environment: str) -> Path:
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
-    folder, said = shared / "site", shared / "site.txt"
-    with FileLock(shared / "site.lock"):
+    folder, said = shared / name, shared / f"{name}.txt"
+    with FileLock(shared / f"{name}.lock"):
         if not said.exists():
-            built = mkdocs_build(ROOT, folder)
+            built = mkdocs_build(ROOT, folder, **environment)
             said.write_text(built.stdout if built.returncode else "")
     assert said.read_text() == ""
     return folder

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+ADDRESS = "https://which-q.example/attention/"  # below a path, as GitHub Pages has it
+EPOCH = "1700000000"  # when a test's build takes place
 CI = os.environ.get("CI", "").lower() == "true"
 
 
@@ -23,11 +25,16 @@ def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.Co
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
         cwd=project,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"} | environment,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": EPOCH} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def is_redirect(page: Path) -> bool:
+    """Whether a page only leads to another one."""
+    return 'http-equiv="refresh"' in page.read_text()
 
 
 def make_project(project: Path, pages: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ const [field, status, list] = ["input", "[role=status]", "ol"].map((part) => dia
 let loaded
 
 /** What finds, and the index that it goes by: they are asked for when a reader turns to the search. */
-function load() {
+export function load() {
   loaded ??= Promise.all([import("./find.js"), fetch(dialog.dataset.index)]).then(async ([finder, answer]) => {
     if (!answer.ok) throw new Error(answer.status)
     return { ...finder, index: finder.prepare(await answer.json()) }
@@ -22,7 +22,7 @@ async function show() {
     const { find, excerpt, index } = await load()
     if (field.value !== typed) return // a later call shows what was typed since
     const { hits, nowhere } = typed.trim() ? find(index, typed) : { hits: [], nowhere: [] }
-    list.replaceChildren(...hits.map((hit) => item(hit, excerpt(hit.text, typed))))
+    list.replaceChildren(...hits.map((found) => hit(found, excerpt(found.text, typed))))
     status.replaceChildren(said(typed.trim(), hits.length, nowhere))
     dialog.scrollTop = 0
   } catch {
@@ -38,7 +38,8 @@ function said(typed, pages, nowhere) {
   return `${pages} ${pages === 1 ? "page fits" : "pages fit"}.${left}`
 }
 
-function item({ address, title, heading }, excerpt) {
+/** A hit as an item of a list. */
+export function hit({ address, title, heading }, excerpt) {
   const link = element("a", { href: new URL(address, new URL(dialog.dataset.base, location)) }, heading || title)
   const parts = excerpt.map((part) => (part.found ? element("mark", {}, part.said) : part.said))
   return element("li", {}, link, ...(heading ? [element("small", {}, title)] : []), element("p", {}, ...parts))

@@ -41,7 +41,7 @@ def softmax(
     Examples:
         Scores 0 and ln 3 weigh 1 : 3.
 
-        >>> softmax(np.array([0.0, np.log(3.0)])).tolist()
+        >>> softmax(np.array([0.0, np.log(3.0)])).round(15).tolist()
         [0.25, 0.75]
 
         Each row is a distribution of its own.

@@ -27,6 +27,12 @@ new PerformanceObserver(list => {
 """
 # Nothing moves or fades from one width or scheme to the next.
 AT_ONCE = "*, ::before, ::after { transition: none !important; animation: none !important }"
+# As a script of the page may; its policy lets no <style> in.
+ADOPT = """style => {
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(style)
+  document.adoptedStyleSheets.push(sheet)
+}"""
 # axe would take minutes for the symbols; test_colours measures their colours.
 TEXT_FOR_FORMULAS = """() => {
   for (const math of [...document.querySelectorAll("math")]) math.replaceWith(math.textContent)
@@ -131,7 +137,7 @@ def look(page, address, now, with_axe):
     page.unroute_all()  # while anything is routed, a browser caches nothing
     now.elements = page.evaluate("document.querySelectorAll('*').length")
     now.sets = page.evaluate(SETS)
-    page.add_style_tag(content=AT_ONCE)
+    page.evaluate(ADOPT, AT_ONCE)
     measure(page, now, "site", PHONE)
     if now.sets:
         page.locator("[data-wq-notation]").select_option(COLUMNS)

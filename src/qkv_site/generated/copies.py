@@ -325,7 +325,8 @@ def _described(name: str, thing: object) -> str:
 
 def _signature(thing: Callable) -> str:
     try:
-        return str(inspect.signature(thing))
+        # A default that is a function is shown by its name, not by where it lies in memory.
+        return re.sub(r"<function (\w+) at 0x\w+>", r"\1", str(inspect.signature(thing)))
     except (TypeError, ValueError):
         return ""
 

@@ -1,6 +1,7 @@
 """One build of the site: what Markdown extensions cannot do."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
@@ -8,7 +9,17 @@ from math_core import LatexError
 from mkdocs.structure.files import File
 
 from qkv import notation
-from qkv_site.generated import copies, font, labels, notebooks, preview, search, wheel
+from qkv_site.generated import (
+    copies,
+    font,
+    labels,
+    notebooks,
+    preview,
+    redirects,
+    search,
+    structured,
+    wheel,
+)
 from qkv_site.markdown import (
     blocks,
     choice,
@@ -22,13 +33,15 @@ from qkv_site.markdown import (
     tables,
 )
 from qkv_site.markdown import map as layer_map
+from qkv_site.mkdocs import policy
 
 
 class Build:
     """From the configuration to the finished folder."""
 
-    def __init__(self, config):
+    def __init__(self, config, serving=False):
         self._config, self._site = config, Path(config.site_dir)
+        self._serving = serving
         self._cache = Path(config.config_file_path).parent / ".cache"
         self._cache.mkdir(exist_ok=True)
         self._whole = config.extra.get("whole", True)  # while serving, a saved page comes first
@@ -48,6 +61,10 @@ class Build:
     def add_notebooks(self, files, config) -> None:
         """Add a notebook for each page that has one."""
         self._notebooks = notebooks.add_to(files, config)
+
+    def add_redirects(self, files, config) -> None:
+        """Add a page for each address that leads to another page."""
+        redirects.add_to(files, config, policy.put_into(policy.EMPTY))
 
     def add_assets(self, files, config) -> None:
         """Add what pages ask for and no one wrote by hand.
@@ -72,6 +89,7 @@ class Build:
         self._files = files
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
+        env.globals["structured"] = partial(structured.data, config=self._config)
         env.bytecode_cache = FileSystemBytecodeCache(str(self._cache))
 
     def check(self, page) -> None:
@@ -121,6 +139,14 @@ class Build:
     def note_letters(self, html: str) -> None:
         """Note what a page is drawn with."""
         self._characters |= font.characters(html) | set(map(ord, html))
+
+    def guard(self, html: str, page=None) -> str:
+        """Say on the page what it may run, and report what would not."""
+        if page:
+            current.begin(page.file.src_uri, page.file.content_string)
+            for fault in policy.faults(html):
+                current.warn(fault)
+        return policy.leave_out_of(html) if self._serving else policy.put_into(html)
 
     def write_copies(self, nav) -> None:
         """Put a copy in Markdown beside each page, and say where all of them are."""

@@ -16,6 +16,13 @@ from mkdocs.config import load_config
 _SRC = Path(__file__).parents[2]
 _build = None
 _nav = None
+_serving = False
+
+
+def on_startup(*, command, **_):
+    """Note whether the site is served while it is written."""
+    global _serving
+    _serving = command == "serve"
 
 
 def on_config(config):
@@ -23,7 +30,7 @@ def on_config(config):
     global _build
     from qkv_site.mkdocs.build import Build
 
-    _build = Build(config)
+    _build = Build(config, serving=_serving)
 
 
 def on_files(files, *, config):
@@ -45,6 +52,7 @@ def on_env(env, *, config, files):
     """When all pages are rendered: add what is made of them, and tell the templates of it."""
     _build.add_assets(files, config)
     _build.add_notebooks(files, config)
+    _build.add_redirects(files, config)
     _build.tell(env, files)
 
 
@@ -55,9 +63,15 @@ def on_page_context(_, *, page, nav, **__):
     _build.read_words(page)
 
 
-def on_post_page(output, **_):
-    """Note which letters the page has."""
+def on_post_page(output, *, page, **_):
+    """Note which letters the page has, and write its policy."""
     _build.note_letters(output)
+    return _build.guard(output, page)
+
+
+def on_post_template(output, *, template_name, **_):
+    """The page that a server shows for an unknown address has a policy, too."""
+    return _build.guard(output) if template_name.endswith(".html") else output
 
 
 def on_post_build(**_):

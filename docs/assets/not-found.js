@@ -1,0 +1,12 @@
+// Which Q? — an address without a page: its last words are looked for.
+
+import { hit, load } from "./search.js"
+
+const near = document.querySelector("[data-wq-near]")
+const last = decodeURIComponent(location.pathname).split("/").filter(Boolean).at(-1) ?? ""
+const words = last.replace(/\.\w+$/, "").replace(/[^\p{L}\p{N}]+/gu, " ").trim()
+
+const { find, excerpt, index } = await load()
+const { hits } = words ? find(index, words) : { hits: [] }
+near.querySelector("ol").replaceChildren(...hits.slice(0, 5).map((found) => hit(found, excerpt(found.text, words))))
+near.hidden = !hits.length

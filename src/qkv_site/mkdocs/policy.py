@@ -1,0 +1,69 @@
+"""The Content-Security-Policy that each page carries: what this site serves may run, nothing else.
+
+It stands in the page, since hosts such as GitHub Pages send no header of ours. A script that stands
+in the page runs by its hash, which is computed from the page as it is written.
+"""
+
+import base64
+import hashlib
+import re
+
+# What may be fetched and run. A test compares it with the README's table.
+ALLOWED = {
+    "default-src": "'none'",
+    "script-src": "'self'",  # and the hashes
+    "style-src-elem": "'self'",
+    "style-src-attr": "'unsafe-inline'",  # the sizes of what is drawn
+    "img-src": "'self' data:",
+    "font-src": "'self' data:",
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+}
+# What the theme's template leaves to be filled.
+EMPTY = '<meta http-equiv="Content-Security-Policy" content="">'
+
+_SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script>", re.DOTALL)
+_RUNS = re.compile(r'(?!.*\bsrc=)(?:(?!.*\btype=)|.*\btype="?(?:module|text/javascript)\b)')
+_BLOCKED = {
+    "an element <style>": re.compile(r"<style\b"),
+    "a handler of events in an attribute": re.compile(r"<[a-z][^<>]*\son[a-z]+="),
+    "a link that runs a script": re.compile(r"<a\b[^<>]*\shref=[\"']?javascript:"),
+    "a script, a picture or a frame from another host": re.compile(
+        r"<(?:script|img|iframe|audio|video|source|embed)\b[^<>]*\ssrc=[\"']?(?:https?:)?//"
+    ),
+}
+
+
+def of(html: str) -> str:
+    """The policy of a page: its own scripts are told from others by their hashes."""
+    allowed = ALLOWED | {"script-src": " ".join([ALLOWED["script-src"], *_hashes(html)])}
+    return "; ".join(f"{name} {sources}" for name, sources in allowed.items())
+
+
+def put_into(html: str) -> str:
+    """The page with its policy, which a browser reads before it runs anything."""
+    return html.replace(EMPTY, EMPTY.replace('""', f'"{of(html)}"'), 1)
+
+
+def leave_out_of(html: str) -> str:
+    """The page without a policy: `mkdocs serve` adds a script that reloads it."""
+    return html.replace(EMPTY, "", 1)
+
+
+def faults(html: str) -> list[str]:
+    """What a page has in it that the policy would stop."""
+    return [
+        f"{what} is nothing that the page's Content-Security-Policy lets through"
+        for what, pattern in _BLOCKED.items()
+        if pattern.search(html)
+    ]
+
+
+def _hashes(html: str) -> list[str]:
+    bodies = {body for attributes, body in _SCRIPT.findall(html) if _RUNS.match(attributes)}
+    return sorted(f"'sha256-{_hash(body)}'" for body in bodies)
+
+
+def _hash(body: str) -> str:
+    return base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()

@@ -1,0 +1,121 @@
+"""The published site below a sub-path: its policy, the page for an unknown address, redirects."""
+
+import functools
+import re
+import threading
+from http.server import ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from browser.conftest import Quiet
+from browser.watching import watch
+from support import ADDRESS
+
+BELOW = urlsplit(ADDRESS).path  # "/attention/"
+# What scripts draw when a reader asks for it, beside one page of each folder.
+PAGES = ["", "explanation/", "explanation/which-q/", "explanation/worked-example/", "explore/",
+         "how-to/masks/", "libraries/pytorch/", "questions/", "reference/attention/", "self-test/",
+         "symptoms/nan/", "threads/", "which-shape/", "notation/", "claims/"]  # fmt: skip
+BLOCKED = "Content Security Policy"
+
+
+class Host(Quiet):
+    """A host of files below a path; for an unknown address it shows 404.html."""
+
+    def translate_path(self, path):
+        return super().translate_path(path.removeprefix(BELOW) if path.startswith(BELOW) else "?")
+
+    def send_error(self, code, *_, **__):
+        with open(f"{self.directory}/404.html", "rb") as file:
+            shown = file.read()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(shown)))
+        self.end_headers()
+        self.wfile.write(shown)
+
+
+@pytest.fixture(scope="module")
+def host(published):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Host, directory=published))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}{BELOW}"
+    server.shutdown()
+
+
+@pytest.fixture
+def page(chromium, host):
+    page = chromium.new_page(base_url=host)
+    page.requested, page.wrong = [], []
+    watch(page, page.requested.append, page.wrong.append)
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_below_a_sub_path_nothing_is_missing_or_blocked(page, host, address):
+    page.goto(address, wait_until="load")
+    page.locator("[data-wq-notation]").select_option("ng-multi-head")
+    page.keyboard.press("/")
+    page.locator(".wq-search input").fill("softmax")
+    page.locator(".wq-search li").first.wait_for()
+    assert page.wrong == []
+    assert [url for url in page.requested if not url.startswith((host, "data:"))] == []
+
+
+def test_the_policy_stops_what_the_page_did_not_bring(page):
+    page.goto("")
+    page.evaluate("""() => {
+      const script = document.createElement("script")
+      script.textContent = "window.ran = true"
+      const style = document.createElement("style")
+      style.textContent = "body { display: none }"
+      const link = document.createElement("a")
+      link.setAttribute("onclick", "window.ran = true")
+      document.body.append(script, style, link)
+      link.click()
+    }""")
+    assert page.evaluate("window.ran") is None
+    assert page.locator("body").is_visible()
+    assert len([said for said in page.wrong if BLOCKED in said]) == len(page.wrong) == 3
+    with pytest.raises(Exception, match="Failed to fetch"):
+        page.evaluate("fetch('http://127.0.0.1:9/')")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "offered"),
+    [("no/such/projected-twice.html", "explanation/projected-twice/"), ("masks", "how-to/masks/")],
+)
+def test_an_unknown_address_leads_to_pages_with_its_words(page, host, unknown, offered):
+    assert page.goto(unknown).status == 404
+    page.locator("[data-wq-near] li").first.wait_for()
+    links = page.locator("[data-wq-near] a").evaluate_all("links => links.map(link => link.href)")
+    assert any(link.startswith(host + offered) for link in links)
+    assert [said for said in page.wrong if "404" not in said] == []
+
+
+def test_at_an_unknown_address_the_search_works(page, host):
+    page.goto("zzz/zzz/")
+    page.get_by_role("button", name="Search").click()
+    page.locator(".wq-search input").fill("key_dim")
+    page.locator(".wq-search li a").first.click()
+    page.wait_for_url(re.compile(f"{host}.+"))
+    page.locator("h1").wait_for()
+    assert [said for said in page.wrong if "404" not in said] == []
+    assert not page.locator("[data-wq-near]").count()
+
+
+def test_a_redirect_keeps_the_letters_and_the_heading(page, host):
+    page.goto("faq/?notation=d2l#student")
+    page.wait_for_url(f"{host}questions/?notation=d2l#student")
+    page.locator("h1").wait_for()
+    assert page.evaluate("document.documentElement.dataset.notation") == "d2l"
+    assert page.wrong == []
+
+
+def test_a_redirect_needs_no_script(chromium, host):
+    page = chromium.new_page(base_url=host, java_script_enabled=False)
+    page.goto("faq/")
+    page.wait_for_url(f"{host}questions/")
+    page.close()
