@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from support import make_project, mkdocs_build
+from support import EPOCH, make_project, mkdocs_build
 
 PATIENCE = 60  # seconds; on an idle machine a change shows within two
 
@@ -51,6 +51,7 @@ def read(project):
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     environment = os.environ | {"PYTHONPATH": str(project / "src"), "NO_MKDOCS_2_WARNING": "1"}
+    environment["SOURCE_DATE_EPOCH"] = EPOCH  # as in a build of the tests: pages have its date
     server = subprocess.Popen(
         [sys.executable, "-m", "mkdocs", "serve", "--dev-addr", address],
         cwd=project,
