@@ -41,6 +41,11 @@ def make_project(project: Path, pages: dict[str, str]) -> None:
     """Write a project of the given pages, with this project's configuration but for `nav`."""
     shutil.copytree(ROOT / "docs" / "assets", project / "docs" / "assets")
     shutil.copytree(ROOT / "src", project / "src")
+    truth = project / "tests" / "truth"
+    truth.mkdir(parents=True)
+    shutil.copy(
+        ROOT / "tests" / "truth" / "last_run.toml", truth
+    )  # what blocks of libraries printed
     before, _, after = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")
     (project / "mkdocs.yml").write_text(before + "\n\n" + after.partition("\n\n")[2])
     for name, text in pages.items():

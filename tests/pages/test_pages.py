@@ -145,7 +145,8 @@ GIVEN = {
     "explanation/really-two-maps.md": {5120},  # DeepSeek-V2
     "explanation/scaling.md": {1.87},  # DeepSeek-V3
     "explanation/widths.md": {192},  # DeepSeek-V3
-    "how-to/weights-out-of-a-checkpoint.md": {1e-6},  # of the tests on real layers
+    "how-to/weights-into-a-library.md": {1e-6},  # of the tests on real layers, and a tab
+    "how-to/weights-out-of-a-checkpoint.md": {1e-6},  # of the tests on real layers, and a tab
     "threads/why-both-matrices.md": {768},  # BERT-base
 }
 

@@ -50,6 +50,26 @@ BLOCKS = {
         '```pyhton exec="on"\nprint(1)\n```\n',
         r"PAGE:3: a block of 'pyhton'",
     ),
+    "a block of a library that no test ran": (
+        '```python library="keras"\nprint("not recorded")\n```\n',
+        r'PAGE:3: library="keras": the block has not run as it stands',
+    ),
+    "a tab whose block no test ran": (
+        '=== "PyTorch"\n\n    ```python library="pytorch"\n    print("so")\n    ```\n',
+        r'PAGE:5: library="pytorch": the block has not run as it stands',
+    ),
+    "a tab with the block of another framework": (
+        f'=== "Keras"\n\n{textwrap.indent(python("assert 2 + 2 == 4"), "    ")}',
+        r"PAGE:3: the tab 'Keras' has a block of this site's NumPy",
+    ),
+    "a tab without a block": (
+        '=== "NumPy"\n\n    Try it.\n',
+        r"PAGE:3: the tab 'NumPy' has no block that ran",
+    ),
+    "a tab that is linked to no other": (
+        f'=== "Torch"\n\n{textwrap.indent(python("assert 2 + 2 == 4"), "    ")}',
+        r"PAGE:3: a tab 'Torch': expected one of 'NumPy', 'PyTorch', 'Keras', 'Flax'",
+    ),
     "a name of another page": (python("print(kept)"), r"PAGE:3'(.*\n)*?.*NameError: name 'kept'"),
     "an indented block that fails": (
         '!!! note "A note"\n\n' + textwrap.indent(python("1 / 0"), "    "),

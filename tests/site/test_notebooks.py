@@ -77,9 +77,10 @@ def test_a_notebook_has_the_pages_titles_and_headings(site, name):
     for block in blocks.find(page):
         if block.executed:
             assert block.options.get("title", "").partition("{{")[0] in text
-    assert len(re.findall("^#+ ", text, re.MULTILINE)) == len(
-        re.findall(r"^#+ ", re.sub(r"```.*?```", "", page, flags=re.DOTALL), re.MULTILINE)
+    headings = (
+        re.findall(r"^#+ ", blocks.FENCE.sub("", each), re.MULTILINE) for each in (text, page)
     )
+    assert len(next(headings)) == len(next(headings))
     assert f"%pip install --quiet ./{wheel.name()}" in notebook.cells[1].source
 
 

@@ -9,14 +9,13 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from real_layers import in_float64, keras_library
 
-from support import ROOT
-
-TABLE = ROOT / "docs" / "libraries" / "attention-functions.toml"
+TABLE = Path(__file__).parents[2] / "docs" / "libraries" / "attention-functions.toml"
 FUNCTIONS = {each["name"]: each for each in tomllib.loads(TABLE.read_text())["function"]}
 RUN = {name: each for name, each in FUNCTIONS.items() if "package" in each}
 PACKAGES = {each["package"] for each in RUN.values()}

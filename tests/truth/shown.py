@@ -24,10 +24,16 @@ def blocks_by_page() -> dict[str, list[Block]]:
 
 
 def outputs(of_page: list[Block]) -> list[str]:
-    """What each block of a page prints, one after the other in one session."""
-    _PREPARED.get(of_page[0].library, lambda: None)()
-    names, printed = {}, []
+    """What each block of a page prints; those of one library run one after the other in a session.
+
+    So whoever follows one library's tabs alone has the names that they need.
+    """
+    sessions: dict[str, dict] = {}
+    printed = []
     for block in of_page:
+        if block.library not in sessions:
+            _PREPARED.get(block.library, lambda: None)()
+        names = sessions.setdefault(block.library, {})
         with contextlib.redirect_stdout(io.StringIO()) as said:
             exec(block.code, names)
         printed.append(said.getvalue())

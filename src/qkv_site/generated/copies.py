@@ -46,7 +46,8 @@ SHORT, FULL = "llms.txt", "llms-full.txt"
 _ADDRESS = re.compile("\x02([^\x03]*)\x03")
 _REFERENCE = re.compile(r"^::: ([\w.]+)\n((?: {4}.*\n|\n(?= {4}))*)", re.MULTILINE)
 _FOLDED = re.compile(
-    r'^(?:!!!|\?\?\?\+?) [\w-]+ "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)', re.MULTILINE
+    r'^(?:(?:!!!|\?\?\?\+?) [\w-]+|===) "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)',
+    re.MULTILINE,
 )
 _SPAN = re.compile(
     r"(?P<code>(?P<ticks>`+).*?[^`](?P=ticks)(?!`))"
@@ -135,8 +136,7 @@ class _Writer:
 
     def _block(self, block: blocks.Block, printed: Iterator[str]) -> str:
         if block.library:
-            said = on_library.printed(block) or ""
-            return f"{_fence('python', block.code)}\nIt prints:\n\n{_fence('text', said)}"
+            return _on_library(block)
         if block.executed:
             return self._executed(block, next(printed, ""))
         match block.language:
@@ -168,7 +168,7 @@ class _Writer:
         return "\n".join(filter(None, parts))
 
     def _unfold(self, markdown: str) -> str:
-        """Put what stands in a fold-out below its title."""
+        """Put what stands in a fold-out or a tab below its title."""
         return _FOLDED.sub(
             lambda found: f"**{found['title']}**\n\n{self._unfold(textwrap.dedent(found['body']))}",
             markdown,
@@ -214,6 +214,13 @@ def _below(address: str) -> str:
 def _fence(language: str, code: str) -> str:
     ticks = "`" * max(3, *(len(found) + 1 for found in re.findall(r"`{3,}", code)), 3)
     return f"{ticks}{language}\n{code.rstrip()}\n{ticks}\n"
+
+
+def _on_library(block: blocks.Block) -> str:
+    """A block, and what it printed on which version of its library."""
+    code, said = _fence("python", block.code), on_library.printed(block)
+    ran = claims.ran_on(block.library)
+    return f"{code}\nIt prints, with {ran}:\n\n{_fence('text', said)}" if said else code
 
 
 def _formulas(block: blocks.Block) -> str:

@@ -21,7 +21,7 @@ from mkdocs.utils.meta import get_data
 
 from qkv import notation
 from qkv_site.generated import wheel
-from qkv_site.markdown import blocks, formulas, run
+from qkv_site.markdown import blocks, claims, formulas, on_library, run
 
 _SHADES = re.compile(r" ?Darker is further from zero[^<]*")
 # Of a drawing Jupyter shows tables and their text, and not what the stylesheet needs.
@@ -54,9 +54,10 @@ _METADATA = {
     "language_info": {"name": "python"},
 }
 
-# An admonition or a fold-out: its title, and what stands indented below it.
+# An admonition, a fold-out or a tab: its title, and what stands indented below it.
 _FOLDED = re.compile(
-    r'^(?:!!!|\?\?\?\+?) \w+ "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)', re.MULTILINE
+    r'^(?:(?:!!!|\?\?\?\+?) \w+|===) "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)',
+    re.MULTILINE,
 )
 # What Python-Markdown knows and Jupyter does not. Code comes first: nothing inside it is meant.
 _SPAN = re.compile(
@@ -137,6 +138,8 @@ def _cells(markdown: str, address: Address, printed: Iterator[str]) -> Iterator[
             if code:
                 yield _code(code, "" if drawn else said)
             text = _as_text(said) if drawn else ""
+        elif block.library:
+            text += _on_library(block)
         elif block.language in ("formula", "diagram"):
             text += _typeset(block)
         else:
@@ -206,7 +209,7 @@ def _stated(block: blocks.Block, address: Address) -> str:
 
 
 def _unfold(markdown: str) -> str:
-    """Put what stands in a fold-out below its title."""
+    """Put what stands in a fold-out or a tab below its title."""
     return _FOLDED.sub(
         lambda found: f"**{found['title']}**\n\n{_unfold(textwrap.dedent(found['body']))}", markdown
     )
@@ -237,6 +240,14 @@ def _inline(formula: str) -> str:
         return formulas.plain(content, source or "site")
     except ValueError:  # reported when the page is rendered
         return f"`{content}`"
+
+
+def _on_library(block: blocks.Block) -> str:
+    """A block that needs its library, as text, and what it printed there."""
+    said = on_library.printed(block)
+    ran = f"It prints, with {claims.ran_on(block.library)}:"
+    printed = f"\n{ran}\n\n```text\n{said}```\n" if said else ""
+    return f"```python\n{block.code}```\n{printed}"
 
 
 def _typeset(block: blocks.Block) -> str:

@@ -104,6 +104,8 @@ class Build:
                 current.warn(fault, line=block.line)
             for line, fault in _faults_within(block):
                 current.warn(fault, line=block.line + 1 + line)
+        for line, fault in on_library.tab_faults(text):
+            current.warn(fault, line=line)
         for fault in layer_map.lit_faults(page.meta.get("map", "")):
             current.warn(fault, line=current.line_of("\nmap:") or 1)
         for statement, fault in claims.faults(page.file.src_uri, text):

@@ -1,0 +1,52 @@
+"""The tabs of frameworks: chosen once, and open where an address lies in one."""
+
+import pytest
+
+OPEN = """[...document.querySelectorAll(".tabbed-set")].map(set =>
+  set.querySelector(`label[for="${set.querySelector(":checked").id}"]`).innerText.trim())"""
+
+
+def choose(page, title):
+    page.locator(".tabbed-labels label", has_text=title).first.click()
+
+
+def test_who_chooses_a_framework_has_chosen_it_on_all_pages(page):
+    page.goto("/how-to/remove-a-double-projection/")
+    assert page.evaluate(OPEN) == ["NumPy", "NumPy"]
+    choose(page, "PyTorch")
+    assert page.evaluate(OPEN) == ["PyTorch", "PyTorch"]
+    assert page.get_by_text("torch.from_numpy(array)").first.is_visible()
+    page.goto("/explanation/widths/")
+    assert page.evaluate(OPEN) == ["PyTorch"]
+    choose(page, "Flax")
+    page.goto("/")
+    assert page.evaluate(OPEN) == ["PyTorch"]  # there is no Flax: the choice before it
+    page.goto("/how-to/masks/")
+    assert page.evaluate(OPEN) == ["Flax"]
+    assert page.wrong == []
+
+
+def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
+    page.goto("/explanation/widths/")
+    choose(page, "Keras")
+    page.goto("/claims/")
+    page.goto("/explanation/widths/#claim-six-widths")
+    page.wait_for_function("document.querySelector('#claim-six-widths').offsetHeight > 0")
+    assert page.evaluate(OPEN) == ["NumPy"]
+    assert page.locator("#claim-six-widths").bounding_box()["y"] < 200
+    page.goto("/how-to/masks/")
+    assert page.evaluate(OPEN) == ["Keras"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_tab_opens_without_scripts(chromium, origin, width):
+    context = chromium.new_context(
+        java_script_enabled=False, base_url=origin, viewport={"width": width, "height": 800}
+    )
+    page = context.new_page()
+    page.goto("/")
+    code = page.get_by_text("from keras import ops")
+    assert not code.is_visible()
+    choose(page, "Keras")
+    assert code.is_visible()
+    context.close()

@@ -1,0 +1,58 @@
+"""Pages where a check is there in several frameworks, each in a tab."""
+
+import re
+from html import unescape
+
+import pytest
+
+from qkv_site.markdown import claims, on_library
+from support import ROOT
+
+ALL = ["NumPy", "PyTorch", "Keras", "Flax"]
+# The tabs of each page that a beginner, or an engineer between two code bases, lands on.
+PAGES = {
+    "index.md": [ALL[:3]],
+    "explanation/projected-twice.md": [ALL[:3]],
+    "explanation/deeplearning-ai-course.md": [ALL[:3]],
+    "explanation/widths.md": [ALL],
+    "how-to/masks.md": [ALL],
+    "how-to/weights-out-of-a-checkpoint.md": [ALL],
+    "how-to/weights-into-a-library.md": [ALL],
+    "how-to/remove-a-double-projection.md": [ALL[:3], ALL[:3]],
+    "libraries/pytorch.md": [["NumPy", "PyTorch"]],
+    "libraries/keras.md": [["NumPy", "Keras"]],
+    "libraries/flax.md": [["NumPy", "Flax"]],
+}
+
+
+def built(site, page):
+    folder = page.removesuffix("index.md").removesuffix(".md")
+    return (site / folder / "index.html").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_check_is_there_in_each_framework(site, page):
+    html = built(site, page)
+    labels = re.findall(r'<div class="tabbed-labels">(.*?)</div>', html, re.DOTALL)
+    assert [re.findall(r"<label[^>]*>(.*?)</label>", each) for each in labels] == PAGES[page]
+    assert "content.tabs.link" in html  # in the settings that Material's script reads
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_tab_shows_what_its_block_printed_and_on_which_version(site, page):
+    shown = unescape(re.sub(r"<[^>]+>", "", built(site, page)))
+    seen = 0
+    for _, title, found in on_library.tabs((ROOT / "docs" / page).read_text()):
+        for block in found:
+            assert block.library == on_library.TABS[title]
+            if block.library:
+                seen += 1
+                assert f"Run: {claims.ran_on(block.library)}, on " in shown
+                assert on_library.printed(block) in shown
+    assert seen == sum(len(titles) - 1 for titles in PAGES[page])
+
+
+def test_a_tab_ends_where_its_indentation_ends():
+    text = '=== "Keras"\n\n    ```python library="keras"\n    one\n    ```\n\n=== "Torch"\n\nNo.\n'
+    found = [(line, title, len(blocks)) for line, title, blocks in on_library.tabs(text)]
+    assert found == [(1, "Keras", 1), (7, "Torch", 0)]
