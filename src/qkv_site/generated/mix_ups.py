@@ -26,7 +26,8 @@ def known() -> str:
     """A folded table of the mix-ups that show a symptom of this page."""
     shown = _symptoms_of(current.text)
     found = tuple(each for each in mix_ups().values() if each.seen_as in shown)
-    return _folded(f"The {len(found)} mistakes of this kind", found, pages_of_symptoms())
+    title = "The mistake" if len(found) == 1 else f"The {len(found)} mistakes"
+    return _folded(f"{title} of this kind", found, pages_of_symptoms())
 
 
 def overview() -> str:
