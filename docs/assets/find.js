@@ -3,24 +3,25 @@
 
 // Words that say nothing of attention. A letter of attention says something, so q, k, v, x and h stay.
 const LITTLE = new Set(
-  `a about after all am an and any applied apply are as at be been before both but by can could did difference do
-  does doing done for from get gets give gives go goes got had has have how i if in into is it its itself just
+  `a about after all am an and any applied apply are as at be been before both but by can cant could did differ difference do
+  does doesnt doing done dont explain explained explanation for from get gets give gives go goes got had has have how i if in into is isnt it its itself just
   let like make makes me mean means much my need no not of off on one only or other our out over really should
   so some such than that the their them then there these they this those through to too up us use used using
-  very want was we were what when where which who why will with without work works would you your`.split(/\s+/),
+  versus very vs want was we were what when where which who why will with without work works would you your`.split(/\s+/),
 )
 
 // What a word is worth where it stands, in the section that has it and in the sections of its page.
-const WORTH = { title: 6, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
+const WORTH = { title: 14, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
 const ENOUGH = 3 // of a word; more of it adds little
 const HITS = 8
-const LEAST = 0.34 // of the best: what comes later is left out
+const LEAST = 0.25 // of the best: what comes later is left out
 const FITS = 0.3 // of what was asked has to stand in a section
 const PARTS = 0.7 // the parts of a name, for the name
 const MEANT = 0.5 // a word that means the same
 const PHRASE = 0.7 // and of several words, which are seldom meant otherwise
+const SOME = 10 // sections
 
-const bare = (text) => text.toLowerCase().normalize("NFKD").replace(/[\u0300-\u036f\u200b]/g, "").replace(/[’']s?\b/g, "")
+const bare = (text) => text.toLowerCase().replaceAll("√", "sqrt ").normalize("NFKD").replace(/[\u0300-\u036f\u200b]/g, "").replace(/[’']s?\b/g, "")
 
 /** A word without its ending: mask, masks, masked and masking are one. */
 export function stem(word) {
@@ -37,19 +38,22 @@ const known = new Map() // words are few, and come often
 
 /** The words of a text. A name counts whole and in its parts; W_1^Q is W_i^Q and W^Q, too. */
 export function words(text) {
-  return [...bare(text).matchAll(/[\p{L}\p{N}√][\p{L}\p{N}_^{}.\-]*/gu)].flatMap(([said]) => {
+  return [...bare(text).matchAll(/[\p{L}\p{N}][\p{L}\p{N}_^{}.\-]*/gu)].flatMap(([said]) => {
     if (!known.has(said)) known.set(said, partsOf(said))
     return known.get(said)
   })
 }
 
+const joined = (name) => name.replace(/[_^{}\-.]/g, "")
+
 function partsOf(said) {
   const name = said.replace(/[.\-_^{}]+$/, "")
-  const joined = name.replace(/[_^{}\-.]/g, "")
-  if (!joined) return []
-  const parts = name.split(/[_.\-^{}]+/).filter((part) => part.length > 1 && part !== joined)
-  const weight = /^w[1-9hij]([qkvo])$/.exec(joined) ?? /^w([qkvo])[1-9hij]$/.exec(joined)
-  return [...[joined, ...parts].map(stem), ...(weight ? [`wi${weight[1]}`, `w${weight[1]}`] : [])]
+  const whole = joined(name)
+  if (!whole) return []
+  const parts = [...name.split(".").map(joined), ...name.split(/[_.\-^{}]+/)]
+  const others = parts.filter((part) => part.length > 1 && part !== whole)
+  const weight = /^w[1-9hij]([qkvo])$/.exec(whole) ?? /^w([qkvo])[1-9hij]$/.exec(whole)
+  return [...[whole, ...new Set(others)].map(stem), ...(weight ? [`wi${weight[1]}`, `w${weight[1]}`] : [])]
 }
 
 // "MultiHead" is multi and head, too: in capitals a name has parts.
@@ -69,24 +73,26 @@ export function prepare({ pages, sections, same, later }) {
     const { title: name, about, tags } = pages[number]
     const worth = new Map()
     const long = 0.4 + (0.6 * lengths[place]) / usual
-    count(new Set(words(parted(id ? title : `${title} ${name}`))), WORTH.title, worth)
+    count(...heading(id ? title : `${title} ${name}`), worth)
     count(words(asked.join(" ")), WORTH.asked / Math.sqrt(Math.max(1, asked.length)), worth)
     count(words(text), WORTH.text / long, worth)
     count(words(code), WORTH.code / long, worth)
     note(worth, place, alone)
-    if (id) count(words(parted(name)), WORTH.page, worth)
-    count(words(tags), id ? WORTH.page : WORTH.title, worth)
-    count(words(about), id ? WORTH.about : 2 * WORTH.about, worth)
+    count(new Set(words(parted(`${name} ${tags}`))), WORTH.page, worth)
+    count(new Set(words(about)), id ? WORTH.about : 2 * WORTH.about, worth)
     note(worth, place, whole)
   })
-  const rare = (word) => {
-    const times = alone.get(word)?.size ?? 1
-    return Math.log(1 + (sections.length - times + 0.5) / (times + 0.5))
-  }
   const groups = same.map((group) => group.map((phrase) => told(phrase).flatMap((word) => words(word).slice(0, 1))))
   const place = (id) => later[id] ?? 1
   const ranks = sections.map(([number, id]) => ({ page: pages[number].weight, section: place(id) }))
-  return { pages, sections, ranks, alone, whole, rare, groups, forms: new Map(), vocabulary: [...whole.keys()] }
+  return { pages, sections, ranks, alone, whole, groups, forms: new Map(), vocabulary: new Set(whole.keys()) }
+}
+
+/** The words of a heading, and what each is worth: the fewer they are, the more. */
+function heading(text) {
+  const said = new Set(words(parted(text)))
+  const telling = [...said].filter((word) => !LITTLE.has(word)).length
+  return [said, WORTH.title / Math.sqrt(Math.max(2, telling))]
 }
 
 function note(worth, place, into) {
@@ -98,7 +104,7 @@ function note(worth, place, into) {
 
 /** The words of a question that say something; all of them, if none does. */
 function told(typed) {
-  const all = typed.trim().split(/\s+/).filter(Boolean)
+  const all = typed.replaceAll("√", " sqrt ").match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}_^{}.\-'’]*/gu) ?? []
   const telling = all.filter((word) => !LITTLE.has(bare(word).replace(/[^\p{L}\p{N}_^]/gu, "")))
   return telling.length ? telling : all
 }
@@ -113,12 +119,12 @@ function forms(index, word, last = false) {
 function formsOf(index, word, last) {
   const found = index.whole.has(word) ? [[word, 1]] : []
   if (word.length > 2 || (last && word.length > 1)) {
-    const longer = index.vocabulary.filter((each) => each.startsWith(word) && each !== word)
+    const longer = [...index.vocabulary].filter((each) => each.startsWith(word) && each !== word)
     found.push(...longer.map((each) => [each, (last ? 0.8 : 0.5) * Math.sqrt(word.length / each.length)]))
   }
   if (!found.length && word.length > 4 && /^[a-z]+$/.test(word)) {
     const most = word.length > 7 ? 2 : 1
-    const near = index.vocabulary.filter((each) => each[0] === word[0] && distance(each, word) <= most)
+    const near = [...index.vocabulary].filter((each) => each[0] === word[0] && distance(each, word) <= most)
     found.push(...near.map((each) => [each, 0.6]))
   }
   return found
@@ -166,26 +172,45 @@ function raise(best, place, amount) {
 /** Whether a phrase stands among the words at this place. */
 const stands = (phrase, names, start) => start >= 0 && phrase.every((word, i) => names[start + i] === word)
 
+/** Whether somebody who types this means a name in code, and not its words: d_model, key_padding_mask. */
+const isName = (word) => /[a-z\d]{2}_|_[a-z\d]{2}/i.test(word)
+
 /** What was asked, word for word: each in its forms, in its parts, and in phrases that mean the same. */
 function understand(index, typed) {
-  const asked = told(typed)
+  const asked = told(typed).flatMap((word) => apart(index, word))
   const names = asked.map((word) => words(word)[0] ?? "")
   const ends = /\S$/.test(typed) // the last word may not be whole yet
   return asked.map((word, number) => {
     const [name, ...parts] = words(word)
-    const others = index.groups.flatMap((group) => {
-      const typed = group.filter((phrase) => [...phrase.keys()].some((at) => stands(phrase, names, number - at)))
-      const share = typed.some(({ length }) => length > 1) ? PHRASE : MEANT
-      return typed.length ? group.map((phrase) => ({ share, phrase: phrase.map((each) => forms(index, each)) })) : []
-    })
-    return {
-      word,
-      important: Math.max(0, ...[name, ...parts].filter(Boolean).map(index.rare)),
-      forms: name ? forms(index, name, ends && number === asked.length - 1) : [],
-      parts: parts.map((part) => forms(index, part)),
-      others,
-    }
+    const own = name ? forms(index, name, ends && number === asked.length - 1) : []
+    const others = meant(index, names, number)
+    const pieces = isName(word) ? [] : parts.map((part) => forms(index, part))
+    return { word, forms: own, parts: pieces, others, important: importance(index, own, pieces, others) }
   })
+}
+
+/** A name that stands nowhere, and is not known either, is read as its words. */
+function apart(index, word) {
+  const [name, ...parts] = words(word)
+  const known = index.vocabulary.has(name) || index.groups.some((group) => group.some((phrase) => phrase.includes(name)))
+  return isName(word) && parts.length && !known ? [...new Set(parts)] : [word]
+}
+
+/** The phrases that mean the same as one of which this word is a part. */
+function meant(index, names, number) {
+  return index.groups.flatMap((group) => {
+    const typed = group.filter((phrase) => [...phrase.keys()].some((at) => stands(phrase, names, number - at)))
+    const share = typed.some(({ length }) => length > 1) ? PHRASE : MEANT
+    return typed.length ? group.map((phrase) => ({ share, phrase: phrase.map((each) => forms(index, each)) })) : []
+  })
+}
+
+/** The fewer sections have a word, the more it says; a word of very few says no more than one of some. */
+function importance(index, own, parts, others) {
+  const sure = own.filter(([, share]) => share === 1)
+  const found = [sure, own, ...parts, ...others.flatMap(({ phrase }) => phrase)].find((each) => each.length) ?? []
+  const times = Math.max(SOME, wherever(index.alone, found).size)
+  return Math.log(1 + (index.sections.length + 0.5) / (times + 0.5))
 }
 
 /** Whether a word, or what means the same, stands on a page. */
@@ -194,8 +219,9 @@ const stand = ({ forms, parts, others }) => [forms, ...parts, ...others.flatMap(
 /** Of each section, how well it fits, and how much of what was asked it has. */
 function fitting(places, understood) {
   const fits = new Map()
-  for (const { important, forms, parts, others } of understood) {
+  for (const { word, important, forms, parts, others } of understood) {
     const best = wherever(places, forms)
+    if (isName(word)) for (const [place, amount] of best) best.set(place, (1 + amount) / 2) // it is there, or is not
     for (const { phrase, share } of [{ phrase: parts, share: PARTS }, ...others]) {
       const each = phrase.map((one) => wherever(places, one))
       for (const [place, amount] of together(each)) raise(best, place, share * amount)
