@@ -11,15 +11,17 @@ const LITTLE = new Set(
 )
 
 // What a word is worth where it stands, in the section that has it and in the sections of its page.
-const WORTH = { title: 14, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
+const WORTH = { title: 14, top: 0.15, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
 const ENOUGH = 3 // of a word; more of it adds little
 const HITS = 8
 const LEAST = 0.25 // of the best: what comes later is left out
-const FITS = 0.3 // of what was asked has to stand in a section
+const FITS = 0.2 // of what was asked has to stand in a section
 const PARTS = 0.7 // the parts of a name, for the name
 const MEANT = 0.5 // a word that means the same
 const PHRASE = 0.7 // and of several words, which are seldom meant otherwise
-const SOME = 10 // sections
+const SOME = 20 // sections
+const HEADING = 1 // of a section, beside what its heading has of what was asked
+const LOOSE = 0.7 // a word of a phrase, for itself
 
 const bare = (text) => text.toLowerCase().replaceAll("√", "sqrt ").normalize("NFKD").replace(/[\u0300-\u036f\u200b]/g, "").replace(/[’']s?\b/g, "")
 
@@ -57,7 +59,8 @@ function partsOf(said) {
 }
 
 // "MultiHead" is multi and head, too: in capitals a name has parts.
-const parted = (text) => text.replace(/(\p{Ll})(\p{Lu}\p{Ll})/gu, "$1$2 $1-$2")
+const parted = (text) =>
+  text.replace(/\p{L}*\p{Ll}\p{Lu}\p{Ll}\p{L}*/gu, (name) => `${name} ${name.replace(/(?<=\p{Ll})(?=\p{Lu}\p{Ll})/gu, " ")}`)
 
 function count(text, worth, into) {
   for (const word of text) into.set(word, (into.get(word) ?? 0) + worth)
@@ -68,7 +71,8 @@ export function prepare({ pages, sections, same, later }) {
   const lengths = sections.map(([, , , text]) => text.length)
   const usual = lengths.reduce((sum, each) => sum + each, 0) / lengths.length
   const alone = new Map() // of each word, the sections that have it, and what it is worth there
-  const whole = new Map() // the same, with what the section's page says of itself
+  const named = new Map() // the same, whether it stands in the heading, or in a question that leads there
+  const whole = new Map() // the same as alone, with what the section's page says of itself
   sections.forEach(([number, id, title, text, code, asked], place) => {
     const { title: name, about, tags } = pages[number]
     const worth = new Map()
@@ -77,15 +81,19 @@ export function prepare({ pages, sections, same, later }) {
     count(words(asked.join(" ")), WORTH.asked / Math.sqrt(Math.max(1, asked.length)), worth)
     count(words(text), WORTH.text / long, worth)
     count(words(code), WORTH.code / long, worth)
+    const page = new Map()
+    count(new Set(words(parted(`${name} ${tags}`))), WORTH.page, page)
+    count(new Set(words(about)), WORTH.about, page)
+    if (!id) for (const [word, amount] of page) count([word], WORTH.top * amount, worth)
     note(worth, place, alone)
-    count(new Set(words(parted(`${name} ${tags}`))), WORTH.page, worth)
-    count(new Set(words(about)), id ? WORTH.about : 2 * WORTH.about, worth)
+    note(new Map(words(parted(id ? [title, ...asked].join(" ") : `${title} ${name} ${tags}`)).map((word) => [word, ENOUGH])), place, named)
+    for (const [word, amount] of page) count([word], amount, worth)
     note(worth, place, whole)
   })
   const groups = same.map((group) => group.map((phrase) => told(phrase).flatMap((word) => words(word).slice(0, 1))))
   const place = (id) => later[id] ?? 1
   const ranks = sections.map(([number, id]) => ({ page: pages[number].weight, section: place(id) }))
-  return { pages, sections, ranks, alone, whole, groups, forms: new Map(), vocabulary: new Set(whole.keys()) }
+  return { pages, sections, ranks, alone, named, whole, groups, forms: new Map(), vocabulary: new Set(whole.keys()) }
 }
 
 /** The words of a heading, and what each is worth: the fewer they are, the more. */
@@ -182,8 +190,8 @@ function understand(index, typed) {
   const ends = /\S$/.test(typed) // the last word may not be whole yet
   return asked.map((word, number) => {
     const [name, ...parts] = words(word)
-    const own = name ? forms(index, name, ends && number === asked.length - 1) : []
-    const others = meant(index, names, number)
+    const { others, phrase } = meant(index, names, number)
+    const own = name ? forms(index, name, ends && number === asked.length - 1).map(([form, share]) => [form, share * (phrase ? LOOSE : 1)]) : []
     const pieces = isName(word) ? [] : parts.map((part) => forms(index, part))
     return { word, forms: own, parts: pieces, others, important: importance(index, own, pieces, others) }
   })
@@ -196,18 +204,25 @@ function apart(index, word) {
   return isName(word) && parts.length && !known ? [...new Set(parts)] : [word]
 }
 
-/** The phrases that mean the same as one of which this word is a part. */
+/** The phrases that mean the same as one of which this word is a part, and whether it was part of one. */
 function meant(index, names, number) {
-  return index.groups.flatMap((group) => {
+  const joined = [-1, 0].map((at) => names.slice(number + at, number + at + 2)).filter((pair) => pair.length === 2)
+  const written = joined.map((pair) => pair.join("")).filter((word) => index.vocabulary.has(word)) // multi head: multihead
+  const found = index.groups.flatMap((group) => {
     const typed = group.filter((phrase) => [...phrase.keys()].some((at) => stands(phrase, names, number - at)))
-    const share = typed.some(({ length }) => length > 1) ? PHRASE : MEANT
-    return typed.length ? group.map((phrase) => ({ share, phrase: phrase.map((each) => forms(index, each)) })) : []
+    const long = typed.some(({ length }) => length > 1)
+    return typed.length ? [{ group, long }] : []
   })
+  const others = found.flatMap(({ group, long }) =>
+    group.map((phrase) => ({ share: long ? PHRASE : MEANT, phrase: phrase.map((each) => forms(index, each)) })),
+  )
+  others.push(...written.map((word) => ({ share: 1, phrase: [[[word, 1]]] })))
+  return { others, phrase: written.length > 0 || found.some(({ long }) => long) }
 }
 
 /** The fewer sections have a word, the more it says; a word of very few says no more than one of some. */
 function importance(index, own, parts, others) {
-  const sure = own.filter(([, share]) => share === 1)
+  const sure = own.filter(([, share]) => share === Math.max(...own.map(([, each]) => each)))
   const found = [sure, own, ...parts, ...others.flatMap(({ phrase }) => phrase)].find((each) => each.length) ?? []
   const times = Math.max(SOME, wherever(index.alone, found).size)
   return Math.log(1 + (index.sections.length + 0.5) / (times + 0.5))
@@ -249,19 +264,20 @@ export function find(index, typed) {
     if (share > FITS && worth > (pages.get(number) ?? 0)) pages.set(number, worth)
   }
   const alone = fitting(index.alone, understood)
+  const named = fitting(index.named, understood)
   const best = Math.max(...pages.values())
   const hits = [...pages]
     .filter(([, score]) => score > LEAST * best)
     .sort(([, one], [, other]) => other - one)
     .slice(0, HITS)
-    .map(([number, score]) => ({ score, ...hit(index, section(index, number, alone)) }))
+    .map(([number, score]) => ({ score, ...hit(index, section(index, number, alone, named)) }))
   const nowhere = understood.filter((word) => !stand(word))
   return { hits, nowhere: nowhere.map(({ word }) => word) }
 }
 
-/** The section of a page that fits best by itself; the page's beginning, if that is as good. */
-function section(index, number, alone) {
-  const score = (place) => (alone.get(place)?.score ?? 0) * index.ranks[place].section
+/** The section of a page that fits best by itself and by its heading; the page's beginning, if that is as good. */
+function section(index, number, alone, named) {
+  const score = (place) => (alone.get(place)?.score ?? 0) * (HEADING + (named.get(place)?.share ?? 0)) * index.ranks[place].section
   const places = index.sections.flatMap(([page], place) => (page === number ? [place] : []))
   return places.reduce((one, other) => (score(other) > score(one) ? other : one))
 }

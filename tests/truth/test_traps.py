@@ -202,6 +202,69 @@ def test_torch_heads_always_fill_embed_dim(torch):
     assert torch.nn.MultiheadAttention(E, H).head_dim == E // H  # an attribute, computed
 
 
+def test_embed_dim_must_be_divisible_by_num_heads_and_the_message_says_so(torch):
+    """In PyTorch embed_dim must be divisible by num_heads, and in BERT the hidden size likewise.
+
+    Both raise an error that says so. Keras' layer takes 8 heads at the width 300.
+    """
+    for layer in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer):
+        with pytest.raises(AssertionError, match="^embed_dim must be divisible by num_heads$"):
+            layer(300, 8)
+    bert = transformers("bert")
+    said = r"hidden size \(300\) is not a multiple of the number of attention heads \(8\)"
+    with pytest.raises(ValueError, match=said):
+        bert.BertSelfAttention(bert.BertConfig(hidden_size=300, num_attention_heads=8))
+    keras = keras_library()
+    source = np.ones((1, N_Q, 300), dtype="float32")
+    assert keras.layers.MultiHeadAttention(8, 38)(source, source).shape == (1, N_Q, 300)
+
+
+@pytest.mark.parametrize(
+    ("came", "layer", "message"),
+    [
+        ((2, 5, 64), (512, 512), "10x64 and 512x512"),
+        ((2, 8, 5, 64), (512, 512), "80x64 and 512x512"),
+        ((2, 5, 512), (64, 64), "10x512 and 64x64"),
+        ((2, 7, 512), (300, 512), "14x512 and 300x512"),
+        ((5, 768), (2304, 768), "5x768 and 2304x768"),
+    ],
+)
+def test_torch_linear_names_the_width_that_came_and_the_width_that_it_takes(
+    torch, came, layer, message
+):
+    """`nn.Linear` names the width that came, and the width that it takes.
+
+    In "mat1 and mat2 shapes cannot be multiplied" mat1 is the input with its leading axes as one,
+    and mat2 is the weight as (in, out).
+    """
+    said = re.escape(f"mat1 and mat2 shapes cannot be multiplied ({message})")
+    with pytest.raises(RuntimeError, match=said):
+        torch.nn.Linear(*layer)(torch.zeros(came))
+
+
+def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
+    """In Llama past_key_values holds keys and values for each layer, and no queries.
+
+    Their axes are batch, key heads, words so far and width of a head. A step with the new word
+    alone adds one word, and gives the last row of the whole computation.
+    """
+    llama = transformers("llama")
+    sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = llama.LlamaConfig(
+        **sizes, num_hidden_layers=3, intermediate_size=8, vocab_size=11, bos_token_id=0
+    )
+    model, words = llama.LlamaModel(config).eval(), torch.tensor([[1, 2, 3, 4]])
+    with torch.no_grad():
+        whole = model(words, use_cache=False).last_hidden_state
+        cache = model(words[:, :3], use_cache=True).past_key_values
+        shapes = [(*layer.keys.shape, *layer.values.shape) for layer in cache.layers]
+        step = model(words[:, 3:], past_key_values=cache, use_cache=True).last_hidden_state
+    assert shapes == 3 * [(1, 2, 3, 6, 1, 2, 3, 6)]
+    assert not any("quer" in name for layer in cache.layers for name in vars(layer))
+    assert [layer.keys.shape[2] for layer in cache.layers] == [4, 4, 4]
+    assert_allclose(step.numpy(), whole[:, 3:].numpy(), atol=1e-5)
+
+
 def test_flax_nnx_computes_head_dim_and_takes_no_argument_for_it():
     """Flax nnx computes head dim and takes no argument for it."""
     nnx = pytest.importorskip("flax.nnx")
