@@ -5,13 +5,13 @@
 const LITTLE = new Set(
   `a about after all am an and any applied apply are as at be been before both but by can cant could did differ difference do
   does doesnt doing done dont explain explained explanation for from get gets give gives go goes got had has have how i if in into is isnt it its itself just
-  let like make makes me mean means much my need no not of off on one only or other our out over really should
+  let like make makes me mean means much my need no not of off on one only or other our out over purpose really reason role should
   so some such than that the their them then there these they this those through to too up us use used using
-  versus very vs want was we were what when where which who why will with without work works would you your`.split(/\s+/),
+  versus very vs want was we were what when where which who why will with work works would you your`.split(/\s+/),
 )
 
 // What a word is worth where it stands, in the section that has it and in the sections of its page.
-const WORTH = { title: 14, top: 0.15, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
+const WORTH = { title: 14, top: 0.15, tags: 3, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
 const ENOUGH = 3 // of a word; more of it adds little
 const HITS = 8
 const LEAST = 0.25 // of the best: what comes later is left out
@@ -86,8 +86,10 @@ export function prepare({ pages, sections, same, later }) {
     count(new Set(words(about)), WORTH.about, page)
     if (!id) for (const [word, amount] of page) count([word], WORTH.top * amount, worth)
     note(worth, place, alone)
-    note(new Map(words(parted(id ? [title, ...asked].join(" ") : `${title} ${name} ${tags}`)).map((word) => [word, ENOUGH])), place, named)
+    const heads = id ? [title, ...asked] : [title, name, tags]
+    note(new Map(words(parted(heads.join(" "))).map((word) => [word, ENOUGH])), place, named)
     for (const [word, amount] of page) count([word], amount, worth)
+    if (!id) count(new Set(words(parted(tags))), WORTH.tags, worth)
     note(worth, place, whole)
   })
   const groups = same.map((group) => group.map((phrase) => told(phrase).flatMap((word) => words(word).slice(0, 1))))
@@ -130,7 +132,7 @@ function formsOf(index, word, last) {
     const longer = [...index.vocabulary].filter((each) => each.startsWith(word) && each !== word)
     found.push(...longer.map((each) => [each, (last ? 0.8 : 0.5) * Math.sqrt(word.length / each.length)]))
   }
-  if (!found.length && word.length > 4 && /^[a-z]+$/.test(word)) {
+  if (!found.length && word.length > 3 && /^[a-z]+$/.test(word)) {
     const most = word.length > 7 ? 2 : 1
     const near = [...index.vocabulary].filter((each) => each[0] === word[0] && distance(each, word) <= most)
     found.push(...near.map((each) => [each, 0.6]))
@@ -191,15 +193,17 @@ function understand(index, typed) {
   return asked.map((word, number) => {
     const [name, ...parts] = words(word)
     const { others, phrase } = meant(index, names, number)
-    const own = name ? forms(index, name, ends && number === asked.length - 1).map(([form, share]) => [form, share * (phrase ? LOOSE : 1)]) : []
+    const all = name ? forms(index, name, ends && number === asked.length - 1) : []
+    const own = all.map(([form, share]) => [form, phrase ? LOOSE * share : share])
     const pieces = isName(word) ? [] : parts.map((part) => forms(index, part))
     return { word, forms: own, parts: pieces, others, important: importance(index, own, pieces, others) }
   })
 }
 
-/** A name that stands nowhere, and is not known either, is read as its words. */
+/** A name that stands nowhere, and is not known either, is read as its words: self.head_dim as head_dim. */
 function apart(index, word) {
   const [name, ...parts] = words(word)
+  if (word.includes(".") && !index.vocabulary.has(name)) return word.split(".").filter(Boolean)
   const known = index.vocabulary.has(name) || index.groups.some((group) => group.some((phrase) => phrase.includes(name)))
   return isName(word) && parts.length && !known ? [...new Set(parts)] : [word]
 }
@@ -266,13 +270,14 @@ export function find(index, typed) {
   const alone = fitting(index.alone, understood)
   const named = fitting(index.named, understood)
   const best = Math.max(...pages.values())
-  const hits = [...pages]
-    .filter(([, score]) => score > LEAST * best)
-    .sort(([, one], [, other]) => other - one)
+  const fit = [...pages].filter(([, score]) => score > LEAST * best).sort(([, one], [, other]) => other - one)
+  const hits = fit
     .slice(0, HITS)
     .map(([number, score]) => ({ score, ...hit(index, section(index, number, alone, named)) }))
-  const nowhere = understood.filter((word) => !stand(word))
-  return { hits, nowhere: nowhere.map(({ word }) => word) }
+  const names = told(typed).filter((word) => isName(word) && !word.includes(".") && !forms(index, words(word)[0]).length)
+  const parts = new Set(names.flatMap(words))
+  const others = understood.filter((each) => !stand(each) && !parts.has(words(each.word)[0])).map(({ word }) => word)
+  return { hits, nowhere: [...names, ...others], more: fit.length > HITS }
 }
 
 /** The section of a page that fits best by itself and by its heading; the page's beginning, if that is as good. */
@@ -284,27 +289,32 @@ function section(index, number, alone, named) {
 
 function hit(index, place) {
   const [number, id, heading, text] = index.sections[place]
-  const { url, title } = index.pages[number]
-  return { address: id ? `${url}#${id}` : url, title, heading: id ? heading : "", text }
+  const { url, title, about } = index.pages[number]
+  return { address: id ? `${url}#${id}` : url, title, heading: id ? heading : "", text: text || about }
+}
+
+/** Whether a word of a text is one that was asked. */
+function asks(typed) {
+  const asked = new Set(told(typed).flatMap((word) => words(word)))
+  return (word) => words(word).some((each) => asked.has(each) || [...asked].some((one) => one.length > 3 && each.startsWith(one)))
+}
+
+/** A text in parts, and of each whether it was asked. */
+export function marked(text, typed) {
+  const fits = asks(typed)
+  return text.split(/(\s+)/).map((said) => ({ said, found: fits(said) }))
 }
 
 /** Of a section's lines the one that says most of what was asked, cut to its length, in parts. */
 export function excerpt(text, typed, most = 220) {
-  const asked = new Set(told(typed).flatMap((word) => words(word)))
-  const fits = (word) => words(word).some((each) => asked.has(each) || [...asked].some((one) => one.length > 3 && each.startsWith(one)))
+  const fits = asks(typed)
   const lines = text.split("\n").map((line) => line.replace(/^Short answer\. /, "").split(" "))
   const worth = (line) => new Set(line.filter(fits).flatMap((word) => words(word))).size + Math.min(1, line.length / 12)
   const best = lines.reduce((one, other) => (worth(other) > worth(one) ? other : one))
   const first = Math.max(0, best.findIndex(fits))
-  let from = best.slice(0, first + 1).join(" ").length > most / 2 ? Math.max(0, first - 8) : 0
-  const parts = from ? [{ said: "… " }] : []
-  for (let length = 0; from < best.length; from++) {
-    length += best[from].length + 1
-    if (length > most) {
-      parts.push({ said: "…" })
-      break
-    }
-    parts.push({ said: best[from], found: fits(best[from]) }, { said: " " })
-  }
-  return parts
+  const from = best.slice(0, first + 1).join(" ").length > most / 2 ? Math.max(0, first - 8) : 0
+  let until = from
+  for (let length = 0; until < best.length && length + best[until].length < most; until++) length += best[until].length + 1
+  const said = best.slice(from, until).join(" ")
+  return marked(`${from ? "… " : ""}${said}${until < best.length ? " …" : ""}`, typed)
 }

@@ -19,11 +19,11 @@ export function load() {
 async function show() {
   const typed = field.value
   try {
-    const { find, excerpt, index } = await load()
+    const { find, excerpt, marked, index } = await load()
     if (field.value !== typed) return // a later call shows what was typed since
-    const { hits, nowhere } = typed.trim() ? find(index, typed) : { hits: [], nowhere: [] }
-    list.replaceChildren(...hits.map((found) => hit(found, excerpt(found.text, typed))))
-    status.replaceChildren(said(typed.trim(), hits.length, nowhere))
+    const { hits, nowhere, more } = typed.trim() ? find(index, typed) : { hits: [], nowhere: [] }
+    list.replaceChildren(...hits.map((found) => hit(found, excerpt(found.text, typed), (text) => marked(text, typed))))
+    status.replaceChildren(said(typed.trim(), hits.length, nowhere, more))
     dialog.scrollTop = 0
   } catch {
     loaded = undefined
@@ -31,18 +31,22 @@ async function show() {
   }
 }
 
-function said(typed, pages, nowhere) {
+function said(typed, pages, nowhere, more) {
   if (!typed) return ""
   if (!pages) return `Nothing is found for “${typed}”.`
   const left = nowhere.length ? ` No page has ${nowhere.map((word) => `“${word}”`).join(" or ")}.` : ""
-  return `${pages} ${pages === 1 ? "page fits" : "pages fit"}.${left}`
+  const fit = more ? `These ${pages} pages fit best.` : `${pages} ${pages === 1 ? "page fits" : "pages fit"}.`
+  return fit + left
 }
 
-/** A hit as an item of a list. */
-export function hit({ address, title, heading }, excerpt) {
-  const link = element("a", { href: new URL(address, new URL(dialog.dataset.base, location)) }, heading || title)
-  const parts = excerpt.map((part) => (part.found ? element("mark", {}, part.said) : part.said))
-  return element("li", {}, link, ...(heading ? [element("small", {}, title)] : []), element("p", {}, ...parts))
+const shown = (parts) => parts.map((part) => (part.found ? element("mark", {}, part.said) : part.said))
+
+/** A hit as an item of a list; `marked` says of its titles what was asked. */
+export function hit({ address, title, heading }, excerpt, marked = (said) => [{ said }]) {
+  const href = new URL(address, new URL(dialog.dataset.base, location))
+  const link = element("a", { href }, ...shown(marked(heading || title)))
+  const page = heading ? [element("small", {}, ...shown(marked(title)))] : []
+  return element("li", {}, link, ...page, element("p", {}, ...shown(excerpt)))
 }
 
 function begin(typed = "") {

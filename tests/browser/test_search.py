@@ -1,5 +1,6 @@
 """What readers type into the search, and the heading that has to be among the first three."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -60,10 +61,40 @@ def test_what_is_found_is_shown_with_its_formulas_and_without_holes(search):
         assert not re.search(r" [,.;:]( |$)|\(\s*\)", each), each
 
 
+def test_a_name_that_no_page_has_is_named_and_its_words_are_found(search):
+    assert search("causal_mask_zeppelin")
+    assert search.status.inner_text().endswith("No page has “causal_mask_zeppelin”.")
+
+
+def test_a_name_counts_whole_before_its_parts(search):
+    index = search.page.request.get("/assets/search.json").json()
+    for name in ("key_padding_mask", "in_proj_weight", "past_key_values", "target_modules"):
+        have = {
+            index["pages"][number]["url"].strip("/")
+            for number, *texts in index["sections"]
+            if name in json.dumps([texts, index["pages"][number]])
+        }
+        first = [address.partition("#")[0].strip("/") for address in search(name)[: min(3, len(have))]]
+        assert {*first} <= have, name
+
+
+def test_small_words_do_not_decide(search):
+    assert search("d_model vs d_k")[0] == search("d_model d_k")[0]
+    assert search("zeppelin attention mask")[0] == search("attention mask")[0]
+
+
+def test_what_was_asked_is_marked_in_titles_too_and_a_ceiling_is_no_count(search):
+    search("attention mask")
+    marks = search.page.locator(".wq-search li a mark").all_inner_texts()
+    assert any(each.startswith("mask") for each in marks)
+    assert search.status.inner_text() == "These 8 pages fit best."
+
+
 def test_a_synonym_and_a_slip_are_understood(search):
     for said in ("coursera video", "andrew ng lecture"):
         assert search(said)[0].startswith("explanation/deeplearning-ai-course")
     assert search("trasnpose")[0] == search("transpose")[0]
+    assert search("kv cahce")[0] == search("kv cache")[0]
 
 
 def test_what_is_nowhere_is_not_found_and_the_index_of_questions_is_offered(search):

@@ -13,7 +13,7 @@ HTML = """<h1 id="a">A</h1><p>First <math><msub><mi>d</mi><mi>k</mi></msub></mat
 <h2 id="b">B<a class="headerlink" href="#b">¶</a></h2>
 <div class="wq-claim" id="claim-c"><p>It holds. <a class="wq-claim__mark" href="#">computed</a></p>
 <pre><code>in_proj_weight = nn.Linear(3)</code></pre></div>
-<table><tr><th>one</th><th>two</th></tr><tr><td>1</td><td>2</td></tr></table>"""
+<table><tr><th>one</th><th>two</th></tr><tr><td>1<br>one</td><td>2</td></tr></table>"""
 QUESTIONS = """<h1>Q</h1><ul><li><a href="../page/#claim-c">Does it <em>hold</em>?</a> Yes.
 <a class="wq-aside" href="#">check</a></li>
 <li><p><a href="../page/">What?</a> That.</p></li></ul>"""
@@ -38,7 +38,7 @@ def test_a_section_is_a_heading_with_its_words_and_the_names_in_its_code():
     ]
     first, second = data["sections"]
     assert first == [0, "", "A", "First d_k.", "", []]
-    assert second[:4] == [0, "b", "B", "It holds.\none · two\n1 · 2"]
+    assert second[:4] == [0, "b", "B", "It holds.\none · two\n1, one · 2"]
     assert second[4].split() == ["in_proj_weight", "nn.Linear"]
 
 

@@ -70,6 +70,8 @@ class _Reader(HTMLParser):
             self._into = "code"
         elif tag in ("td", "th") and self._said.strip():
             self._said += " · "
+        elif tag == "br":
+            self._said += ", "
         if "id" in attributes:
             self.sections[-1].ids.add(attributes["id"])
         if self._silent or _SILENT & {*(attributes.get("class") or "").split()}:
