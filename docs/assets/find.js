@@ -253,7 +253,7 @@ function fitting(places, understood) {
   const all = understood.filter(stand).reduce((sum, { important }) => sum + important, 0)
   for (const fit of fits.values()) {
     fit.share /= all
-    fit.score *= fit.share
+    fit.score *= fit.share ** 2
   }
   return fits
 }

@@ -74,7 +74,9 @@ def test_a_name_counts_whole_before_its_parts(search):
             for number, *texts in index["sections"]
             if name in json.dumps([texts, index["pages"][number]])
         }
-        first = [address.partition("#")[0].strip("/") for address in search(name)[: min(3, len(have))]]
+        first = [
+            address.partition("#")[0].strip("/") for address in search(name)[: min(3, len(have))]
+        ]
         assert {*first} <= have, name
 
 

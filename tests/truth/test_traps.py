@@ -208,7 +208,7 @@ def test_embed_dim_must_be_divisible_by_num_heads_and_the_message_says_so(torch)
     Both raise an error that says so. Keras' layer takes 8 heads at the width 300.
     """
     for layer in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer):
-        with pytest.raises(AssertionError, match="^embed_dim must be divisible by num_heads$"):
+        with pytest.raises(AssertionError, match=r"^embed_dim must be divisible by num_heads$"):
             layer(300, 8)
     bert = transformers("bert")
     said = r"hidden size \(300\) is not a multiple of the number of attention heads \(8\)"
