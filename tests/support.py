@@ -46,6 +46,7 @@ def make_project(project: Path, pages: dict[str, str]) -> None:
     shutil.copy(
         ROOT / "tests" / "truth" / "last_run.toml", truth
     )  # what blocks of libraries printed
+    shutil.copy(ROOT / "pyproject.toml", project)
     before, _, after = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")
     (project / "mkdocs.yml").write_text(before + "\n\n" + after.partition("\n\n")[2])
     for name, text in pages.items():

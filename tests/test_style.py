@@ -19,7 +19,7 @@ def test_where_shapes_are_annotated_they_are_checked(pytestconfig):
     annotated = {
         f"qkv.{path.stem}"
         for path in (ROOT / "src/qkv").rglob("*.py")
-        if "from jaxtyping import" in path.read_text()
+        if "from qkv._annotations import" in path.read_text()
     }
     (option,) = (each for each in pytestconfig.getini("addopts") if "--jaxtyping-packages" in each)
     assert {*option.partition("=")[2].split(",")} == {*annotated, "beartype.beartype"}

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Bool, Float
 
+from qkv._annotations import Bool, Float
 from qkv._shapes import as_mask, bind, check_scores
 from qkv._tiled import attention_in_tiles, has_many_scores
 

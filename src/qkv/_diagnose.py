@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from jaxtyping import Bool, Float
 
+from qkv._annotations import Bool, Float
 from qkv._shapes import as_floats, bind, check_finite, detached
 from qkv.heads import MultiHead
 from qkv.layouts import load

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
-from jaxtyping import Bool, Float
 
+from qkv._annotations import Bool, Float
 from qkv._attention import attention
 from qkv._shapes import bind, check_groups, check_sizes, head_width, shapes_of
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
-from jaxtyping import Float
 
+from qkv._annotations import Float
 from qkv._shapes import bind
 from qkv.costs import grouped_dimension
 from qkv.heads import MultiHead

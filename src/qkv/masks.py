@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
+from qkv._annotations import Bool, Float, Int
 from qkv._shapes import as_mask, check_one_of, check_sizes
 
 

@@ -82,7 +82,7 @@ def test_links_lead_to_a_heading(site, written):
         for found in LINK.finditer(said):
             links += 1
             target = urlsplit(urljoin(f"/{folder(page)}{copies.NAME}", found[1] or found[2]))
-            file = site / target.path.lstrip("/")
+            file = site / unquote(target.path).lstrip("/")
             file = file / "index.html" if file.is_dir() else file
             assert file.exists(), f"{page}: {found[0]}"
             if target.fragment and file.suffix == ".html":

@@ -21,7 +21,7 @@ from mkdocs.utils.meta import get_data
 
 from qkv import notation
 from qkv_site.generated import wheel
-from qkv_site.markdown import blocks, claims, formulas, on_library, run
+from qkv_site.markdown import blocks, claims, current, formulas, on_library, run
 
 _SHADES = re.compile(r" ?Darker is further from zero[^<]*")
 # Of a drawing Jupyter shows tables and their text, and not what the stylesheet needs.
@@ -36,19 +36,26 @@ Cell = dict[str, Any]
 
 _ABOUT = """\
 This is {page} as a notebook. Run its cells from top to bottom; an assertion that does not hold
-stops them. They need Python 3.11 or later. The first one installs the package `qkv` where it is
-missing.
+stops them. They need Python 3.11 or later and NumPy. The first one installs the package `qkv` where
+it is missing.
 """
 _BESIDE = """
-The site has no address that this notebook could know. Download the package, one file, from
-the site's page *Reference* and put it beside the notebook.
+This notebook knows no address of the site. In a copy of the whole site it finds the package. Else
+download the package, one file, from the site's page *Reference* and put it beside the notebook.
 """
 _GET = """\
 try:
     import qkv
 except ModuleNotFoundError:
-    %pip install --quiet {wheel}
+    from pathlib import Path
+
+    # beside this notebook, in a copy of the site, or where the site is
+    wheel = "{name}"
+    near = [path for path in (Path(wheel), Path("../assets", wheel)) if path.exists()]
+    wheel = near[0] if near else "{wheel}"
+    %pip install --quiet {{wheel}}
 """
+_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+/blob/[^?#]+?)/?")
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -56,7 +63,7 @@ _METADATA = {
 
 # An admonition, a fold-out or a tab: its title, and what stands indented below it.
 _FOLDED = re.compile(
-    r'^(?:(?:!!!|\?\?\?\+?) \w+|===) "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)',
+    r'^(?:(?:!!!|\?\?\?\+?) \w+|===[+!]*) "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)',
     re.MULTILINE,
 )
 # What Python-Markdown knows and Jupyter does not. Code comes first: nothing inside it is meant.
@@ -69,17 +76,51 @@ _SPAN = re.compile(
 )
 
 
-def add_to(files: Files, config: MkDocsConfig) -> set[str]:
-    """Add a notebook beside each explanation; return their addresses below the site's."""
+def add_to(files: Files, config: MkDocsConfig, whole: bool) -> set[str]:
+    """Add a notebook beside each explanation; return their addresses below the site's.
+
+    Args:
+        files: The site's, which this adds to.
+        config: Where the site is.
+        whole: Whether each page was rendered, so that each block has run.
+    """
     pages = [
         page
         for page in files.documentation_pages()
         if page.src_uri.startswith("explanation/") and page.name != "index"
     ]
     notebooks = [_beside(page, files, config) for page in pages]
+    for page in pages if whole else ():
+        _check(page)
     for file in notebooks:
         files.append(file)
     return {file.url for file in notebooks}
+
+
+def colab(folder: str) -> str:
+    """Where Colab opens what is in a folder on GitHub; empty if there is none.
+
+    Examples:
+        >>> colab("https://github.com/owner/name/blob/notebooks")
+        'https://colab.research.google.com/github/owner/name/blob/notebooks'
+    """
+    found = _GITHUB.fullmatch(folder)
+    if folder and not found:
+        current.begin("mkdocs.yml", "")
+        expected = "https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
+        current.warn(f"notebooks is {folder!r}: expected {expected}")
+    return f"https://colab.research.google.com/github/{found[1]}" if found else ""
+
+
+def _check(page: File) -> None:
+    """Report a page whose notebook lacks what a block printed."""
+    text = page.content_string
+    executed = [block for block in blocks.find(text) if block.executed]
+    printed = run.printed(page.src_uri)
+    if len(printed) < len(executed):
+        current.begin(page.src_uri, text)
+        ran = f"{len(printed)} blocks ran to their end, of {len(executed)}"
+        current.warn(f"its notebook has not all outputs: {ran}")
 
 
 def _beside(page: File, files: Files, config: MkDocsConfig) -> File:
@@ -116,7 +157,8 @@ def notebook(
         The notebook, in version 4.5 of Jupyter's format.
     """
     markdown, _ = get_data(text)
-    get = _code(_GET.format(wheel=wheel.address() or f"./{wheel.name()}"), "")
+    where = wheel.address() or f"./{wheel.name()}"
+    get = _code(_GET.format(name=wheel.name(), wheel=where), "")
     cells = [_text(about), get, *_cells(_unfold(markdown), address, iter(printed))]
     filled = [cell for cell in cells if cell["source"]]
     named = [{"id": f"cell-{number}"} | cell for number, cell in enumerate(filled)]
@@ -134,10 +176,14 @@ def _cells(markdown: str, address: Address, printed: Iterator[str]) -> Iterator[
         if block.executed:
             said, code = next(printed, ""), _without_ours(block.code, ours)
             drawn = block.options.get("html") == "on"
+            # What only the site can print is Markdown, and a part of the text.
+            written = not drawn and code != block.code.strip()
             yield _text(f"{text.rstrip()}\n\n{_stated(block, address)}")
             if code:
-                yield _code(code, "" if drawn else said)
+                yield _code(code, "" if drawn or written else said)
             text = _as_text(said) if drawn else ""
+            if written:
+                text = f"\n{_plain(_unfold(said), address)}\n\n"
         elif block.library:
             text += _on_library(block)
         elif block.language in ("formula", "diagram"):

@@ -60,7 +60,7 @@ class Build:
 
     def add_notebooks(self, files, config) -> None:
         """Add a notebook for each page that has one."""
-        self._notebooks = notebooks.add_to(files, config)
+        self._notebooks = notebooks.add_to(files, config, self._whole)
 
     def add_redirects(self, files, config) -> None:
         """Add a page for each address that leads to another page."""
@@ -90,6 +90,8 @@ class Build:
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
         env.globals["structured"] = partial(structured.data, config=self._config)
+        env.globals["colab"] = notebooks.colab(self._config.extra.get("notebooks") or "")
+        env.globals["wheel"] = wheel
         env.bytecode_cache = FileSystemBytecodeCache(str(self._cache))
 
     def check(self, page) -> None:
@@ -97,7 +99,7 @@ class Build:
         text = page.file.content_string  # with the front matter, so that lines are the file's
         current.begin(page.file.src_uri, text)
         page.meta["runs"] = any("source" in block.options for block in blocks.find(text))
-        for line, fault in sentences.faults(text):
+        for line, fault in (*sentences.faults(text), *wheel.faults(text, page.meta["runs"])):
             current.warn(fault, line=line)
         for block in blocks.find(text):
             for fault in (*blocks.faults(block), *on_library.faults(block)):

@@ -1,0 +1,60 @@
+"""The line that installs the package names the place that the page is read at."""
+
+import functools
+import shutil
+import threading
+from http.server import ThreadingHTTPServer
+
+import pytest
+
+from browser.conftest import Quiet
+from qkv_site.generated import wheel
+
+PAGE, REFERENCE = "explanation/which-q/", "reference/"
+NAME = wheel.name().replace("+", "%2B")
+
+
+@pytest.fixture
+def copy(site, tmp_path):
+    """A copy of what two pages need, in a folder whose name a shell would not leave whole."""
+    copy = tmp_path / "a stick (mine) & 'more'"
+    for name in (PAGE, REFERENCE):
+        shutil.copytree(site / name, copy / name)
+    shutil.copytree(site / "assets", copy / "assets")
+    return copy
+
+
+def lines(page):
+    return page.locator(".wq-install pre code").all_inner_texts()
+
+
+@pytest.mark.parametrize("name", [PAGE, REFERENCE])
+def test_below_a_sub_path(copy, chromium, name):
+    served = functools.partial(Quiet, directory=copy.parent)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), served)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_port}"
+    page = chromium.new_page()
+    page.goto(f"{origin}/{copy.name}/{name}")
+    below = "a%20stick%20%28mine%29%20%26%20%27more%27"
+    assert lines(page) == [f"pip install {origin}/{below}/assets/{NAME}"]
+    page.close()
+    server.shutdown()
+
+
+@pytest.mark.parametrize("name", [PAGE, REFERENCE])
+def test_from_a_copy_on_a_disk(copy, chromium, name):
+    page = chromium.new_page()
+    page.goto((copy / name / "index.html").as_uri())
+    below = "a%20stick%20%28mine%29%20%26%20%27more%27"
+    assert lines(page) == [f"pip install {copy.parent.as_uri()}/{below}/assets/{NAME}"]
+    page.close()
+
+
+def test_without_a_script_it_names_the_downloaded_file(chromium, origin):
+    page = chromium.new_page(java_script_enabled=False)
+    page.goto(f"{origin}/{PAGE}")
+    assert lines(page) == [f"pip install ./{wheel.name()}"]
+    download = page.get_by_role("link", name="Download qkv")
+    assert download.get_attribute("href").endswith(f"assets/{NAME}")
+    page.close()

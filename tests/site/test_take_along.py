@@ -1,0 +1,214 @@
+"""The built site is enough: what it serves installs, and its notebooks run on that alone."""
+
+import functools
+import json
+import os
+import re
+import shutil
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import environments
+from qkv_site.generated import notebooks, wheel
+from qkv_site.markdown import blocks
+from support import ROOT, make_project, mkdocs_build
+
+SUBPATH = "below/which-q"
+# These run in Jupyter's kernel: a short one, one with drawings, one with fold-outs.
+IN_A_KERNEL = "which-q", "worked-example", "biases"
+RUN_ALL = """
+import contextlib, io, json, sys
+
+for name, codes in json.load(open(sys.argv[1])).items():
+    names, printed = {"__name__": "__main__"}, []
+    for code in codes:
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(compile(code, name, "exec"), names)
+        printed.append(said.getvalue())
+    print(json.dumps([name, printed]))
+"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def served(site, tmp_path_factory):
+    """The address of the site, served below a sub-path."""
+    root = tmp_path_factory.mktemp("served")
+    (root / SUBPATH).parent.mkdir(parents=True)
+    (root / SUBPATH).symlink_to(site, target_is_directory=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/{SUBPATH}/"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def numpy_alone(tmp_path_factory):
+    """A folder in which pip finds NumPy, and nothing else: what an index would give it."""
+    folder = tmp_path_factory.mktemp("index")
+    environments.pack("numpy", folder)
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_CONFIG_FILE": os.devnull}
+
+
+@pytest.fixture
+def jupyter(tmp_path):
+    """Python with Jupyter's kernel, NumPy and pip, in a folder that is not the project's."""
+    needed = environments.with_needs("ipykernel", "numpy", "pip")
+    assert not {"jaxtyping", "which-q"} & needed
+    return environments.make(tmp_path / "environment", *needed)
+
+
+def install(python, what, folder):
+    """Without an index: NumPy is there, and the package needs no more."""
+    environments.run(python, "-m", "pip", "install", "--no-index", what, cwd=folder)
+
+
+def home_blocks():
+    page = (ROOT / "docs" / "index.md").read_text()
+    return [block.code for block in blocks.find(page) if block.executed]
+
+
+def test_what_the_served_site_installs_runs_the_home_pages_blocks(served, numpy_alone, tmp_path):
+    """In an environment that holds pip; from an index it takes NumPy, and nothing else."""
+    python = environments.make(tmp_path / "fresh", "pip")
+    line = f"install {served}assets/{wheel.name()}".split()
+    environments.run(python, "-m", "pip", *line, cwd=tmp_path, **numpy_alone)
+    shown = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions()))"
+    held = environments.run(python, "-c", shown, cwd=tmp_path)
+    assert held.split() == ["numpy", "pip", "which-q"]
+    home = home_blocks()
+    assert home
+    environments.run(python, "-c", "\n".join(["import qkv", *home]), cwd=tmp_path)
+
+
+def test_a_copy_on_a_disk_installs_without_a_network(site, jupyter, tmp_path):
+    copy = tmp_path / "a stick"
+    (copy / "assets").mkdir(parents=True)
+    shutil.copy(site / "assets" / wheel.name(), copy / "assets")
+    address = (copy / "assets" / wheel.name()).as_uri()
+    install(jupyter, address, tmp_path)
+    environments.run(jupyter, "-c", "import qkv", cwd=tmp_path)
+
+
+def test_later_files_are_a_later_version(monkeypatch):
+    """So pip does not take what is installed for what the site has now."""
+    before = wheel.version()
+    monkeypatch.setattr(wheel, "_package", lambda: {"qkv/__init__.py": b""})
+    wheel.version.cache_clear()
+    after = wheel.version()
+    wheel.version.cache_clear()
+    assert before != after
+    assert before.partition("+")[0] == after.partition("+")[0]
+
+
+def alone(site, name, folder):
+    """A copy of a notebook and, where it looks for it, of the package; nothing else of the site."""
+    shutil.copy(site / "explanation" / f"{name}.ipynb", folder)
+    shutil.copy(site / "assets" / wheel.name(), folder)
+    return nbformat.read(folder / f"{name}.ipynb", as_version=4)
+
+
+def without_first(notebook):
+    return [cell for cell in notebook.cells[2:] if cell.cell_type == "code"]
+
+
+def said(cell):
+    return "".join(output.text for output in cell.outputs)
+
+
+@pytest.mark.parametrize("name", IN_A_KERNEL)
+def test_a_downloaded_notebook_runs_from_its_first_cell(site, jupyter, name, tmp_path, monkeypatch):
+    """In Jupyter's kernel with NumPy and no network; its first cell installs the package."""
+    kernel = tmp_path / "jupyter" / "kernels" / "alone"
+    kernel.mkdir(parents=True)
+    command = [str(jupyter), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    about = {"argv": command, "display_name": "alone", "language": "python"}
+    (kernel / "kernel.json").write_text(json.dumps(about))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    shown, ran = alone(site, name, tmp_path), alone(site, name, tmp_path)
+    where = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(ran, timeout=120, kernel_name="alone", resources=where)
+    client.execute(env=os.environ | {"PYTHONPATH": "", "PIP_NO_INDEX": "1"})
+    shown_by = environments.run(jupyter, "-c", "import qkv; print(qkv.__file__)", cwd=tmp_path)
+    assert shown_by.startswith(str(tmp_path / "environment"))
+    assert [said(cell) for cell in without_first(ran)] == [
+        said(cell) for cell in without_first(shown)
+    ]
+
+
+def test_every_notebook_prints_what_it_shows_on_numpy_and_the_wheel_alone(site, jupyter, tmp_path):
+    """Their code, one after the other, in one Python and each with names of its own."""
+    install(jupyter, site / "assets" / wheel.name(), tmp_path)
+    shown = {
+        path.stem: without_first(nbformat.read(path, as_version=4))
+        for path in site.rglob("*.ipynb")
+    }
+    codes = {name: [cell.source for cell in cells] for name, cells in shown.items()}
+    (tmp_path / "codes.json").write_text(json.dumps(codes))
+    run = jupyter, "-c", RUN_ALL, "codes.json"
+    lines = environments.run(*run, cwd=tmp_path).splitlines()
+    printed = dict(map(json.loads, lines))
+    assert printed.keys() == shown.keys()
+    for name, cells in shown.items():
+        assert printed[name] == [said(cell) for cell in cells], name
+
+
+def test_a_published_page_shows_the_line_and_its_notebook_in_colab(build, monkeypatch):
+    """They stand there without a script."""
+    monkeypatch.setenv("SITE_URL", "https://site.example/below/")
+    monkeypatch.setenv("NOTEBOOKS_URL", "https://github.com/owner/name/blob/built")
+    block = '```python exec="on" source="above"\nassert True\n```\n'
+    built = build({"index.md": "# Home\n", "explanation/one.md": f"# One\n\n{block}"})
+    assert built.returncode == 0, built.stdout
+    page = (built.site / "explanation" / "one" / "index.html").read_text()
+    [line] = re.findall("<code>(pip install .*?)</code>", page)
+    where = "https://site.example/below/assets/"
+    assert line.startswith(f"pip install {where}")
+    assert built.site / "assets" / line.removeprefix(f"pip install {where}").replace("%2B", "+")
+    colab = "https://colab.research.google.com/github/owner/name/blob/built/explanation/one.ipynb"
+    assert f'<a href="{colab}">' in page
+    assert "pip install" not in (built.site / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "folder", ["https://gitlab.com/o/n/blob/b", "https://github.com/o/n", "o/n"]
+)
+def test_colab_reads_github_alone(folder, caplog):
+    assert notebooks.colab(folder) == ""
+    assert f"mkdocs.yml: notebooks is {folder!r}: expected https://github.com/" in caplog.text
+
+
+def test_a_wheel_of_another_build_is_named(build):
+    other = "which_q-0.1.0+01234567-py3-none-any.whl"
+    built = build({"index.md": f"# Home\n\nRun `pip install {other}`.\n"})
+    assert built.returncode == 1, built.stdout
+    assert f"index.md:3: this build has no wheel {other}" in built.stdout
+
+
+def test_a_page_whose_blocks_run_another_package_is_named(tmp_path):
+    block = '```python exec="on" source="above"\nassert True\n```\n'
+    make_project(tmp_path / "project", {"index.md": f"# Home\n\n{block}"})
+    changed = tmp_path / "project" / "qkv"  # Python finds it before the one below src
+    shutil.copytree(ROOT / "src" / "qkv", changed)
+    (changed / "later.py").write_text("LATER = True\n")
+    built = mkdocs_build(tmp_path / "project", tmp_path / "site")
+    assert built.returncode == 1, built.stdout
+    assert re.search(rf"index\.md:1: its blocks run {re.escape(str(changed))}", built.stdout)
+
+
+def test_a_notebook_without_all_its_outputs_is_named(build):
+    blocks_of_page = '```python exec="on"\nprint(1)\n```\n\n```python exec="on"\nassert 0\n```\n'
+    built = build({"index.md": "# Home\n", "explanation/one.md": f"# One\n\n{blocks_of_page}"})
+    assert built.returncode == 1, built.stdout
+    expected = (
+        "explanation/one.md: its notebook has not all outputs: 0 blocks ran to their end, of 2"
+    )
+    assert expected in built.stdout
