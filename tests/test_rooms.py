@@ -74,7 +74,7 @@ def test_a_room_says_what_it_is_for():
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "src" / "qkv").rglob("*.py")), ids=lambda p: p.stem)
-def test_the_package_is_imported_with_numpy_and_jaxtyping_alone(path):
+def test_the_package_is_imported_with_numpy_alone(path):
     """A function may ask for more, as `load` does for a file of safetensors."""
     at_once = "\n".join(
         ast.unparse(node)
@@ -82,4 +82,4 @@ def test_the_package_is_imported_with_numpy_and_jaxtyping_alone(path):
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
     needed = {name.split(".")[0] for name in imports(at_once)} - {*sys.stdlib_module_names}
-    assert needed <= {"qkv", "numpy", "jaxtyping"}
+    assert needed <= {"qkv", "numpy"}
