@@ -7,7 +7,7 @@ from time import sleep
 
 import pytest
 
-from browser.watching import watch
+from browser.watching import until, watch
 
 SMALL_PHONE, PHONE, DESK = 320, 390, 1280
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
@@ -129,7 +129,7 @@ def look(page, address, now, with_axe):
         page.goto(address, wait_until="load")
         if address in FILLED:
             page.locator(FILLED[address]).first.wait_for()
-        page.wait_for_function(PRELOADED)
+        until(page, PRELOADED)
         page.evaluate(f"document.fonts.ready.then(() => {NEXT_FRAME})")
         now.shift = min(now.shift, page.evaluate("window.shifted"))
         if now.shift < 0.01:

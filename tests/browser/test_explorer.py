@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from browser.watching import until
 from forms import STATUS, enter
 from qkv.costs import SCHEMES, Sizes, cost, products
 from qkv_site.generated import exports
@@ -142,7 +143,7 @@ def test_the_two_matrices_are_seen_to_become_one(explorer):
     explorer.get_by_label("Two steps").check()
     explorer.get_by_label("Multiply the two matrices").check()
     assert explorer.locator(".wq-moving").count() == 6  # two for each of queries, keys, values
-    explorer.wait_for_function("!document.querySelector('.wq-moving')")
+    until(explorer, "!document.querySelector('.wq-moving')")
 
 
 def plain(formula):
@@ -154,7 +155,7 @@ def test_letters_and_sides_follow_the_notation(explorer):
     explorer.get_by_label("Two steps").check()
     rows = explorer.evaluate(SHOWN)["drawn"]
     explorer.locator("[data-wq-notation]").select_option("ng-multi-head")
-    explorer.wait_for_function("document.querySelector('.wq-turned')")
+    until(explorer, "document.querySelector('.wq-turned')")
     turned = [[[*side[::-1]] for side in row] for row in explorer.evaluate(SHOWN)["drawn"]]
     assert turned == [[*row[-2::-1], row[-1]] for row in rows]
     first = explorer.locator(".wq-chain").first
@@ -162,7 +163,7 @@ def test_letters_and_sides_follow_the_notation(explorer):
     letters = [plain(letter) for letter in first.locator(".wq-letter > var:first-child").all()]
     assert letters == ["WiQ", "PQ", "x", "Qi"]
     explorer.locator("[data-wq-notation]").select_option("site")
-    explorer.wait_for_function("!document.querySelector('.wq-turned')")
+    until(explorer, "!document.querySelector('.wq-turned')")
     assert explorer.evaluate(SHOWN)["drawn"] == rows
 
 
@@ -191,9 +192,10 @@ def test_letters_of_another_version_are_the_chosen_ones(explorer):
     explorer.locator("[data-wq-notation]").select_option("ng-multi-head")
     for version in VERSIONS:
         choose(explorer, version=version)
-        explorer.wait_for_function(
+        until(
+            explorer,
             """() => [...document.querySelectorAll("[data-wq-explorer] [data-set]")]
-              .every(shown => shown.dataset.in.split(" ").includes("ng-multi-head"))"""
+              .every(shown => shown.dataset.in.split(" ").includes("ng-multi-head"))""",
         )
         assert explorer.locator("[data-wq-explorer] [data-set]").count() > 3, version
 

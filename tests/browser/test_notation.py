@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from browser.watching import until
+
 CHOICE = "[data-wq-notation]"
 # What of the home page is not tied to one source.
 FORMULA = "article [data-set]:not(.wq-told *):visible"
@@ -36,7 +38,7 @@ def test_a_choice_holds_on_the_next_page_and_on_the_way_back(page):
     page.locator(CHOICE).select_option("d2l")
     page.go_back()
     page.wait_for_url("**/")
-    page.wait_for_function("document.documentElement.dataset.notation === 'd2l'")
+    until(page, "document.documentElement.dataset.notation === 'd2l'")
     assert page.locator(CHOICE).input_value() == "d2l"
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from browser.watching import until
+
 FOUND = tomllib.loads(Path(__file__).with_name("queries.toml").read_text())
 
 
@@ -21,9 +23,9 @@ def search(chromium, origin):
 
     def found(query):
         box.fill("")
-        page.wait_for_function("s => !s.textContent", arg=status.element_handle())
+        until(page, "s => !s.textContent", arg=status.element_handle())
         box.fill(query)
-        page.wait_for_function("s => s.textContent", arg=status.element_handle())
+        until(page, "s => s.textContent", arg=status.element_handle())
         links = page.locator(".wq-search li a").evaluate_all(
             "links => links.map(({href}) => href.slice(location.origin.length + 1))"
         )

@@ -2,6 +2,8 @@
 
 import pytest
 
+from browser.watching import until
+
 OPEN = """[...document.querySelectorAll(".tabbed-set")].map(set =>
   set.querySelector(`label[for="${set.querySelector(":checked").id}"]`).innerText.trim())"""
 
@@ -31,7 +33,7 @@ def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
     choose(page, "Keras")
     page.goto("/claims/")
     page.goto("/explanation/widths/#claim-six-widths")
-    page.wait_for_function("document.querySelector('#claim-six-widths').offsetHeight > 0")
+    until(page, "document.querySelector('#claim-six-widths').offsetHeight > 0")
     assert page.evaluate(OPEN) == ["NumPy"]
     assert page.locator("#claim-six-widths").bounding_box()["y"] < 200
     page.goto("/how-to/masks/")

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from browser.watching import until
 from forms import STATUS, enter
 from qkv import which
 
@@ -121,7 +122,7 @@ def test_a_letter_of_a_source_leads_back_to_its_shape(form):
     assert "one head's weight for queries" in said
     assert said.endswith(": 64 \u00d7 512.")
     form.locator("[data-wq-notation]").select_option("paper-3-2-2")
-    form.wait_for_function("document.querySelector('[data-back=source]').value == 'paper-3-2-2'")
+    until(form, "document.querySelector('[data-back=source]').value == 'paper-3-2-2'")
     assert form.locator("[data-back=answer]").inner_text().endswith(": 512 \u00d7 64.")
 
 

@@ -1,4 +1,6 @@
-"""What a page asks for, and what goes wrong on it."""
+"""What a page asks for, what goes wrong on it, and when it is ready."""
+
+from time import monotonic
 
 
 def watch(page, requested, wrong):
@@ -13,3 +15,11 @@ def watch(page, requested, wrong):
 def _was_left(request):
     """Whether it asked for the icon of a page that was left at once."""
     return request.failure == "net::ERR_ABORTED" and request.url.endswith("favicon.svg")
+
+
+def until(page, expression, arg=None, seconds=30):
+    """Wait for an expression to be true; the pages' own policy stops `wait_for_function`."""
+    end = monotonic() + seconds
+    while not page.evaluate(expression, arg):
+        assert monotonic() < end, f"not true after {seconds} s: {expression}"
+        page.wait_for_timeout(20)

@@ -40,8 +40,9 @@ def test_a_planted_failure_is_reported_with_its_statement_and_its_pages(tmp_path
 def test_the_weekly_run_takes_the_newest_of_every_library():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text())
     assert {"schedule", "workflow_dispatch"} <= workflow[True].keys()  # YAML reads `on` as true
-    assert workflow["permissions"] == {"contents": "read", "issues": "write"}
-    steps = " ".join(step.get("run", "") for step in workflow["jobs"]["newest"]["steps"])
+    job = workflow["jobs"]["newest"]
+    assert job["permissions"] == {"contents": "read", "issues": "write"}
+    steps = " ".join(step.get("run", "") for step in job["steps"])
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     libraries = [
         re.match(r"[\w-]+", each)[0] for each in project["optional-dependencies"]["libraries"]
