@@ -5,6 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -18,6 +23,24 @@ CI = os.environ.get("CI", "").lower() == "true"
 def refuses(*parts: str, error: type[Exception] = ValueError):
     """Expect an error whose message has these parts, in this order."""
     return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A host of files that does not print what it is asked for."""
+
+    protocol_version = "HTTP/1.1"  # one connection for many files
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def served(folder: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
+    """The address of a folder that is served, without a slash at its end."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
 
 
 def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.CompletedProcess:

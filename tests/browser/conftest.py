@@ -1,15 +1,12 @@
 """A real browser and the built site, served."""
 
-import functools
 import shutil
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from browser.watching import watch
 from qkv import notation
-from support import is_redirect
+from support import is_redirect, served
 
 # Without windows a browser is three times as fast.
 NAMES = "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"
@@ -19,19 +16,10 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
            "--disable-sync"]  # fmt: skip
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # one connection for many files
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="session")
 def origin(site):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with served(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

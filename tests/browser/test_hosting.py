@@ -1,16 +1,11 @@
 """The published site below a sub-path: its policy, the page for an unknown address, redirects."""
 
-import functools
 import re
-import threading
-from http.server import ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import pytest
 
-from browser.conftest import Quiet
-from browser.watching import watch
-from support import ADDRESS
+from support import ADDRESS, Quiet, served
 
 BELOW = urlsplit(ADDRESS).path  # "/attention/"
 # What scripts draw when a reader asks for it, beside one page of each folder.
@@ -37,31 +32,20 @@ class Host(Quiet):
 
 
 @pytest.fixture(scope="module")
-def host(published):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Host, directory=published))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}{BELOW}"
-    server.shutdown()
-
-
-@pytest.fixture
-def page(chromium, host):
-    page = chromium.new_page(base_url=host)
-    page.requested, page.wrong = [], []
-    watch(page, page.requested.append, page.wrong.append)
-    yield page
-    page.close()
+def origin(published):
+    with served(published, Host) as address:
+        yield address + BELOW
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_below_a_sub_path_nothing_is_missing_or_blocked(page, host, address):
+def test_below_a_sub_path_nothing_is_missing_or_blocked(page, origin, address):
     page.goto(address, wait_until="load")
     page.locator("[data-wq-notation]").select_option("ng-multi-head")
     page.keyboard.press("/")
     page.locator(".wq-search input").fill("softmax")
     page.locator(".wq-search li").first.wait_for()
     assert page.wrong == []
-    assert [url for url in page.requested if not url.startswith((host, "data:"))] == []
+    assert [url for url in page.requested if not url.startswith((origin, "data:"))] == []
 
 
 def test_the_policy_stops_what_the_page_did_not_bring(page):
@@ -87,35 +71,35 @@ def test_the_policy_stops_what_the_page_did_not_bring(page):
     ("unknown", "offered"),
     [("no/such/projected-twice.html", "explanation/projected-twice/"), ("masks", "how-to/masks/")],
 )
-def test_an_unknown_address_leads_to_pages_with_its_words(page, host, unknown, offered):
+def test_an_unknown_address_leads_to_pages_with_its_words(page, origin, unknown, offered):
     assert page.goto(unknown).status == 404
     page.locator("[data-wq-near] li").first.wait_for()
     links = page.locator("[data-wq-near] a").evaluate_all("links => links.map(link => link.href)")
-    assert any(link.startswith(host + offered) for link in links)
+    assert any(link.startswith(origin + offered) for link in links)
     assert [said for said in page.wrong if "404" not in said] == []
 
 
-def test_at_an_unknown_address_the_search_works(page, host):
+def test_at_an_unknown_address_the_search_works(page, origin):
     page.goto("zzz/zzz/")
     page.get_by_role("button", name="Search").click()
     page.locator(".wq-search input").fill("key_dim")
     page.locator(".wq-search li a").first.click()
-    page.wait_for_url(re.compile(f"{host}.+"))
+    page.wait_for_url(re.compile(f"{origin}.+"))
     page.locator("h1").wait_for()
     assert [said for said in page.wrong if "404" not in said] == []
     assert not page.locator("[data-wq-near]").count()
 
 
-def test_a_redirect_keeps_the_letters_and_the_heading(page, host):
+def test_a_redirect_keeps_the_letters_and_the_heading(page, origin):
     page.goto("faq/?notation=d2l#student")
-    page.wait_for_url(f"{host}questions/?notation=d2l#student")
+    page.wait_for_url(f"{origin}questions/?notation=d2l#student")
     page.locator("h1").wait_for()
     assert page.evaluate("document.documentElement.dataset.notation") == "d2l"
     assert page.wrong == []
 
 
-def test_a_redirect_needs_no_script(chromium, host):
-    page = chromium.new_page(base_url=host, java_script_enabled=False)
+def test_a_redirect_needs_no_script(chromium, origin):
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("faq/")
-    page.wait_for_url(f"{host}questions/")
+    page.wait_for_url(f"{origin}questions/")
     page.close()

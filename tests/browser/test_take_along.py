@@ -1,14 +1,11 @@
 """The line that installs the package names the place that the page is read at."""
 
-import functools
 import shutil
-import threading
-from http.server import ThreadingHTTPServer
 
 import pytest
 
-from browser.conftest import Quiet
 from qkv_site.generated import wheel
+from support import served
 
 PAGE, REFERENCE = "explanation/which-q/", "reference/"
 NAME = wheel.name().replace("+", "%2B")
@@ -30,16 +27,12 @@ def lines(page):
 
 @pytest.mark.parametrize("name", [PAGE, REFERENCE])
 def test_below_a_sub_path(copy, chromium, name):
-    served = functools.partial(Quiet, directory=copy.parent)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), served)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    origin = f"http://127.0.0.1:{server.server_port}"
-    page = chromium.new_page()
-    page.goto(f"{origin}/{copy.name}/{name}")
     below = "a%20stick%20%28mine%29%20%26%20%27more%27"
-    assert lines(page) == [f"pip install {origin}/{below}/assets/{NAME}"]
+    page = chromium.new_page()
+    with served(copy.parent) as address:
+        page.goto(f"{address}/{copy.name}/{name}")
+        assert lines(page) == [f"pip install {address}/{below}/assets/{NAME}"]
     page.close()
-    server.shutdown()
 
 
 @pytest.mark.parametrize("name", [PAGE, REFERENCE])

@@ -1,12 +1,9 @@
 """The built site is enough: what it serves installs, and its notebooks run on that alone."""
 
-import functools
 import json
 import os
 import re
 import shutil
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import nbformat
 import pytest
@@ -15,7 +12,7 @@ from nbclient import NotebookClient
 import environments
 from qkv_site.generated import notebooks, wheel
 from qkv_site.markdown import blocks
-from support import ROOT, make_project, mkdocs_build
+from support import ROOT, make_project, mkdocs_build, served
 
 SUBPATH = "below/which-q"
 # These run in Jupyter's kernel: a short one, one with drawings, one with fold-outs.
@@ -33,21 +30,14 @@ for name, codes in json.load(open(sys.argv[1])).items():
 """
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
-def served(site, tmp_path_factory):
+def address(site, tmp_path_factory):
     """The address of the site, served below a sub-path."""
     root = tmp_path_factory.mktemp("served")
     (root / SUBPATH).parent.mkdir(parents=True)
     (root / SUBPATH).symlink_to(site, target_is_directory=True)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/{SUBPATH}/"
-    server.shutdown()
+    with served(root) as host:
+        yield f"{host}/{SUBPATH}/"
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +66,10 @@ def home_blocks():
     return [block.code for block in blocks.find(page) if block.executed]
 
 
-def test_what_the_served_site_installs_runs_the_home_pages_blocks(served, numpy_alone, tmp_path):
+def test_what_the_served_site_installs_runs_the_home_pages_blocks(address, numpy_alone, tmp_path):
     """In an environment that holds pip; from an index it takes NumPy, and nothing else."""
     python = environments.make(tmp_path / "fresh", "pip")
-    line = f"install {served}assets/{wheel.name()}".split()
+    line = f"install {address}assets/{wheel.name()}".split()
     environments.run(python, "-m", "pip", *line, cwd=tmp_path, **numpy_alone)
     shown = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions()))"
     held = environments.run(python, "-c", shown, cwd=tmp_path)
@@ -93,8 +83,8 @@ def test_a_copy_on_a_disk_installs_without_a_network(site, jupyter, tmp_path):
     copy = tmp_path / "a stick"
     (copy / "assets").mkdir(parents=True)
     shutil.copy(site / "assets" / wheel.name(), copy / "assets")
-    address = (copy / "assets" / wheel.name()).as_uri()
-    install(jupyter, address, tmp_path)
+    packed = (copy / "assets" / wheel.name()).as_uri()
+    install(jupyter, packed, tmp_path)
     environments.run(jupyter, "-c", "import qkv", cwd=tmp_path)
 
 

@@ -6,26 +6,11 @@ The first line of a test's docstring is the claim. Pages that state it name the 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from real_layers import keras_library, randomised, transformers
+from real_layers import randomised, transformers
 
 import qkv
 
 E, H, D_K, N = 6, 2, 3, 5
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def keras():
-    return keras_library()
 
 
 def mha(torch, rng, **options):

@@ -18,16 +18,6 @@ E, H, D_K = 6, 2, 3  # width of the model, heads, and the width of one
 N = 5
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
 def tokens(rng, width: int = E) -> np.ndarray:
     return rng.normal(size=(1, N, width))
 
@@ -75,13 +65,19 @@ def keras_with(weights, x) -> np.ndarray:
     return keras.ops.convert_to_numpy(output)
 
 
+def by_module(weights) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays of each module by kind: of "query/kernel" that of "query", by "kernel"."""
+    nested = {}
+    for name, array in weights.items():
+        module, _, kind = name.rpartition("/")
+        nested.setdefault(module, {})[kind] = array
+    return nested
+
+
 def flax_with(weights, x) -> np.ndarray:
     jax = pytest.importorskip("jax")
     linen = pytest.importorskip("flax.linen")
-    params = {}
-    for name, array in weights.items():
-        module, _, kind = name.rpartition("/")
-        params.setdefault(module, {})[kind] = array
+    params = by_module(weights)
     with jax.enable_x64(True):
         layer = linen.MultiHeadDotProductAttention(H, param_dtype=np.float64)
         return np.asarray(layer.apply({"params": params}, x))
@@ -90,10 +86,9 @@ def flax_with(weights, x) -> np.ndarray:
 def haiku_with(weights, x) -> np.ndarray:
     jax = pytest.importorskip("jax")
     hk = pytest.importorskip("haiku")
-    params = {}
-    for name, array in weights.items():
-        module, _, kind = name.rpartition("/")
-        params.setdefault(f"multi_head_attention/{module}", {})[kind] = array
+    params = {
+        f"multi_head_attention/{module}": arrays for module, arrays in by_module(weights).items()
+    }
 
     @hk.without_apply_rng
     @hk.transform

@@ -18,16 +18,6 @@ from qkv import masks
 BATCH, H, N_Q, N_K, D_K = 2, 3, 4, 7, 5
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
 def drawn(rng, h=H, n_q=N_Q, n_k=N_K, h_kv=None):
     """Queries, keys and values, each (batch, heads, tokens, width)."""
     shapes = (h, n_q), (h_kv or h, n_k), (h_kv or h, n_k)

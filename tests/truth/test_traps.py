@@ -32,11 +32,6 @@ N_Q, N_K = 5, 7
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
 def x(rng) -> np.ndarray:
     """The source of the queries."""
     return rng.normal(size=(1, N_Q, E))
@@ -46,16 +41,6 @@ def x(rng) -> np.ndarray:
 def y(rng) -> np.ndarray:
     """The source of keys and values."""
     return rng.normal(size=(1, N_K, E))
-
-
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def keras():
-    return keras_library()
 
 
 @pytest.fixture
