@@ -20,7 +20,7 @@ def test_a_claim_and_its_entry_lead_to_each_other(build):
     built = build({"index.md": "# Home\n", "claims.md": LEDGER, "page.md": text})
     assert built.returncode == 0, built.stdout
     page = (built.site / "page" / "index.html").read_text()
-    mark = r'<a class="wq-claim__mark" href="[^"]*#claim-two-and-two">computed</a>'
+    mark = r'<a class="wq-claim__mark" href="[^"]*#claim-two-and-two"[^>]*>computed</a>'
     assert re.search(
         rf'<div class="wq-claim" id="claim-two-and-two">\s*<p>Two and two are four. {mark}', page
     )

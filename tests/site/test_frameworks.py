@@ -1,13 +1,16 @@
 """Pages where a check is there in several frameworks, each in a tab."""
 
+import ast
+import builtins
 import re
 from html import unescape
 
 import pytest
 
-from qkv_site.markdown import claims, on_library
+from qkv_site.markdown import blocks, claims, on_library
 from support import ROOT
 
+GOES_ON = "The blocks below use names of the tab NumPy: run that tab first."
 ALL = ["NumPy", "PyTorch", "Keras", "Flax"]
 # The tabs of each page that a beginner, or an engineer between two code bases, lands on.
 PAGES = {
@@ -56,3 +59,34 @@ def test_a_tab_ends_where_its_indentation_ends():
     text = '=== "Keras"\n\n    ```python library="keras"\n    one\n    ```\n\n=== "Torch"\n\nNo.\n'
     found = [(line, title, len(blocks)) for line, title, blocks in on_library.tabs(text)]
     assert found == [(1, "Keras", 1), (7, "Torch", 0)]
+
+
+def names_of(code):
+    """The names that a block binds, and those that it needs."""
+    tree = ast.parse(code)
+    names = [each for each in ast.walk(tree) if isinstance(each, ast.Name)]
+    bound = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    for each in ast.walk(tree):
+        if isinstance(each, (ast.Import, ast.ImportFrom)):
+            bound |= {(alias.asname or alias.name).partition(".")[0] for alias in each.names}
+        elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
+            bound.add(each.name)
+    return bound, {each.id for each in names if isinstance(each.ctx, ast.Load)} - bound
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_where_a_block_below_its_tabs_needs_one_of_them(page):
+    text = (ROOT / "docs" / page).read_text()
+    tabbed = {block.code for _, _, found in on_library.tabs(text) for block in found}
+    of_tabs, of_page, needed = set(), {*dir(builtins)}, set()
+    for block in blocks.find(text):
+        if not block.executed:
+            continue
+        bound, needs = names_of(block.code)
+        if block.code in tabbed:
+            of_tabs |= bound
+            continue
+        if "source" in block.options:
+            needed |= (needs - of_page) & of_tabs
+        of_page |= bound
+    assert (GOES_ON in text) == bool(needed), needed

@@ -113,15 +113,14 @@ def groups() -> tuple[tuple[str, ...], ...]:
 def matrix() -> str:
     """What each group of layouts needs to be stored as each other one."""
     letters = ascii_uppercase[: len(groups())]
+    named = [*zip(letters, groups(), strict=True)]
     rows = (
-        (
-            f"**{letter}** {', '.join(group)}",
-            *(" ".join(signs(group[0], other[-1])) for other in groups()),
-        )
-        for letter, group in zip(letters, groups(), strict=True)
+        (f"**{letter}**", *(" ".join(signs(group[0], other[-1])) for other in groups()))
+        for letter, group in named
     )
-    table = libraries.table(("from, and to", *letters), rows)
-    return f'<div class="wq-pairs" markdown="1">\n\n{table}\n\n</div>'
+    table = libraries.table(("from", *letters), rows)
+    members = "\n".join(f"- **{letter}** {', '.join(group)}" for letter, group in named)
+    return f'{members}\n\n<div class="wq-pairs" markdown="1">\n\n{table}\n\n</div>'
 
 
 def legend() -> str:

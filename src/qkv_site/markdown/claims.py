@@ -20,7 +20,12 @@ from mkdocs.utils.meta import get_data
 from qkv import notation
 from qkv_site.markdown import blocks, current
 
-KINDS = "computed", "run", "read"
+_MEANING = {
+    "computed": "the block below ran when this page was built, and checks it",
+    "run": "a test runs the library itself; here is its code",
+    "read": "read there by a person; a block beside it is this site's own",
+}
+KINDS = tuple(_MEANING)
 TRUTH = Path("tests", "truth")
 TESTS = tuple(
     TRUTH / f"test_{name}.py"
@@ -91,12 +96,12 @@ class Claim:
     @property
     def mark(self) -> str:
         """A link that says how it is known and opens the check, as Markdown for its page."""
+        said = f"read: {self.read}" if self.read else self.kind
+        check = f"{posixpath.basename(self.page)}#claim-{self.id}"
         if self.run:
             ledger = posixpath.relpath("claims.md", posixpath.dirname(self.page) or ".")
-            return f"[run]({ledger}#{_anchor(self.run)}){{ .wq-claim__mark }}"
-        said = f"read: {self.read}" if self.read else "computed"
-        here = posixpath.basename(self.page)
-        return f"[{said}]({here}#claim-{self.id}){{ .wq-claim__mark }}"
+            check = f"{ledger}#{_anchor(self.run)}"
+        return f'[{said}]({check}){{ .wq-claim__mark title="{_MEANING[self.kind]}" }}'
 
 
 @dataclass(frozen=True)
