@@ -142,6 +142,7 @@ LISTS = ("libraries/", "reference/")  # what is stored where, read in the librar
 # Numbers of a source that no block needs; the sentence names the source.
 GIVEN = {
     "explanation/grouped-and-latent-heads.md": {4096, 1536},  # a Llama; DeepSeek-V3
+    "explanation/how-many-heads.md": {32},  # the paper's table 3, rows A
     "explanation/really-two-maps.md": {5120},  # DeepSeek-V2
     "explanation/scaling.md": {1.87},  # DeepSeek-V3
     "explanation/widths.md": {192},  # DeepSeek-V3

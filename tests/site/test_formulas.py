@@ -46,6 +46,6 @@ def test_a_source_of_single_vectors_says_so_below_its_own_formula():
     for source in ("ng-multi-head", "ng-self-attention"):
         shown = formulas.block("X @ P_Q @ W_Q[i]", source)
         note = re.sub("<[^>]+>", "", shown.partition('<p class="wq-vectors">')[2])
-        assert note.startswith("In that text x is the vector of one word.")
-        assert "those of all words, one in each column: dmodel×n." in note
+        assert note.startswith("In this source x is one word's vector.")
+        assert "In this formula x has all words, one in each column: dmodel×n." in note
     assert "wq-vectors" not in formulas.block("X @ P_Q @ W_Q[i]", "paper-3-2-2")

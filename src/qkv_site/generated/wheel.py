@@ -51,7 +51,11 @@ def install() -> str:
     if address():
         said = [f"{_line(address())}\n\nOr download {download}."]
     else:
-        said = [f"Download {download}. In the folder where it lies:", _line(f"./{name()}")]
+        said = [
+            "Run this line. With a full address it works in any folder. If it begins with "
+            f"`pip install ./`, first download {download}, and run it in the folder of that file:",
+            _line(f"./{name()}"),
+        ]
     if current.repository:
         said += [
             f"From [the site's repository]({current.repository}):",
