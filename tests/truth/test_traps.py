@@ -578,7 +578,7 @@ def test_torch_bias_k_is_a_token_and_no_bias(torch, x, y, rng):
 def test_torch_multihead_attention_and_scaled_dot_product_attention_read_masks_inversely(
     torch, mha, x, y, rng
 ):
-    """PyTorch `MultiheadAttention` and `scaled_dot_product_attention` read masks inversely.
+    """PyTorch `MultiheadAttention` and `scaled_dot_product_attention` read boolean masks inversely.
 
     True forbids in nn.MultiheadAttention and allows in scaled_dot_product_attention.
     """
@@ -618,7 +618,7 @@ def test_torch_adds_a_mask_of_floats_so_zero_allows(torch, mha, x, y, rng):
 
 
 def test_torch_mask_with_three_axes_is_per_head(mha, rng):
-    """PyTorch mask with three axes is per head.
+    """A mask with three axes for PyTorch's layer is per head.
 
     Its first axis is batch·h with the heads of one sentence together, not the batch.
     """
@@ -635,7 +635,7 @@ def test_torch_mask_with_three_axes_is_per_head(mha, rng):
 
 
 def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):
-    """PyTorch returns the mean of the heads weights.
+    """PyTorch's layer by default returns the mean of the heads' weights.
 
     Weights per head have to be asked for: average_attn_weights=False.
     """
@@ -997,7 +997,7 @@ def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, r
 
 
 def test_keras_additive_attention_has_no_maps(keras, rng):
-    """Keras' `AdditiveAttention` has no maps of queries and keys: its one weight is Bahdanau's v.
+    """Keras' `AdditiveAttention` has no maps: its one weight, by default, is Bahdanau's v.
 
     softmax over the keys of v · tanh(q + k). `Attention` is q · k, without a weight and a root.
     """
@@ -1800,7 +1800,7 @@ def test_rotation_makes_a_key_bias_count(torch, rng, x):
 
 
 def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
-    """QK-norm makes weights ignore the length of a token.
+    """QK-norm makes Qwen3's attention weights ignore the length of a token.
 
     Qwen3 normalises projected queries and keys, so its scores are not bilinear in the tokens.
     """
@@ -1817,7 +1817,7 @@ def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
 
 
 def test_torch_attention_without_positions_is_equivariant(torch, rng, x):
-    """`nn.MultiheadAttention` and `nn.TransformerEncoderLayer` do not see the order of the tokens.
+    """Without a mask PyTorch's attention and encoder layer do not see the order of the tokens.
 
     In another order they return the same vectors, in that order. A causal mask changes that.
 
@@ -1875,7 +1875,7 @@ def orders_that_fit(torch, rng, x, model):
 
 
 def test_order_of_rotation_and_norm_counts_with_gains(torch, rng, x):
-    """With gains the order of rotation and norm counts: Qwen3 norms first, HunYuan rotates first.
+    """If gains differ, the order of rotation and norm counts: Qwen3 norms first, HunYuan last.
 
     NanoChat rotates first and its norm has no gains, so both orders give its weights.
     """
