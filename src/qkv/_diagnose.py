@@ -142,9 +142,9 @@ def diagnose(
     r"""Tell which known mix-up makes a layer give this output.
 
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
-    sources and the mask, and what it returned. Each mix-up of `qkv.mix_ups` is planted in a plain
-    layer, alone, and then in pairs of which at most one is rare (`MixUp.rare`). What gives your
-    output, within rounding, is an explanation.
+    sources and the mask, and what it returned. Each mix-up of `qkv.mix_ups` that fits is planted
+    in a plain layer, alone, and then in pairs of which at most one is rare (`MixUp.rare`). What
+    gives your output, within rounding, is an explanation.
 
     It is one that suffices, and need not be the one that happened: where two suffice, both are
     said, and what would tell them apart.

@@ -1,13 +1,16 @@
 """Each mistake that diagnose knows has a page about what one sees, and each such page has some."""
 
+import dataclasses
 import html
 import re
 
+import markdown
 import pytest
 from mkdocs.utils.meta import get_data
 
 from qkv.mix_ups import mix_ups, symptoms
-from qkv_site.generated.mix_ups import pages_of_symptoms
+from qkv_site.generated.libraries import table
+from qkv_site.generated.mix_ups import described, pages_of_symptoms
 from support import ROOT
 
 PAGES = sorted(path for path in (ROOT / "docs" / "symptoms").glob("*.md") if path.stem != "index")
@@ -54,3 +57,36 @@ def test_the_list_of_mix_ups_leads_to_the_pages(site):
     listed = (site / "how-to" / "numbers-disagree" / "index.html").read_text()
     for page, *_ in pages_of_symptoms().values():
         assert f'href="../../{page.removesuffix(".md")}/"' in listed
+
+
+def test_each_cell_of_the_list_of_mix_ups_is_shown_to_its_end(site):
+    shown = " ".join(words(site / "how-to" / "numbers-disagree" / "index.html").split())
+    for each in mix_ups().values():
+        for cell in (each.symptom, each.cure):
+            assert " ".join(cell.split()) in shown, each.name
+
+
+@pytest.mark.parametrize("cell", ["use |", "a | b", r"a \| b", "`a | b` or c | d"])
+def test_a_cell_with_a_pipe_is_one_cell(cell):
+    rows = markdown.markdown(table(("one", "two"), [(cell, "2")]), extensions=["tables"])
+    *_, first, second = re.findall(r"<td>(.*?)</td>", rows)
+    assert re.sub(r"</?code>", "", first) == cell.replace("`", "").replace("\\", "")
+    assert second == "2"
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (("1",), r"a row has 1 cells \('1',\), expected 2"),
+        (("1", "2\n3"), r"the cell '2\\n3' has a line break"),
+    ],
+)
+def test_a_row_that_would_break_a_table_is_refused(row, said):
+    with pytest.raises(ValueError, match=said):
+        table(("one", "two"), [row])
+
+
+def test_a_mistake_that_begins_with_a_name_is_refused():
+    mix_up = dataclasses.replace(mix_ups()["b_Q-left-out"], what="b_Q is left out")
+    with pytest.raises(ValueError, match=r"'b_Q is left out' begins with the name 'b_Q'"):
+        described(mix_up)

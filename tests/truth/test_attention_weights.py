@@ -94,6 +94,25 @@ def test_torch_two_least_numbers_add_up_to_minus_infinity(torch):
         assert torch.softmax(once, dim=-1).isfinite().all()
 
 
+def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` gives zeros for a row of −∞, a softmax by hand NaN.
+
+    The row is False for each key, −∞ for each, or two least numbers of the dtype, added up. One
+    least number for each key gives numbers that are not zeros.
+
+    Covers: float16, bfloat16, float32 and float64, on the CPU.
+    """
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        Q, K, V = torch.from_numpy(rng.normal(size=(3, 1, H, N, D_K))).to(dtype)
+        least = torch.full((N, N), torch.finfo(dtype).min, dtype=dtype)
+        infinite = torch.full((N, N), float("-inf"), dtype=dtype)
+        for mask in (torch.zeros(N, N, dtype=torch.bool), infinite, least + least):
+            assert not attend(Q, K, V, attn_mask=mask).any()
+        assert attend(Q, K, V, attn_mask=least).any()
+        assert torch.softmax(Q @ K.mT + least + least, dim=-1).isnan().all()
+
+
 def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):
     """PyTorch's `masked_fill` refuses −10⁹ in float16, and an assignment writes −∞."""
     scores = torch.zeros(3, dtype=torch.float16)

@@ -354,6 +354,25 @@ def test_torch_takes_a_mask_of_sentences_for_one_of_heads_if_it_fits(torch, rng)
     )
 
 
+def test_torch_names_the_sentences_of_a_mask_with_three_axes_as_if_they_were_heads(torch, rng):
+    """PyTorch says of a mask (batch, queries, keys) that its batch does not match the heads.
+
+    The message is the one for grouped heads, at dimension 1. `enable_gqa=True` does not help, and
+    an axis for the heads does.
+
+    Covers: 8 sentences, 32 heads, masks of booleans and of floats.
+    """
+    Q, K, V = rng.normal(size=(3, 8, 32, N_Q, D_K))
+    of_sentences = np.stack([a_mask(rng, N_Q, N_Q) for _ in range(8)])
+    said = r"tensor a \(32\) must match the size of tensor b \(8\) at non-singleton dimension 1"
+    for mask in (of_sentences, np.where(of_sentences, 0.0, -np.inf)):
+        for options in ({}, {"enable_gqa": True}):
+            with pytest.raises(RuntimeError, match=said):
+                sdpa(torch, Q, K, V, attn_mask=mask, **options)
+        right = qkv.attention(Q, K, V, mask=of_sentences[:, None])
+        assert near(sdpa(torch, Q, K, V, attn_mask=mask[:, None]), right)
+
+
 def test_torch_repeat_gives_a_head_the_mask_of_another_sentence(torch, rng):
     """PyTorch's `repeat` gives heads other sentences' masks, and `repeat_interleave` does not.
 

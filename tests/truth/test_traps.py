@@ -1352,6 +1352,30 @@ def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
     assert not np.allclose(output(zeros, alibi), mh(x), atol=1e-3)
 
 
+def test_bloom_falcon_and_mpt_add_alibi_by_the_position_of_the_key(torch):
+    """Bloom, Falcon and MPT add a number for each head and key, and not one for each distance.
+
+    The numbers grow by the slope from key to key, so scores at distance 0 get them too. Weights
+    behind a causal mask are those of −slope · distance.
+
+    Covers: 4 heads, 5 tokens; Bloom's numbers and Falcon's begin at 0, and MPT's end at 0.
+    """
+    heads, n = 4, 5
+    seen = torch.ones(1, n, dtype=torch.long)
+    of_bloom = transformers("bloom").build_alibi_tensor(seen, heads, torch.float64)
+    of_falcon = transformers("falcon").build_alibi_tensor(seen, heads, torch.float64)
+    of_mpt = transformers("mpt").build_mpt_alibi_tensor(heads, n)
+    slopes = 2.0 ** -np.array([2, 4, 6, 8])
+    keys = np.arange(n)
+    by_distance = -slopes[:, None, None] * (keys[:, None] - keys)
+    causal = np.tri(n, dtype=bool)
+    for added, first in ((of_bloom, 0), (of_falcon, 0), (of_mpt, 1 - n)):
+        by_key = added.double().numpy().reshape(heads, 1, n)
+        assert np.allclose(by_key[:, 0], slopes[:, None] * (keys + first), rtol=0, atol=1e-2)
+        weights = qkv.softmax(np.broadcast_to(by_key, (heads, n, n)), mask=causal)
+        assert np.allclose(weights, qkv.softmax(by_distance, mask=causal), rtol=0, atol=1e-2)
+
+
 def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
     """Bloom leaves out the output's bias with slow_but_exact=True and pretraining_tp above 1.
 

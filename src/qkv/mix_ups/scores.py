@@ -174,8 +174,9 @@ def _scales():
         ("n_q", "n_q", _unless_the_same(lambda s: s.X_Q.shape[1], lambda s: s.X_K.shape[1])),
     ):
         for root in (True, False):
-            of = f"√{said}" if root else said
-            written = f"sqrt({said})" if root else f"({said})" if "·" in said else said
+            product_of_two = f"({said})" if "·" in said else said
+            of = f"√{product_of_two}" if root else said
+            written = f"sqrt({said})" if root else product_of_two
             yield _scaled(
                 f"scale-by-{'root-of-' * root}{name}",
                 f"the scores are divided by {of}, and not multiplied by the layer's scale",

@@ -14,6 +14,14 @@ def _mask_that_fits(s, step):
     return np.ones((1, 1, s.X_Q.shape[1], s.X_K.shape[1]), bool) if mask.all() else mask
 
 
+# What is said of a projection that gets the source of another, where lengths are no obstacle.
+_NO_ERROR = {
+    ("Q", "KV"): "Without a mask no error, for other lengths too.",
+    ("K", "V"): "No error, because keys and values are equally many.",
+    ("V", "K"): "No error, because keys and values are equally many.",
+}
+
+
 def _wrong_source():
     about = {
         "seen_as": "only-cross-attention",
@@ -57,15 +65,14 @@ def _wrong_source():
     ]:  # fmt: skip
         whose = " and ".join(ROLES[letter] for letter in letters)
         names = "-and-".join(f"X_{letter}" for letter in letters)
-        still_fits = "Q" not in letters and (taken != "Q" or letters == "KV")
         yield MixUp(
             f"X_{taken}-used-for-{names}",
             f"the {whose} are made from X_{taken}, the source of the {ROLES[taken]}",
             who="who writes cross-attention and gives one projection the wrong source",
             seen_as="only-cross-attention",
-            symptom="No error, whatever the lengths are."
-            if still_fits
-            else "No error in self-attention, or where the lengths are equal.",
+            symptom=_NO_ERROR.get(
+                (taken, letters), "No error in self-attention, or where the lengths are equal."
+            ),
             cure="Keys come from X_K, values from X_V: pass each to its own projection."
             if taken != "Q" and "Q" not in letters
             else "In cross-attention, queries come from one source, keys and values from the "
@@ -184,7 +191,7 @@ def _norms():
             f"queries and keys of each head pass through a {title} without learned parameters",
             who="who loads weights into a model with QK-norm, or out of one",
             seen_as="steps",
-            symptom="Scores are bounded by √d_k.",
+            symptom="Scores are bounded by d_k, before the scale.",
             cure="Use the norm on both sides, or on none.",
             right="S = Q @ K.T",
             wrong="S = norm(Q) @ norm(K).T",

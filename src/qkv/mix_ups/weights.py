@@ -282,15 +282,19 @@ def _per_head():
 def _biases():
     for letters in ("Q", "K", "V", "O", "QKV", "QKVO"):
         names = [f"b_{letter}" for letter in letters]
-        said = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        said = (
+            f"biases {', '.join(names[:-1])} and {names[-1]}"
+            if len(names) > 1
+            else f"bias {names[0]}"
+        )
         line = "joined @ W_O" if letters == "O" else f"X_{letters[0]} @ W_{letters[0]}"
         yield MixUp(
             f"{'-and-'.join(names)}-left-out",
-            f"{said} {'is' if len(names) == 1 else 'are'} left out",
+            f"the {said} {'is' if len(names) == 1 else 'are'} left out",
             who="who copies weights and not biases, or writes bias=False",
             seen_as="constant-vector",
             symptom="Outputs are near the right ones if biases are small. Without b_K alone, they "
-            "are equal, unless keys are rotated.",
+            "are equal if the scores are those of equation (1).",
             cure="Add the biases. An nn.Linear has one by default.",
             right=f"{line} + {names[0]}",
             wrong=line,
@@ -302,7 +306,7 @@ def _biases():
     ]:
         yield MixUp(
             f"{'-and-'.join(f'b_{letter}' for letter in letters)}-added-twice",
-            f"{'b_O is' if letters == 'O' else 'b_Q, b_K and b_V are'} added twice",
+            f"the {'bias b_O is' if letters == 'O' else 'biases b_Q, b_K and b_V are'} added twice",
             who="who adds a bias to what a Linear layer with a bias returns",
             seen_as="constant-vector",
             symptom="Outputs are near the right ones if biases are small.",
@@ -315,7 +319,7 @@ def _biases():
     for one, two in ("QK", "KV", "QV"):
         yield MixUp(
             f"b_{one}-and-b_{two}-exchanged",
-            f"b_{one} and b_{two} are exchanged, and their weights are not",
+            f"the biases b_{one} and b_{two} are exchanged, and their weights are not",
             who="who copies weights and biases by hand",
             seen_as="constant-vector",
             symptom="Outputs are near the right ones if biases are small.",
@@ -327,7 +331,7 @@ def _biases():
         )
     yield MixUp(
         "b_O-added-by-each-head",
-        "b_O is added once for each head",
+        "the bias b_O is added once for each head",
         who="who adds up heads, each with a Linear layer of its own",
         seen_as="constant-vector",
         symptom="Outputs differ from the right ones by the same vector everywhere.",

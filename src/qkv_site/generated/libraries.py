@@ -192,7 +192,22 @@ def _queries(layout: Layout) -> list[str]:
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join(f"| {' | '.join(_cells(cells, len(head)))} |" for cells in lines)
+
+
+# Markdown splits a row at each "|" but in code, or after a backslash.
+_PIPE = re.compile(r"(?P<code>`+).*?(?P=code)|\\.|\|")
+
+
+def _cells(row: Iterable[str], columns: int) -> list[str]:
+    """A row's cells, each on one line and with no "|" that would end it."""
+    cells = tuple(row)
+    if len(cells) != columns:
+        raise ValueError(f"a row has {len(cells)} cells {cells}, expected {columns} as in the head")
+    for cell in cells:
+        if "\n" in cell:
+            raise ValueError(f"the cell {cell!r} has a line break, which ends a row: use <br>")
+    return [_PIPE.sub(lambda pipe: r"\|" if pipe[0] == "|" else pipe[0], cell) for cell in cells]
 
 
 def fitting(*head_and_rows) -> str:

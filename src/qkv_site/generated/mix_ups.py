@@ -31,11 +31,11 @@ def known() -> str:
 
 
 def overview() -> str:
-    """What one sees, with a link to its page, and what may be the cause."""
+    """What one sees, with a link to its page, and what may be the cause or is asked about it."""
     pages = pages_of_symptoms()
     listed = dict.fromkeys(chain.from_iterable(pages.values()))
     rows = ((_link(page), _causes(page)) for page in listed)
-    return fitting(("what you see", "what may be the cause"), rows)
+    return fitting(("what you see", "causes, and questions about them"), rows)
 
 
 def pages_of_symptoms() -> dict[str, list[str]]:
@@ -60,7 +60,7 @@ def _link(page: str) -> str:
 
 
 def _causes(page: str) -> str:
-    """The headings of a page that name a cause: those before its own check, or its list."""
+    """The headings of a page that ask about causes: those before its own check, or its list."""
     if not page.startswith("symptoms/"):
         return ""
     headings = (it for it in sections.find(current.read(current.docs / page)) if it.level == 2)
@@ -87,12 +87,19 @@ def _table(known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
 
 def _said(kin: Iterable[MixUp]) -> str:
     """Mistakes that are seen and cured alike."""
-    return "<br>".join(f"{_sentence(each.what)} `{each.name}`" for each in kin)
+    return "<br>".join(f"{described(each)} `{each.name}`" for each in kin)
 
 
 def _leads(pages: list[str]) -> str:
     return "" if current.page in pages else f" [More]({_address(pages[0])})"
 
 
-def _sentence(what: str) -> str:
+def described(mix_up: MixUp) -> str:
+    """A mistake as a sentence. A name gets no capital: B is another letter than b."""
+    what, (first, *_) = mix_up.what, mix_up.what.split()
+    if "_" in first and first[0].islower():
+        raise ValueError(
+            f"the mistake {mix_up.name!r}: {what!r} begins with the name {first!r}, and a sentence "
+            f"begins with a capital. Write a word before it, as in 'the bias {first}'"
+        )
     return f"{what[0].upper()}{what[1:]}."
