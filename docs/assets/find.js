@@ -10,18 +10,20 @@ const LITTLE = new Set(
   versus very vs want was we were what when where which who why will with work works would you your`.split(/\s+/),
 )
 
-// What a word is worth where it stands, in the section that has it and in the sections of its page.
-const WORTH = { title: 14, top: 0.15, tags: 3, asked: 7, text: 0.8, code: 0.6, page: 3, about: 1.2 }
+// Words of which most sections are, and of which few questions are.
+const TOPIC = new Set("attention multi multihead transformer mechanism model layer network self selfattention".split(" "))
+
+// What a word is worth where it stands: in a heading, its text and its code, and in what its page says of itself.
+const WORTH = { title: 14, text: 0.8, code: 0.6, page: 3, about: 1.2 }
+const LINE = 2 // the best line that leads to a section, beside all its words
+const FORM = 0.3 // and that it asks in the same small words: why, how many, what is
 const ENOUGH = 3 // of a word; more of it adds little
 const HITS = 8
 const LEAST = 0.25 // of the best: what comes later is left out
-const FITS = 0.2 // of what was asked has to stand in a section
 const PARTS = 0.7 // the parts of a name, for the name
 const MEANT = 0.5 // a word that means the same
 const PHRASE = 0.7 // and of several words, which are seldom meant otherwise
 const SOME = 20 // sections
-const HEADING = 1 // of a section, beside what its heading has of what was asked
-const LOOSE = 0.7 // a word of a phrase, for itself
 
 const bare = (text) => text.toLowerCase().replaceAll("√", "sqrt ").normalize("NFKD").replace(/[\u0300-\u036f\u200b]/g, "").replace(/[’']s?\b/g, "")
 
@@ -67,35 +69,40 @@ function count(text, worth, into) {
 }
 
 /** What `find` goes by, from the sections of all pages. */
-export function prepare({ pages, sections, same, later }) {
+export function prepare({ pages, sections, same }) {
   const lengths = sections.map(([, , , text]) => text.length)
   const usual = lengths.reduce((sum, each) => sum + each, 0) / lengths.length
-  const alone = new Map() // of each word, the sections that have it, and what it is worth there
-  const named = new Map() // the same, whether it stands in the heading, or in a question that leads there
-  const whole = new Map() // the same as alone, with what the section's page says of itself
-  sections.forEach(([number, id, title, text, code, asked], place) => {
+  const places = new Map() // of each word, the sections that have it, and what it is worth there
+  sections.forEach(([number, id, title, text, code], place) => {
     const { title: name, about, tags } = pages[number]
     const worth = new Map()
     const long = 0.4 + (0.6 * lengths[place]) / usual
     count(...heading(id ? title : `${title} ${name}`), worth)
-    count(words(asked.join(" ")), WORTH.asked / Math.sqrt(Math.max(1, asked.length)), worth)
     count(words(text), WORTH.text / long, worth)
     count(words(code), WORTH.code / long, worth)
-    const page = new Map()
-    count(new Set(words(parted(`${name} ${tags}`))), WORTH.page, page)
-    count(new Set(words(about)), WORTH.about, page)
-    if (!id) for (const [word, amount] of page) count([word], WORTH.top * amount, worth)
-    note(worth, place, alone)
-    const heads = id ? [title, ...asked] : [title, name, tags]
-    note(new Map(words(parted(heads.join(" "))).map((word) => [word, ENOUGH])), place, named)
-    for (const [word, amount] of page) count([word], amount, worth)
-    if (!id) count(new Set(words(parted(tags))), WORTH.tags, worth)
-    note(worth, place, whole)
+    count(new Set(words(parted(`${name} ${tags}`))), WORTH.page, worth)
+    count(new Set(words(about)), WORTH.about, worth)
+    note(worth, place, places)
   })
   const groups = same.map((group) => group.map((phrase) => told(phrase).flatMap((word) => words(word).slice(0, 1))))
-  const place = (id) => later[id] ?? 1
-  const ranks = sections.map(([number, id]) => ({ page: pages[number].weight, section: place(id) }))
-  return { pages, sections, ranks, alone, named, whole, groups, forms: new Map(), vocabulary: new Set(whole.keys()) }
+  const index = { pages, sections, places, groups, forms: new Map(), vocabulary: new Set(places.keys()) }
+  return { ...index, ...linesOf(index) }
+}
+
+/** The lines that lead to a section: its heading, and what people ask. Of each word, the lines that have it. */
+function linesOf(index) {
+  const lines = []
+  const within = new Map()
+  index.sections.forEach(([number, id, title, , , asked], place) => {
+    for (const line of new Set([title, ...(id ? [] : [index.pages[number].title]), ...asked])) {
+      const said = told(line).map((word) => words(word)[0] ?? "")
+      const whole = said.reduce((sum, word) => sum + rarity(index, word, index.places.get(word)?.size ?? 0), 0)
+      note(new Map(words(parted(line)).map((word) => [word, 1])), lines.length, within, 0)
+      lines.push({ place, whole, little: little(line) })
+    }
+  })
+  for (const word of within.keys()) index.vocabulary.add(word)
+  return { lines, within }
 }
 
 /** The words of a heading, and what each is worth: the fewer they are, the more. */
@@ -105,10 +112,10 @@ function heading(text) {
   return [said, WORTH.title / Math.sqrt(Math.max(2, telling))]
 }
 
-function note(worth, place, into) {
+function note(worth, place, into, enough = ENOUGH) {
   for (const [word, amount] of worth) {
     if (!into.has(word)) into.set(word, new Map())
-    into.get(word).set(place, amount / (amount + ENOUGH))
+    into.get(word).set(place, amount / (amount + enough))
   }
 }
 
@@ -119,6 +126,9 @@ function told(typed) {
   return telling.length ? telling : all
 }
 
+/** The words that were left out. */
+const little = (text) => new Set(bare(text).split(/[^\p{L}]+/u).filter((word) => LITTLE.has(word)))
+
 /** What may stand for a word: itself, longer words that begin with it, one that was meant. */
 function forms(index, word, last = false) {
   const name = `${word} ${last}`
@@ -127,10 +137,10 @@ function forms(index, word, last = false) {
 }
 
 function formsOf(index, word, last) {
-  const found = index.whole.has(word) ? [[word, 1]] : []
-  if (word.length > 2 || (last && word.length > 1)) {
+  const found = index.vocabulary.has(word) ? [[word, 1]] : []
+  if (last && word.length > 1) {
     const longer = [...index.vocabulary].filter((each) => each.startsWith(word) && each !== word)
-    found.push(...longer.map((each) => [each, (last ? 0.8 : 0.5) * Math.sqrt(word.length / each.length)]))
+    found.push(...longer.map((each) => [each, 0.8 * Math.sqrt(word.length / each.length)]))
   }
   if (!found.length && word.length > 3 && /^[a-z]+$/.test(word)) {
     const most = word.length > 7 ? 2 : 1
@@ -192,11 +202,10 @@ function understand(index, typed) {
   const ends = /\S$/.test(typed) // the last word may not be whole yet
   return asked.map((word, number) => {
     const [name, ...parts] = words(word)
-    const { others, phrase } = meant(index, names, number)
-    const all = name ? forms(index, name, ends && number === asked.length - 1) : []
-    const own = all.map(([form, share]) => [form, phrase ? LOOSE * share : share])
+    const others = meant(index, names, number)
+    const own = name ? forms(index, name, ends && number === asked.length - 1) : []
     const pieces = isName(word) ? [] : parts.map((part) => forms(index, part))
-    return { word, forms: own, parts: pieces, others, important: importance(index, own, pieces, others) }
+    return { word, forms: own, parts: pieces, others, important: importance(index, name, own, pieces, others) }
   })
 }
 
@@ -208,83 +217,99 @@ function apart(index, word) {
   return isName(word) && parts.length && !known ? [...new Set(parts)] : [word]
 }
 
-/** The phrases that mean the same as one of which this word is a part, and whether it was part of one. */
+/** The phrases that mean the same as one of which this word is a part. */
 function meant(index, names, number) {
-  const joined = [-1, 0].map((at) => names.slice(number + at, number + at + 2)).filter((pair) => pair.length === 2)
-  const written = joined.map((pair) => pair.join("")).filter((word) => index.vocabulary.has(word)) // multi head: multihead
   const found = index.groups.flatMap((group) => {
     const typed = group.filter((phrase) => [...phrase.keys()].some((at) => stands(phrase, names, number - at)))
     const long = typed.some(({ length }) => length > 1)
-    return typed.length ? [{ group, long }] : []
+    return typed.length ? [{ group, typed, long }] : []
   })
-  const others = found.flatMap(({ group, long }) =>
-    group.map((phrase) => ({ share: long ? PHRASE : MEANT, phrase: phrase.map((each) => forms(index, each)) })),
+  const others = found.flatMap(({ group, typed, long }) =>
+    group.map((phrase) => ({
+      share: typed.includes(phrase) ? 1 : long ? PHRASE : MEANT,
+      phrase: phrase.map((each) => forms(index, each)),
+    })),
   )
-  others.push(...written.map((word) => ({ share: 1, phrase: [[[word, 1]]] })))
-  return { others, phrase: written.length > 0 || found.some(({ long }) => long) }
+  return others
+}
+
+/** How much a word of a question says. */
+function importance(index, name, own, parts, others) {
+  const found = [own, ...parts, ...others.flatMap(({ phrase }) => phrase)].find((each) => each.length) ?? []
+  return rarity(index, name, wherever(index.places, found).size)
 }
 
 /** The fewer sections have a word, the more it says; a word of very few says no more than one of some. */
-function importance(index, own, parts, others) {
-  const sure = own.filter(([, share]) => share === Math.max(...own.map(([, each]) => each)))
-  const found = [sure, own, ...parts, ...others.flatMap(({ phrase }) => phrase)].find((each) => each.length) ?? []
-  const times = Math.max(SOME, wherever(index.alone, found).size)
-  return Math.log(1 + (index.sections.length + 0.5) / (times + 0.5))
+function rarity(index, word, times) {
+  const share = (index.sections.length + 0.5) / (Math.max(SOME, times) + 0.5)
+  return Math.log(1 + share) * (TOPIC.has(word) ? 0.5 : 1)
 }
 
 /** Whether a word, or what means the same, stands on a page. */
 const stand = ({ forms, parts, others }) => [forms, ...parts, ...others.flatMap(({ phrase }) => phrase)].some((each) => each.length)
 
-/** Of each section, how well it fits, and how much of what was asked it has. */
-function fitting(places, understood) {
+/** Of each place that has a word, how well it has it: itself, its parts, or what means the same. */
+function having(places, { word, forms, parts, others }) {
+  const best = wherever(places, forms)
+  if (isName(word)) for (const [place, amount] of best) best.set(place, (1 + amount) / 2) // it is there, or is not
+  for (const { phrase, share } of [{ phrase: parts, share: PARTS }, ...others]) {
+    const each = phrase.map((one) => wherever(places, one))
+    for (const [place, amount] of together(each)) raise(best, place, share * amount)
+  }
+  return best
+}
+
+/** Of each section, how well it fits, from 0 to 1: the words of a question, the more of them the better. */
+function fitting(index, understood, all) {
   const fits = new Map()
-  for (const { word, important, forms, parts, others } of understood) {
-    const best = wherever(places, forms)
-    if (isName(word)) for (const [place, amount] of best) best.set(place, (1 + amount) / 2) // it is there, or is not
-    for (const { phrase, share } of [{ phrase: parts, share: PARTS }, ...others]) {
-      const each = phrase.map((one) => wherever(places, one))
-      for (const [place, amount] of together(each)) raise(best, place, share * amount)
-    }
-    for (const [place, amount] of best) {
+  for (const asked of understood) {
+    for (const [place, amount] of having(index.places, asked)) {
       const { score, share } = fits.get(place) ?? { score: 0, share: 0 }
-      fits.set(place, { score: score + important * amount, share: share + important * Math.min(1, 2 * amount) })
+      const most = Math.min(1, 2 * amount)
+      fits.set(place, { score: score + (asked.important / all) * amount, share: share + (asked.important / all) * most })
     }
   }
-  const all = understood.filter(stand).reduce((sum, { important }) => sum + important, 0)
-  for (const fit of fits.values()) {
-    fit.share /= all
-    fit.score *= fit.share ** 2
+  return new Map([...fits].map(([place, { score, share }]) => [place, score * share ** 2]))
+}
+
+/** Of each section, how well its best line fits: how much it has of the question, and how little beside it. */
+function leading(index, understood, all, typed) {
+  const fits = new Map()
+  for (const asked of understood) {
+    for (const [line, amount] of having(index.within, asked)) {
+      fits.set(line, (fits.get(line) ?? 0) + asked.important * amount)
+    }
   }
-  return fits
+  const small = little(typed)
+  const best = new Map()
+  for (const [number, amount] of fits) {
+    const line = index.lines[number]
+    const both = [...line.little].filter((word) => small.has(word)).length
+    const alike = both / Math.max(1, line.little.size + small.size - both)
+    raise(best, line.place, (amount / all) ** 2 * Math.sqrt(Math.min(1, amount / line.whole)) * (1 + FORM * alike))
+  }
+  return best
 }
 
 /** The best section of each page that fits, the best page first, and the words that stand nowhere. */
 export function find(index, typed) {
   const understood = understand(index, typed)
-  const pages = new Map() // of each, how well its best section fits
-  for (const [place, { score, share }] of fitting(index.whole, understood)) {
-    const number = index.sections[place][0]
-    const worth = score * index.ranks[place].page * index.ranks[place].section
-    if (share > FITS && worth > (pages.get(number) ?? 0)) pages.set(number, worth)
+  const all = understood.filter(stand).reduce((sum, { important }) => sum + important, 0)
+  const texts = fitting(index, understood, all)
+  const lines = leading(index, understood, all, typed)
+  const pages = new Map() // of each, its best section
+  for (const place of new Set([...texts.keys(), ...lines.keys()])) {
+    const [number] = index.sections[place]
+    const score = (texts.get(place) ?? 0) + LINE * (lines.get(place) ?? 0)
+    if (score > (pages.get(number)?.score ?? 0.1)) pages.set(number, { score, place })
   }
-  const alone = fitting(index.alone, understood)
-  const named = fitting(index.named, understood)
-  const best = Math.max(...pages.values())
-  const fit = [...pages].filter(([, score]) => score > LEAST * best).sort(([, one], [, other]) => other - one)
-  const hits = fit
-    .slice(0, HITS)
-    .map(([number, score]) => ({ score, ...hit(index, section(index, number, alone, named)) }))
+  const found = [...pages.values()].sort((one, other) => other.score - one.score)
+  const fit = found.filter(({ score }) => score > LEAST * found[0].score)
+  const hits = fit.slice(0, HITS).map(({ score, place }) => ({ score, ...hit(index, place) }))
   const names = told(typed).filter((word) => isName(word) && !word.includes(".") && !forms(index, words(word)[0]).length)
   const parts = new Set(names.flatMap(words))
   const others = understood.filter((each) => !stand(each) && !parts.has(words(each.word)[0])).map(({ word }) => word)
   return { hits, nowhere: [...names, ...others], more: fit.length > HITS }
-}
-
-/** The section of a page that fits best by itself and by its heading; the page's beginning, if that is as good. */
-function section(index, number, alone, named) {
-  const score = (place) => (alone.get(place)?.score ?? 0) * (HEADING + (named.get(place)?.share ?? 0)) * index.ranks[place].section
-  const places = index.sections.flatMap(([page], place) => (page === number ? [place] : []))
-  return places.reduce((one, other) => (score(other) > score(one) ? other : one))
 }
 
 function hit(index, place) {

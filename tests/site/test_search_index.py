@@ -4,6 +4,7 @@ import json
 import re
 from types import SimpleNamespace
 
+import pytest
 from mkdocs.utils.meta import get_data
 
 from qkv_site.generated import search
@@ -24,8 +25,8 @@ def page(name, content, **meta):
     return SimpleNamespace(file=file, content=content, title=name, url=f"{name}/", meta=meta)
 
 
-def written(*pages):
-    index = search.Index()
+def written(*pages, **asked):
+    index = search.Index({f"{name}.md": lines for name, lines in asked.items()})
     for each in pages:
         index.add(each)
     return json.loads(index.written())
@@ -33,9 +34,7 @@ def written(*pages):
 
 def test_a_section_is_a_heading_with_its_words_and_the_names_in_its_code():
     data = written(page("page", HTML, description="About it.", tags=["tag"]))
-    assert data["pages"] == [
-        {"url": "page/", "title": "page", "weight": 1, "about": "About it.", "tags": "tag"}
-    ]
+    assert data["pages"] == [{"url": "page/", "title": "page", "about": "About it.", "tags": "tag"}]
     first, second = data["sections"]
     assert first == [0, "", "A", "First d_k.", "", []]
     assert second[:4] == [0, "b", "B", "It holds.\none · two\n1, one · 2"]
@@ -46,6 +45,38 @@ def test_a_question_leads_to_the_section_that_has_its_anchor():
     data = written(page("page", HTML), page("questions", QUESTIONS))
     asked = {(number, anchor): asked for number, anchor, *_, asked in data["sections"]}
     assert asked == {(0, ""): ["What? That."], (0, "b"): ["Does it hold? Yes."], (1, ""): []}
+
+
+def test_what_people_type_leads_to_its_page_and_its_heading():
+    data = written(page("page", HTML), page("other", HTML), page={"page": ["a b"], "b": ["c", "d"]})
+    assert [asked for *_, asked in data["sections"]] == [["a b"], ["c", "d"], [], []]
+
+
+def test_what_leads_to_no_heading_is_refused_with_those_that_there_are():
+    with pytest.raises(ValueError, match="lines for 'c'; the page's headings are page, b"):
+        written(page("page", HTML), page={"c": ["a b"]})
+
+
+def test_a_build_names_the_page_and_the_heading_that_are_not_there(build):
+    lines = '["index.md"]\nnowhere = "a b"\n["gone.md"]\npage = "c d"\n'
+    built = build({"index.md": "# Home\n\n## B { #b }\n", "asked.toml": lines})
+    assert built.returncode == 1, built.stdout
+    assert (
+        "index.md: asked.toml has lines for 'nowhere'; the page's headings are page, b"
+        in built.stdout
+    )
+    assert "gone.md: asked.toml has lines for this page, which there is not" in built.stdout
+    assert not (built.site / "asked.toml").exists()
+
+
+def test_what_people_type_is_short_and_stands_once_on_a_page():
+    for name, lines in search.asked(current.docs).items():
+        said = [line for of_heading in lines.values() for line in of_heading]
+        assert said, name
+        assert len(said) == len({*said}), (name, said)
+        for line in said:
+            assert line == " ".join(line.split()), (name, line)
+            assert 0 < len(line) < 90, (name, line)
 
 
 def test_a_page_may_be_left_out_but_for_its_title():
@@ -59,17 +90,10 @@ def test_a_page_says_no_more_of_the_search_than_that():
         assert meta.get("search", {"exclude": True}) == {"exclude": True}, path
 
 
-def test_weights_are_of_pages_that_there_are():
-    pages = [path.relative_to(current.docs).as_posix() for path in current.docs.rglob("*.md")]
-    for name, weight in search.settings()["weights"].items():
-        assert any(each.startswith(name) for each in pages), name
-        assert 0 < weight <= 1
-
-
 def test_words_that_mean_the_same_are_small_and_stand_once_in_a_group(site):
     index = json.loads((site / search.ADDRESS).read_text())
     said = " ".join(map(str, index["sections"])).lower()
-    for group in search.settings()["same"]:
+    for group in search.same():
         assert len(group) == len(set(group)) > 1
         assert group == [phrase.lower() for phrase in group]
         assert any(re.sub(r"[\W_]+", " ", each) in re.sub(r"[\W_]+", " ", said) for each in group)

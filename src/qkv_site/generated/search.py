@@ -1,8 +1,9 @@
 """What the search reads: each section of each page, in words and with formulas as they are typed.
 
 A section is what a heading leads to. It is found by its heading, its text and its code, by the
-title, the description and the tags of its page, and by the questions that lead to it from the index
-of questions. Which other words mean the same, and which pages come later, is in `search.toml`.
+title, the description and the tags of its page, by the questions that lead to it from the index of
+questions, and by what people type to get there, which is in `asked.toml` beside the pages. Which
+other words mean the same is in `search.toml`.
 """
 
 import json
@@ -19,7 +20,9 @@ from pathlib import Path
 from qkv_site.markdown import mathml, questions
 
 ADDRESS = "assets/search.json"
-_SETTINGS = Path(__file__).with_name("search.toml")
+_SAME = Path(__file__).with_name("search.toml")
+_ASKED = "asked.toml"
+_PAGE = "page"  # stands there for a page itself, where an id stands for a heading
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {*_HEADINGS, "p", "li", "tr", "dt", "dd", "summary", "caption", "figcaption", "div"}
 _SILENT = {"headerlink", "wq-claim__mark", "wq-aside"}  # links that say nothing of their own
@@ -37,7 +40,7 @@ class Section:
         title: Its words.
         text: The paragraphs, items and rows below it, a line for each.
         code: The names in its blocks of code.
-        asked: The questions that lead to it, each with its answer in short.
+        asked: The lines that lead to it, a question or a few words each.
         ids: All that a link to this section may name.
     """
 
@@ -98,48 +101,68 @@ class _Reader(HTMLParser):
 
 
 @cache
-def settings() -> dict:
-    """Words that mean the same, and how much the pages of a folder count."""
-    return tomllib.loads(_SETTINGS.read_text())
+def same() -> list[list[str]]:
+    """Words and phrases that mean the same, in groups."""
+    return tomllib.loads(_SAME.read_text())["same"]
+
+
+def asked(docs: Path) -> dict[str, dict[str, list[str]]]:
+    """Of each page and the ids of its headings, the lines that people type to get there."""
+    return {
+        (path.parent / name).relative_to(docs).as_posix(): {
+            anchor: said.strip().split("\n") for anchor, said in lines.items()
+        }
+        for path in sorted(docs.rglob(_ASKED))
+        for name, lines in tomllib.loads(path.read_text()).items()
+    }
 
 
 class Index:
-    """The sections of all pages, from their HTML."""
+    """The sections of all pages, from their HTML, and the lines that lead to them.
 
-    def __init__(self):
+    Attributes:
+        asked: What people type to get to the pages that are not read yet.
+    """
+
+    def __init__(self, asked: dict[str, dict[str, list[str]]]):
+        self.asked = dict(asked)
         self._pages: list[dict] = []
         self._sections: dict[str, list[Section]] = {}  # of each page, by its address
-        self._asked: list[tuple[str, str]] = []
+        self._questions: list[tuple[str, str]] = []
 
     def add(self, page) -> None:
-        """Read a page that is rendered."""
+        """Read a page that is rendered.
+
+        Raises:
+            ValueError: If a line leads to an id that no heading of the page has.
+        """
         own = page.meta.get("search") or {}
         whole = not own.get("exclude") and page.file.src_uri != questions.INDEX
         sections = _Reader(page.content).sections
-        self._sections[page.url] = sections if whole else [Section(title=sections[0].title)]
+        sections = sections if whole else [Section(title=sections[0].title)]
+        self._sections[page.url] = sections
         self._pages.append(
             {
                 "url": page.url,
                 "title": page.meta.get("title") or str(page.title),
-                "weight": _weight(page.file.src_uri),
                 "about": page.meta.get("description", ""),
                 "tags": ", ".join(map(str, page.meta.get("tags") or ())),
             }
         )
         if page.file.src_uri == questions.INDEX:
-            self._asked = [*_asked(page)]
+            self._questions = [*_questions(page)]
+        _give(self.asked.pop(page.file.src_uri, {}), sections)
 
     def written(self) -> str:
         """All of it, as the search loads it."""
-        for address, said in self._asked:
+        for address, said in self._questions:
             self._lead_to(address, said)
         sections = [
             [number, it.id, it.title, "\n".join(it.text), " ".join(sorted(it.code)), it.asked]
             for number, page in enumerate(self._pages)
             for it in self._sections[page["url"]]
         ]
-        said = {name: settings()[name] for name in ("same", "later")}
-        data = {"pages": self._pages, "sections": sections} | said
+        data = {"pages": self._pages, "sections": sections, "same": same()}
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     def _lead_to(self, address: str, said: str) -> None:
@@ -150,7 +173,16 @@ class Index:
             (section or sections[0]).asked.append(said)
 
 
-def _asked(page) -> Iterable[tuple[str, str]]:
+def _give(asked: dict[str, list[str]], sections: list[Section]) -> None:
+    headings = {section.id or _PAGE: section for section in sections}
+    for anchor, lines in asked.items():
+        if anchor not in headings:
+            known = ", ".join(headings)
+            raise ValueError(f"{_ASKED} has lines for {anchor!r}; the page's headings are {known}")
+        headings[anchor].asked += lines
+
+
+def _questions(page) -> Iterable[tuple[str, str]]:
     """Of each line of the index of questions, where it leads, and what it says."""
     for link, question, answer in _LINE.findall(mathml.as_words(page.content)):
         answer = re.sub(r'<a class="wq-aside".*?</a>', "", answer)
@@ -161,9 +193,3 @@ def _asked(page) -> Iterable[tuple[str, str]]:
 
 def _words(html: str) -> str:
     return " ".join(unescape(_TAG.sub("", html)).split())
-
-
-def _weight(page: str) -> float:
-    weights = settings()["weights"]
-    fitting = [name for name in weights if page.startswith(name)]
-    return weights[max(fitting, key=len)] if fitting else 1

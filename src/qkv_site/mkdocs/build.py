@@ -47,9 +47,9 @@ class Build:
         self._whole = config.extra.get("whole", True)  # while serving, a saved page comes first
         self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
-        self._index = search.Index()
         self._copies: list[copies.Copy] = []
         current.docs = Path(config.docs_dir)
+        self._index = search.Index(search.asked(current.docs))
         current.address = config.site_url or ""
         current.repository = config.extra.get("repository") or ""
         claims.kinds.cache_clear()
@@ -133,7 +133,11 @@ class Build:
 
     def read_words(self, page) -> None:
         """Note what a page says, for the search and as Markdown."""
-        self._index.add(page)
+        try:
+            self._index.add(page)
+        except ValueError as fault:
+            current.begin(page.file.src_uri, page.file.content_string)
+            current.warn(str(fault))
         try:
             self._copies.append(copies.of(page, self._files))
         except (LatexError, SyntaxError, ValueError) as fault:
@@ -167,6 +171,9 @@ class Build:
             return
         self._write("assets/fonts/math.woff2", font.formulas(self._characters, self._cache))
         self._write(search.ADDRESS, self._index.written())
+        for page in self._index.asked:
+            current.begin(page, "")
+            current.warn("asked.toml has lines for this page, which there is not")
 
     def _write(self, name: str, content: str | bytes) -> None:
         target = self._site / name
