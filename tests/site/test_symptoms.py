@@ -4,12 +4,10 @@ import dataclasses
 import html
 import re
 
-import markdown
 import pytest
 from mkdocs.utils.meta import get_data
 
 from qkv.mix_ups import mix_ups, symptoms
-from qkv_site.generated.libraries import table
 from qkv_site.generated.mix_ups import described, pages_of_symptoms
 from support import ROOT
 
@@ -64,26 +62,6 @@ def test_each_cell_of_the_list_of_mix_ups_is_shown_to_its_end(site):
     for each in mix_ups().values():
         for cell in (each.symptom, each.cure):
             assert " ".join(cell.split()) in shown, each.name
-
-
-@pytest.mark.parametrize("cell", ["use |", "a | b", r"a \| b", "`a | b` or c | d"])
-def test_a_cell_with_a_pipe_is_one_cell(cell):
-    rows = markdown.markdown(table(("one", "two"), [(cell, "2")]), extensions=["tables"])
-    *_, first, second = re.findall(r"<td>(.*?)</td>", rows)
-    assert re.sub(r"</?code>", "", first) == cell.replace("`", "").replace("\\", "")
-    assert second == "2"
-
-
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        (("1",), r"a row has 1 cells \('1',\), expected 2"),
-        (("1", "2\n3"), r"the cell '2\\n3' has a line break"),
-    ],
-)
-def test_a_row_that_would_break_a_table_is_refused(row, said):
-    with pytest.raises(ValueError, match=said):
-        table(("one", "two"), [row])
 
 
 def test_a_mistake_that_begins_with_a_name_is_refused():

@@ -91,7 +91,7 @@ def _of_the_block():
     for name, title, has, norm in NORMS:
         yield MixUp(
             f"residual-and-{name}",
-            f"the source is added to the output, and the sum passes through a {title} without "
+            f"the source is added to the output, and the sum passes through {title} without "
             "learned parameters",
             **about,
             seen_as="steps",
@@ -103,7 +103,7 @@ def _of_the_block():
         )
         yield MixUp(
             f"{name}-after-the-output",
-            f"the output passes through a {title} without learned parameters",
+            f"the output passes through {title} without learned parameters",
             **about,
             seen_as="steps",
             symptom=f"Each output has {has}.",

@@ -162,8 +162,8 @@ def rms_norm(X):
 
 
 NORMS = (
-    ("layer-norm", "LayerNorm", "mean 0 and variance 1", layer_norm),
-    ("rms-norm", "RMSNorm", "mean square 1", rms_norm),
+    ("layer-norm", "a LayerNorm", "mean 0 and variance 1", layer_norm),
+    ("rms-norm", "an RMSNorm", "mean square 1", rms_norm),
 )
 
 
@@ -176,7 +176,7 @@ def _norms():
             whose = "the-sources" if len(places) == 3 else "X_Q"
             yield MixUp(
                 f"{name}-on-{whose}",
-                f"{said} through a {title} without learned parameters first",
+                f"{said} through {title} without learned parameters first",
                 who="who compares a whole block (pre-norm) with its attention layer",
                 seen_as="steps",
                 symptom="Numbers agree if the source is normed already.",
@@ -188,7 +188,7 @@ def _norms():
             )
         yield MixUp(
             f"{name}-on-queries-and-keys",
-            f"queries and keys of each head pass through a {title} without learned parameters",
+            f"queries and keys of each head pass through {title} without learned parameters",
             who="who loads weights into a model with QK-norm, or out of one",
             seen_as="steps",
             symptom="Scores are bounded by d_k, before the scale.",
