@@ -231,7 +231,7 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
     """In Llama past_key_values holds keys and values for each layer, and no queries.
 
     Their axes are batch, key heads, words so far and width of a head. A step with the new word
-    alone adds one word, and gives the last row of the whole computation.
+    alone adds one word, and gives the last word's output of the whole computation.
     """
     llama = transformers("llama")
     sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}

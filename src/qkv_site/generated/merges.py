@@ -410,21 +410,21 @@ GROUPS = {
     ),
     "beside": (
         Pair(
-            "W^Q, W^K, W^V side by side, one source",
+            "W^Q, W^K, W^V in one array, one source",
             "square-or-rectangular.md#thirds",
             _side_by_side((X, W_Q), (X, W_K), (X, W_V)),
             (3 * _512, 3 * _512),
             notes=_AFTER,
         ),
         Pair(
-            "W^Q, W^K, W^V side by side, cross-attention",
+            "W^Q, W^K, W^V in one array, cross-attention",
             "are-they-the-same.md#cross-attention",
             _side_by_side((X, W_Q), (Y, W_K), (Y, W_V)),
             (3 * _512, 3 * _512),
             ("", "biases", "packed"),
         ),
         Pair(
-            "W^K, W^V side by side, cross-attention",
+            "W^K, W^V in one array, cross-attention",
             "grouped-and-latent-heads.md#to-kv",
             _side_by_side((Y, W_K), (Y, W_V)),
             (2 * _512, 2 * _512),

@@ -3,10 +3,14 @@
 With tokens as columns, a row is a column, and a d_model × d_k matrix is d_k × d_model. So in a
 sentence with symbols that follow the reader's choice, a shape is `{{shape(W_Q[i])}}` and a word of
 side `{{"rows"}}`. A statement about one convention ties its symbols to it: `{{site: W_Q[i]}}`.
+
+Without a symbol, three things are still of one convention: a typed product such as QKᵀ, the rows of
+an array that holds words, and in a statement a typed 512 × 64. Each wants to hear which one it is,
+in words: a statement in itself, a sentence below its heading.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from qkv_site.markdown import blocks
 
@@ -21,14 +25,46 @@ _IN_CODE = re.compile(r"`[^`\n]+`|\]\([^)\n]*\)|\{ [#.][^}]*\}|<[^>\n]+>")
 _UNIT = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.|\?\?\?|!!!|#+)\s)|(?<=[^\\])\|")
 _SENTENCE = re.compile(r"(?<=[.?!])[\"')*_]*\s+(?=[\"'(*_`\[{]*[A-Z{])")
 
+_TRANSPOSED = r"(?:ᵀ|\^\{?(?:T|\\top)\b\}?)"
+_ARRAY = r"(?<![\w'’])[QKVXYRSqkxs]"
+_WEIGHT = r"W(?:[_^′]|\b)"
+_PRODUCT = re.compile(
+    rf"{_ARRAY}\s?[QKXqkx]{_TRANSPOSED}|{_ARRAY}{_TRANSPOSED}\s?[QKXqkx]\b"  # Q Kᵀ, Kᵀ Q
+    rf"|softmax\}}?[(\[](?:β|\\beta)?\s?[QKXqkx]\b"
+    rf"|{_ARRAY}(?: {_WEIGHT}|W[_^])|\bW(?:[_^]\S+)? x\b"  # X W_Q, W x
+    rf"|\bW[_^]\{{?\w+\}}?{_TRANSPOSED}? W[_^]"  # W_V W_O
+)
+_SIDE_OF_WORDS = re.compile(
+    r"\b(?:rows?|columns?) of (?:(?:the|its|one|each|a|your|head's|layer's|whole|attention) )*"
+    r"(?:output|weights|scores|sources?|result|computation|words|(?-i:[QKVXSAY]))\b(?!['’])"
+    r"|\b(?:rows?|columns?) (?:\w+ ){0,3}sums? to\b"
+    r"|\b(?:last|same) rows?\b|\bdivides? (?:each|every|a|the) (?:row|column)\b|\bits row of\b",
+    re.IGNORECASE,
+)
+_SIDES = re.compile(r"(?<!× )\b(\d[\d,]*) × (?!\1\b)\d[\d,]*\b(?! ×)")
+_CONVENTION = re.compile(
+    r"\b(?:as|is|are|be|has|have|needs?|prefer|with|in|in each) (?:an? )?(?:rows?|columns?)\b"
+    r"|\brows or columns\b|\*\*(?:rows|columns)\*\*",
+    re.IGNORECASE,
+)
+_WHOSE = re.compile(
+    r"\b(?:paper|book|letters|blog post|question|lecture|code|stored as)\b|\bequation \(1\)|`",
+    re.IGNORECASE,
+)
+_IN_A_ROW = re.compile(r"\bin a row\b", re.IGNORECASE)
+# A heading and a link are in the words of the reader who asks.
+_LINK = re.compile(r"\[[^\]]*(?:\]\([^)\n]*\)|\]|$)|^[^\[]*\]\([^)\n]*\)")
+_TURNED = re.compile(r"\bequation\(")
+_LABEL = re.compile(r'\blabel ?= ?f?"([^"\n]*)"')
+
 
 def faults(text: str) -> Iterator[tuple[int, str]]:
     """Say what is wrong with which sentence of a page; lines are counted from 1."""
-    for line, sentence in of_page(text):
-        for fault in _faults(sentence):
+    for line, sentence, said in _said(of_page(text)):
+        for fault in (*_faults(sentence), *_without_symbols(sentence, said)):
             yield line, fault
     for block in blocks.find(text):
-        for fault in _faults(block.options.get("title", "")):
+        for fault in (*_of_statement(block.options.get("title", "")), *_of_labels(block.code)):
             yield block.line, fault
 
 
@@ -48,6 +84,65 @@ def _faults(sentence: str) -> Iterator[str]:
         yield f"a typed shape or product, ×, beside a symbol: write {{{{shape(...)}}}} in: {text}"
     for word in dict.fromkeys(found[0] for found in _WORDS.finditer(words)):
         yield f'{word!r} follows the notation: write {{{{"..."}}}}, or tie the symbols, in: {text}'
+
+
+def _said(sentences: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
+    """Each sentence, and whether a convention is named below its heading."""
+    for section in _below_headings(sentences):
+        said = _names_convention(" ".join(sentence for _, sentence in section))
+        for line, sentence in section:
+            yield line, sentence, said
+
+
+def _below_headings(sentences: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    section: list[tuple[int, str]] = []
+    for line, sentence in sentences:
+        if sentence.startswith("#") and section:
+            yield section
+            section = []
+        section.append((line, sentence))
+    yield section
+
+
+def _names_convention(text: str) -> bool:
+    return bool(_CONVENTION.search(_IN_A_ROW.sub(" ", " ".join(text.split()))))
+
+
+def _without_symbols(sentence: str, said: bool) -> Iterator[str]:
+    """A typed product, or a side of what holds words, for which nobody says rows or columns."""
+    text = " ".join(sentence.split())
+    if said or sentence.startswith("#") or _WHOSE.search(text):
+        return
+    for pattern in (_PRODUCT, _SIDE_OF_WORDS):
+        if found := pattern.search(_prose(_LINK.sub(" ", _SYMBOL.sub(" ", text)))):
+            yield (
+                f"{found[0]!r} holds in rows or in columns alone: say which (as in 'With words as "
+                f"rows, ...'), whose letters these are, or what it is without a side, in: {text}"
+            )
+
+
+def _of_statement(title: str) -> Iterator[str]:
+    """A statement stands in the list of claims too, so it names its convention itself."""
+    said = _names_convention(title)
+    yield from (*_faults(title), *_without_symbols(title, said))
+    if not said and not _WHOSE.search(title) and (found := _SIDES.search(title)):
+        yield (
+            f"{found[0]!r} is a shape in rows or in columns alone: say which, or 'from 512 numbers "
+            f"to 64', in: {title}"
+        )
+
+
+def _of_labels(code: str) -> Iterator[str]:
+    """The caption of an equation, whose matrices are turned where words are columns."""
+    if not _TURNED.search(code) or "tied=" in code:
+        return
+    for label in _LABEL.findall(code):
+        if found := _WORDS.search(label):
+            yield f"{found[0]!r} follows the notation: say it without a side, in: {label}"
+
+
+def _prose(text: str) -> str:
+    return _IN_CODE.sub(" ", text).replace("\\,", " ")
 
 
 def _sentences(prose: str) -> Iterator[tuple[int, str]]:
