@@ -142,9 +142,11 @@ def diagnose(
     r"""Tell which known mix-up makes a layer give this output.
 
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
-    sources and the mask, and what it returned. Each mix-up of `qkv.mix_ups` that fits is planted
-    in a plain layer, alone, and then in pairs of which at most one is rare (`MixUp.rare`). What
-    gives your output, within rounding, is an explanation.
+    sources and the mask, and what it returned. Each mix-up of `qkv.mix_ups` that fits, and
+    that can be planted (`MixUp.planted`), is planted in a plain layer, alone, and then in pairs of
+    which at most one is rare (`MixUp.rare`). What gives your output, within rounding, is an
+    explanation. Dropout is looked for in the numbers, and alone. A missing rotation is said where
+    the weights belong to a model that rotates, as a rule.
 
     It is one that suffices, and need not be the one that happened: where two suffice, both are
     said, and what would tell them apart.

@@ -20,7 +20,7 @@ class Form:
     Args:
         argument: The argument, and of what.
         axes: Its axes.
-        true_means: What True says of a key, "attend" or "hide"; empty where floats are added.
+        true_means: What True says of a key, "attend" or "hide"; empty where only floats are taken.
         adds: Whether it may be a mask of floats, which is added to the scores.
         read_in: Where this was read.
     """

@@ -300,6 +300,25 @@ def test_dump_of_grouped_heads():
         dump(dataclasses.replace(GROUPED, rotary=False), "haiku")
 
 
+def test_dump_of_a_number_of_key_heads_that_the_library_does_not_have():
+    grouped = MultiHead.random(24, 4, h_kv=2, bias=True)
+    with refuses(
+        "'gpt-bigcode' has one head of keys and values, or as many as of queries, but h = 4 and "
+        "h_kv = 2.",
+        "'flax', 'transformerlens'.",
+    ):
+        dump(grouped, "gpt-bigcode")
+    for h_kv in (1, 4):
+        mh = MultiHead.random(24, 4, h_kv=h_kv, bias=True)
+        assert load(dump(mh, "gpt-bigcode"), "gpt-bigcode", h=4, h_kv=h_kv) == mh
+
+
+def test_dump_of_one_head_for_which_the_library_has_other_arrays():
+    whole = dataclasses.replace(MultiHead.random(6, 1), b_O=np.ones(6))
+    with refuses("'vit-pytorch' has other arrays", "h = 1 and d_k = d_model = 6.", "'timm'"):
+        dump(whole, "vit-pytorch")
+
+
 def test_dump_of_other_widths():
     with refuses("'pytorch' has d_model = h·d_k", "'keras', 'flax', 'haiku', 'tensor2tensor'."):
         dump(MultiHead.random(6, 2, d_k=5), "pytorch")

@@ -259,7 +259,6 @@ def in_groups(part, i):
 GROUPED = {
     "phi3": ("qkv_proj", "o_proj", queries_first),
     "falcon": ("query_key_value", "dense", in_groups),
-    "gpt-bigcode": ("c_attn", "c_proj", in_groups),
     "megatron": ("linear_qkv", "linear_proj", in_groups),
 }
 
@@ -283,6 +282,21 @@ def test_packed_heads_of_which_keys_and_values_have_fewer(layout):
     mh = load(weights, layout, h=4, h_kv=2)
     assert (mh.h, mh.h_kv) == (4, 2)
     check(mh, weights, where)
+
+
+def test_gpt_bigcode_packs_one_key_and_one_value_below_the_queries():
+    shapes = {"c_attn.weight": (6 * D_K, 4 * D_K), "c_attn.bias": (6 * D_K,)}
+    shapes |= {"c_proj.weight": (4 * D_K, 4 * D_K), "c_proj.bias": (4 * D_K,)}
+    where = {"W_O": ("c_proj.weight", lambda i, b, a: (a, i * D_K + b))}
+    for part, first in {"Q": 0, "K": 4, "V": 5}.items():
+
+        def row(i, b, first=first):
+            return (first + i) * D_K + b
+
+        where[f"W_{part}"] = ("c_attn.weight", lambda i, a, b, row=row: (row(i, b), a))
+        where[f"b_{part}"] = ("c_attn.bias", row)
+    weights = numbered(shapes)
+    check(load(weights, "gpt-bigcode", h=4, h_kv=1), weights, where)
 
 
 def test_gpt2_packs_only_keys_and_values_where_it_attends_across():

@@ -24,9 +24,11 @@ def layers(layout):
 def drawn_layers(draw, layout, symbols, held):
     h_kv, d_model, d_k, d_v, d_source_k, d_source_v, d_out = (draw(SIZE) for _ in range(7))
     h_kv *= 4 if layout.name == "codegen" else 1  # it has four blocks
-    h = h_kv * draw(SIZE) if "h_kv" in symbols else h_kv
+    between = "h_kv" in symbols and not (layout.one_or_all and h_kv > 1)
+    h = h_kv * draw(SIZE) if between else h_kv
     if layout.square:
         d_model = h * d_k
+    d_model += h == 1 and d_model == d_k and not layout.whole_head
     d_v = d_v if "d_v" in symbols else d_k
     d_out = d_out if "d_out" in symbols else d_model
     if "d_source" in symbols:

@@ -23,7 +23,8 @@ FUSED = [
 @pytest.mark.parametrize(("layout", "form", "stored"), FUSED)
 def test_each_stored_array_alone(layout, form, stored):
     of_layout = layouts()[layout]
-    mh = MultiHead.random(12, 4, h_kv=2 if of_layout.grouped else 4, bias=True)
+    h_kv = 1 if of_layout.one_or_all else 2
+    mh = MultiHead.random(12, 4, h_kv=h_kv if of_layout.grouped else 4, bias=True)
     held = {part for each in form.stored for part in each.parts}
     none = {f"b_{part}": None for part in "QKVO" if f"b_{part}" not in held}
     mh = dataclasses.replace(mh, **none, scale=of_layout.scale, rotary=of_layout.rotary)
@@ -78,6 +79,12 @@ def test_gpt2_has_two_cases_for_a_bias():
             "gpt-neox",
             {"h": 5},
             ["query_key_value.weight (h·3·d_k, d_model)", "h = 5", "has shape (36, 12)."],
+        ),
+        (
+            (24, 12),
+            "gpt-bigcode",
+            {"h": 4, "h_kv": 2},
+            ["has one head of keys and values, or as many as of queries", "h = 4 and h_kv = 2"],
         ),
         ((36, 12), "gpt2", {"h": 4}, ["c_attn.weight (d_model, 3·h·d_k)", "fits 'pytorch'"]),
         ((12, 12), "bert", {"h": 4}, ["apart: pass name, one of 'self.query.weight'"]),

@@ -36,6 +36,11 @@ def causal(function: dict) -> dict:
     return {name: {"True": True, "1": 1, '"causal"': "causal"}[said]}
 
 
+def is_layer(axes: str) -> bool:
+    """Whether what comes in is as wide as all heads together, or as weights make it."""
+    return not axes.endswith("d")
+
+
 def arguments_of(layer: dict) -> set[str]:
     """The names of the arguments with which a layer is made."""
     made_by = {
@@ -53,7 +58,7 @@ def _to(axes: str, array: np.ndarray) -> np.ndarray:
     if axes == "batch n h d":
         return np.ascontiguousarray(tokens_first)
     joined = tokens_first.reshape(*tokens_first.shape[:2], -1)
-    return {"batch n width": joined, "n batch width": joined.swapaxes(0, 1)}[axes]
+    return {"batch n any": joined, "n batch width": joined.swapaxes(0, 1)}[axes]
 
 
 def _back(axes: str, array: np.ndarray, h: int) -> np.ndarray:
@@ -62,7 +67,7 @@ def _back(axes: str, array: np.ndarray, h: int) -> np.ndarray:
         return array
     if axes == "n batch width":
         array = array.swapaxes(0, 1)
-    if "width" in axes:
+    if is_layer(axes):
         array = array.reshape(*array.shape[:2], h, -1)
     return array.swapaxes(1, 2)
 

@@ -431,3 +431,42 @@ def test_torch_added_keys_lengthen_the_weights(torch, rng):
     with torch.no_grad():
         output, _ = layer(x, x, x)
     assert close((qkv.attention(Q, K, V) @ mh.W_O).sum(axis=1) + mh.b_O, output)
+
+
+def test_torch_is_causal_hides_what_add_bias_kv_adds(torch, rng):
+    """PyTorch's `is_causal=True` hides from each query what `add_bias_kv` or `add_zero_attn` adds.
+
+    It does so in self-attention with `need_weights=False` and without `key_padding_mask`: the
+    mask is dropped, and query i sees the first i + 1 keys. A longer sequence of queries sees more.
+    With the weights, or with the mask alone, each query sees what was added.
+    """
+    x, memory = tokens(torch, rng), tokens(torch, rng)[:, : N - 2]
+    mask = torch.ones(N, N, dtype=torch.bool).triu(1)
+    for options in ({"add_bias_kv": True}, {"add_zero_attn": True}):
+        layer = mha(torch, rng, **options)
+        mh = qkv.load(
+            {name: w for name, w in layer.state_dict().items() if name not in ("bias_k", "bias_v")},
+            "pytorch",
+            h=H,
+        )
+        without = mh(x.numpy(), mask=~mask.numpy())
+
+        def called(layer=layer, **given):
+            with torch.no_grad():
+                return layer(x, x, x, attn_mask=mask, **given)[0].numpy()
+
+        assert close(called(is_causal=True, need_weights=False), without)
+        shown = torch.zeros(1, N, dtype=torch.bool)
+        for given in (
+            {"need_weights": False},
+            {"is_causal": True},
+            {"is_causal": True, "need_weights": False, "key_padding_mask": shown},
+        ):
+            assert (np.abs(called(**given) - without).max(axis=-1) > 1e-6).all()
+
+        with torch.no_grad():
+            causal = {"is_causal": True, "need_weights": False}
+            longer = layer(x, memory, memory, attn_mask=mask[:, : N - 2], **causal)[0].numpy()
+        plain = mh(x.numpy(), memory.numpy(), mask=~mask.numpy()[:, : N - 2])
+        differs = np.abs(longer - plain).max(axis=-1)[0] > 1e-6
+        assert differs.tolist() == [False] * (N - 2) + [True] * 2

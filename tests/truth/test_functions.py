@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from attention_functions import RUN, _onnx, arguments_of, call, causal
+from attention_functions import RUN, _onnx, arguments_of, call, causal, is_layer
 from real_layers import keras_library
 
 import qkv
@@ -71,6 +71,19 @@ def test_an_attention_function_takes_its_sources_in_the_order_and_the_axes_of_th
     assert near(call(function, Q, K, V), qkv.attention(Q, K, V))
     if function["scale"] == "must be given":
         assert refused(function, Q, K, V, scale=None)
+
+
+def test_keras_layer_takes_sources_of_any_width_and_torchs_takes_one(keras, torch, rng):
+    """Keras' layer takes sources of widths other than that of all heads, PyTorch's queries have it.
+
+    Covers: 2 heads of width 5, and sources that are 7 and 9 wide.
+    """
+    query, value = (rng.normal(size=(2, n, width)) for n, width in ((3, 7), (4, 9)))
+    assert keras.layers.MultiHeadAttention(2, 5)(query, value).shape == (2, 3, 7)
+    layer = torch.nn.MultiheadAttention(10, 2, kdim=9, vdim=9, batch_first=True).double()
+    query, value = map(torch.from_numpy, (query, value))
+    with pytest.raises(AssertionError, match="embedding dimension of 10, but got 7"):
+        layer(query, value, value)
 
 
 @each_function
@@ -159,7 +172,7 @@ def test_fewer_heads_of_keys_are_served_as_the_table_says(function, rng):
     without that it raises an error, but for one head of keys, which serves all. Flax linen
     refuses fewer heads. The layers of PyTorch and Keras have no argument for them.
     """
-    if "width" in function["axes"]:
+    if is_layer(function["axes"]):
         assert function["groups"] == "no argument"
         assert {"num_kv_heads", "num_key_value_heads"}.isdisjoint(arguments_of(function))
         return
@@ -205,7 +218,7 @@ def test_an_axis_of_length_one_is_repeated_in_silence_by_some_functions(function
     Their functions broadcast the queries to three heads of keys, or to two sentences. JAX, Flax
     and MLX refuse it. Keras ran with PyTorch as its backend, ONNX as its reference implementation.
     """
-    if "width" in function["axes"]:
+    if is_layer(function["axes"]):
         return  # a layer makes the heads itself
     Q, K, V = drawn(rng)
     repeats = function["of"] in ("PyTorch", "Keras", "ONNX")

@@ -3,6 +3,7 @@
 import inspect
 import tomllib
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -182,6 +183,39 @@ def test_a_model_turns_the_pairs_that_the_table_names(model):
     expected += 0 if mh.b_O is None else mh.b_O
     np.testing.assert_allclose(output, expected, rtol=0, atol=1e-5)
     assert not np.allclose(expected, unturned, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in BUILT.values() if "layout" not in model], ids=lambda m: m["type"]
+)
+def test_the_rotation_of_deepseek_turns_neighbours(model, monkeypatch):
+    """The rotation of DeepSeek-V2 and V3 turns neighbours as pairs.
+
+    Two coordinates are a pair if the rotation mixes them.
+
+    Covers: the function that a small model with the default options calls, at one position.
+    """
+    torch = pytest.importorskip("torch")
+    built = build(model, num_key_value_heads=H, first_k_dense_replace=2)  # no experts
+    module = inspect.getmodule(type(built))
+    called = []
+
+    def kept(rotate, *given):
+        called.append((rotate, given))
+        return rotate(*given)
+
+    for name in [name for name in vars(module) if name.startswith("apply_rotary")]:
+        monkeypatch.setattr(module, name, partial(kept, getattr(module, name)))
+    built(torch.arange(3, 3 + N)[None])
+    rotate, (Q, _, *angles) = called[0]
+    each = torch.eye(Q.shape[-1], dtype=Q.dtype)[None, :, None].expand(1, -1, N, -1)
+    turned_ones = rotate(each, each, *angles)[0][0, :, 1]  # at position 1
+    mixed = (turned_ones @ turned_ones.mT).detach().numpy().round(6)
+    assert np.array_equal(mixed, np.eye(len(mixed)))  # it is a rotation
+    goes_to = np.abs(turned_ones.detach().numpy()) > 1e-12
+    pairs = {(int(i), int(j)) for i, j in np.argwhere(goes_to @ goes_to.T) if i < j}
+    neighbours = {(i, i + 1) for i in range(0, len(mixed), 2)}
+    assert pairs == neighbours if "pairs" in model else pairs.isdisjoint(neighbours)
 
 
 def test_llama_4_rotates_in_three_layers_of_four():

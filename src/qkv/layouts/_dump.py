@@ -98,7 +98,7 @@ def _solve(layout: Layout, arrangement: tuple[Stored, ...], mh: MultiHead) -> _S
                 f"Layout {layout.name!r} stores {stored.holds} in one array, but they have dtypes "
                 f"{' and '.join(dtypes)}."
             )
-    layout.check_square(sizes)
+    layout.check_layer(sizes)
     return sizes
 
 

@@ -183,6 +183,11 @@ class Form:
     note: str = ""
 
     @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the sizes in the shapes of its arrays."""
+        return frozenset(name for stored in self.stored for name in stored.symbols)
+
+    @property
     def without_biases(self) -> tuple[Stored, ...]:
         """The arrays that hold matrices."""
         return tuple(stored for stored in self.stored if not stored.is_bias)
@@ -206,6 +211,10 @@ class Layout:
         forms: What is stored; more than one where the library distinguishes cases.
         optional_biases: Whether the library can leave the biases out: all of them, or none.
         square: Whether the library fixes $d_{model} = h\,d_k$.
+        one_or_all: Whether keys and values have one head or as many as queries, and no number in
+            between.
+        whole_head: Whether the library stores these arrays too where a single head is as wide as
+            the model.
         scale: What `MultiHead.scale` is for these weights.
         rotary: Whether queries and keys are rotated (RoPE) before the dot product.
         in_order: Whether weights may come as a list without names, in the order of `forms`.
@@ -230,6 +239,8 @@ class Layout:
     remark: str = ""
     optional_biases: bool = False
     square: bool = False
+    one_or_all: bool = False
+    whole_head: bool = True
     scale: float | None = None
     rotary: bool = False
     in_order: bool = False
@@ -272,7 +283,12 @@ class Layout:
     @property
     def grouped(self) -> bool:
         """Whether keys and values may have fewer heads than queries."""
-        return any("h_kv" in stored.symbols for form in self.forms for stored in form.stored)
+        return "h_kv" in self.symbols
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the sizes in the shapes of its arrays, over all forms."""
+        return frozenset(name for form in self.forms for name in form.symbols)
 
     def shapes(
         self,
@@ -292,13 +308,17 @@ class Layout:
             d_k: Width of one head's queries and keys.
             h_kv: Number of heads of keys and values; `h` where None.
             d_v: Width of one head's values; `d_k` where None.
-            bias: Whether to list the biases too, where the library may leave them out.
+            bias: Whether to list the biases too, where the library can leave all of them out.
+                Elsewhere those of the form are listed.
 
         Returns:
-            Shapes by name, in the library's order, of the first of its forms.
+            Shapes by name, in the library's order, of the first of its forms that has such heads.
 
         Raises:
-            ValueError: If a size is not a positive whole number, or the library has no such layer.
+            ValueError: If a size is not a positive whole number or does not divide where it has to,
+                or if the library has no such layer: it has d_model = h·d_k, or no such number of
+                heads of keys and values, or values as wide as keys, or other arrays for a single
+                head as wide as the model.
 
         Examples:
             Qwen3-4B has more heads than fit its width.
@@ -311,10 +331,10 @@ class Layout:
         given |= {"h_kv": h if h_kv is None else h_kv, "d_v": d_k if d_v is None else d_v}
         check_sizes(**given)
         check_groups(h, given["h_kv"])
-        self.check_square(given)
+        self.check_layer(given)
         widths = ("d_out", "d_source", "d_source_k", "d_source_v")
         sizes = given | dict.fromkeys(widths, d_model)
-        form = self.forms[0]
+        form = next(form for form in self.forms if h_kv in (None, h) or "h_kv" in form.symbols)
         listed = form.without_biases if self.optional_biases and not bias else form.stored
         return {stored.name: stored.shape_for(sizes) for stored in listed}
 
@@ -332,6 +352,35 @@ class Layout:
     def why_refused(self, name: str) -> str | None:
         """Why `MultiHead` has no place for a stored array; None where nothing speaks against it."""
         return next((why for known, why in self.refused.items() if _within(name, known)), None)
+
+    def check_layer(self, sizes: Mapping[str, int]) -> None:
+        """Raise unless the library's arrays are these for a layer of these sizes."""
+        self.check_heads(sizes)
+        self.check_square(sizes)
+        d_model, d_k, d_v = sizes["d_model"], sizes["d_k"], sizes.get("d_v", sizes["d_k"])
+        if d_v != d_k and "d_v" not in self.symbols:
+            raise ValueError(
+                f"Layout {self.name!r} has values as wide as keys, but d_k = {d_k} and d_v = {d_v}."
+            )
+        if sizes["h"] == 1 and d_k == d_model and not self.whole_head:
+            raise ValueError(
+                f"Layout {self.name!r} has other arrays if one head is as wide as the model, and "
+                f"h = 1 and d_k = d_model = {d_model}."
+            )
+
+    def check_heads(self, sizes: Mapping[str, int]) -> None:
+        """Raise unless the library has so many heads of keys and values beside those of queries."""
+        h, h_kv = sizes["h"], sizes.get("h_kv", sizes["h"])
+        if h_kv != h and not self.grouped:
+            raise ValueError(
+                f"Layout {self.name!r} has as many heads of keys and values as of queries, but "
+                f"h = {h} and h_kv = {h_kv}."
+            )
+        if h_kv not in (1, h) and self.one_or_all:
+            raise ValueError(
+                f"Layout {self.name!r} has one head of keys and values, or as many as of queries, "
+                f"but h = {h} and h_kv = {h_kv}."
+            )
 
     def check_square(self, sizes: Mapping[str, int]) -> None:
         """Raise unless the sizes keep the library's d_model = h·d_k, where it has that."""

@@ -147,21 +147,12 @@ def _below_prefix(prefix: str, weights: Mapping[str, Any], layout: Layout) -> di
 
 def fit(layout: Layout, shapes: _Shapes, sizes: _Sizes) -> tuple[tuple[Stored, ...], _Sizes]:
     """The arrays that a layout stores under these names, and the sizes their shapes give."""
-    check_grouped(layout, sizes)
+    layout.check_heads(sizes)
     arrangement = find_arrangement(layout, shapes)
     for stored in arrangement:
         sizes = stored.solve(shapes[stored.name], sizes)
-    layout.check_square(sizes)
+    layout.check_layer(sizes)
     return arrangement, sizes
-
-
-def check_grouped(layout: Layout, sizes: _Sizes) -> None:
-    """Refuse fewer heads of keys and values where a layout has as many as of queries."""
-    if sizes["h_kv"] != sizes["h"] and not layout.grouped:
-        raise ValueError(
-            f"Layout {layout.name!r} has as many heads of keys and values as of queries, but "
-            f"h = {sizes['h']} and h_kv = {sizes['h_kv']}."
-        )
 
 
 def find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, ...]:

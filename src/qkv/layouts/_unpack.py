@@ -7,7 +7,7 @@ import numpy as np
 
 from qkv._shapes import check_one_of, divisors, head_counts, quote, succeeds
 from qkv.layouts._layout import Layout, Stored
-from qkv.layouts._load import as_stored, check_grouped
+from qkv.layouts._load import as_stored
 from qkv.layouts._registry import find_layout, layouts
 
 _Sizes = Mapping[str, int]
@@ -81,7 +81,7 @@ def _which_array(
     layout: Layout, shape: tuple[int, ...], sizes: _Sizes, name: str | None, form: str | None
 ) -> Stored:
     """The one of a layout's arrays that an array of this shape is."""
-    check_grouped(layout, sizes)
+    layout.check_heads(sizes)
     stored = _arrays(layout, name, form)
     fitting = [each for each in stored if succeeds(_check, layout, each, shape, sizes)]
     if len(fitting) > 1:

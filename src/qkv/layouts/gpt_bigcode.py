@@ -33,6 +33,7 @@ LAYOUT = Layout(
         ),
     ),
     square=True,
+    one_or_all=True,
     cannot=(
         "dropout",
         "the causal mask, which the layer applies with sdpa if it is given none: "

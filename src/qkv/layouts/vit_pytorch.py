@@ -20,6 +20,7 @@ LAYOUT = Layout(
             ),
         ),
     ),
+    whole_head=False,
     outside={"norm": "the norm before to_qkv: MultiHead's source is its output, norm(x)"},
     cannot=("dropout",),
     unknown=("one head that is as wide as a token, which stores no `to_out`",),

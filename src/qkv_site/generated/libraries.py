@@ -286,7 +286,7 @@ def _stored(layout: Layout) -> Iterator[str]:
         + (" A head of keys and values has the index `j`." if layout.grouped else "")
         + _on_reshape(layout)
     )
-    named = sorted(_sizes(layout).intersection(_NOT_IN_THE_PAPER))
+    named = sorted(layout.symbols.intersection(_NOT_IN_THE_PAPER))
     yield " ".join(f"${_letter(size)}$ is the {notation.role(size).meaning}." for size in named)
 
 
@@ -319,7 +319,8 @@ def _conventions(layout: Layout) -> Iterator[str]:
     if layout.square:
         yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$. `qkv.load` takes no other."
     if layout.grouped:
-        yield f"- **Grouped heads:** ${_letter('h_kv')}$ may be less than $h$."
+        number = "is 1 or $h$" if layout.one_or_all else "may be less than $h$"
+        yield f"- **Grouped heads:** ${_letter('h_kv')}$ {number}."
     if layout.rotary:
         yield (
             "- **Rotation:** The layer can rotate queries and keys (RoPE) before their product. "
@@ -351,10 +352,6 @@ def _definitions(meanings: Mapping[str, str]) -> str:
         f"- {', '.join(f'`{name}`' for name in names)}: {meaning}"
         for meaning, names in groupby(meanings, key=meanings.get)
     )
-
-
-def _sizes(layout: Layout) -> set[str]:
-    return {size for form in layout.forms for array in form.stored for size in array.symbols}
 
 
 def _order(layout: Layout, form: Form) -> str:

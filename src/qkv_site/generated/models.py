@@ -45,6 +45,8 @@ def _told(model: dict) -> str:
         )
     if "why" in model:
         said.append(model["why"])
+    if "pairs" in model:
+        said.append(f"A rotation turns {model['pairs']} as pairs.")
     if "read" in model:
         said.append(f"*Read: {model['read']}.*")
     return " ".join(said)
@@ -70,5 +72,3 @@ def _of_layer(model: dict) -> Iterator[str]:
         yield f"The scale is `{model['scale']}`."
     if (rotary := layouts()[model["layout"]].rotary) != model.get("rotates", rotary):
         yield f"It does not rotate: set `rotary={not rotary}`."
-    if "pairs" in model:
-        yield f"A rotation turns {model['pairs']} as pairs."
