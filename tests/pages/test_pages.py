@@ -5,10 +5,12 @@ import contextlib
 import copy
 import io
 import re
+import sys
+import textwrap
 
 import pytest
 
-from qkv_site.markdown import blocks
+from qkv_site.markdown import blocks, sections
 from support import ROOT
 
 # A page shows what a reader gets to see, and to a reader annotations are not enforced.
@@ -242,3 +244,83 @@ def test_what_a_reader_sees_runs_without_what_is_hidden(page):
         for block in EXECUTED[page]:
             if "source" in block.options:
                 exec(block.code, names)
+
+
+# What a reader pastes into other code: the blocks below such a heading, or in such a fold.
+TO_PASTE = re.compile(r"\bcheck (?:to paste|for your own code)\b", re.IGNORECASE)
+_FOLD = re.compile(r'^\?\?\?\+? \w+ "(.*)"\n((?:\n| {4}.*\n?)+)', re.MULTILINE)
+
+
+def to_paste(markdown):
+    """The blocks that a page offers for pasting, each with the heading or the fold that says so."""
+    found = {}
+    parts = [(it.title, it.start, it.end) for it in sections.find(markdown)]
+    parts += [(fold[1], fold.start(), fold.end()) for fold in _FOLD.finditer(markdown)]
+    for title, start, end in parts:
+        if TO_PASTE.search(title):
+            lines = range(*(markdown.count("\n", 0, at) + 1 for at in (start, end)))
+            inside = [it for it in blocks.find(markdown) if it.executed and it.line in lines]
+            found[title] = inside
+    return found
+
+
+def why_not_alone(block):
+    """Why somebody who pastes a block into an empty file has not all it needs; empty if all."""
+    first = ast.parse(block.code).body[0]
+    if not isinstance(first, ast.Import | ast.ImportFrom):
+        return f"begins with {ast.unparse(first).splitlines()[0]!r}, expected its imports"
+    imported = re.findall(r"^(?:import|from) (\w+)", block.code, re.MULTILINE)
+    if others := {*imported} - {"numpy", "qkv"} - sys.stdlib_module_names:
+        return f"imports {sorted(others)}, expected numpy and qkv alone"
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(block.code, {"__name__": "pasted"})
+    except NameError as error:
+        return f"needs other blocks of the page: {error}"
+    return ""
+
+
+PASTED = {page: found for page in PAGES if (found := to_paste((DOCS / page).read_text()))}
+
+
+@pytest.mark.parametrize("page", PASTED)
+def test_a_block_to_paste_runs_alone(page):
+    for title, found in PASTED[page].items():
+        assert found, f"{page}, {title}: no block"
+        faults = {block.line: fault for block in found if (fault := why_not_alone(block))}
+        assert faults == {}, f"{page}, {title}"
+
+
+def test_pages_have_blocks_to_paste():
+    assert {"symptoms/scale.md", "explanation/one-vector.md"} <= PASTED.keys()
+    symptoms = {page for page in PAGES if page.startswith("symptoms/")}
+    assert symptoms - PASTED.keys() == {"symptoms/index.md"}
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("import numpy as np\n\nassert np.pi > 3\n", ""),
+        ("def f():\n    return 1\n", "begins with 'def f():', expected its imports"),
+        (
+            "import numpy as np\n\nnp.abs(x)\n",
+            "needs other blocks of the page: name 'x' is not defined",
+        ),
+        ("import torch\n", "imports ['torch'], expected numpy and qkv alone"),
+    ],
+)
+def test_a_block_that_does_not_run_alone_is_found(code, fault):
+    (block,) = blocks_of(code)
+    assert fault in why_not_alone(block)
+    assert bool(fault) == bool(why_not_alone(block))
+
+
+def test_blocks_to_paste_are_found_below_a_heading_and_in_a_fold():
+    block = '```python exec="on"\nimport math\n```\n'
+    fold = textwrap.indent(block, "    ")
+    text = (
+        f"# A page\n\n{block}\n## A check for your own code {{ #check }}\n\n{block}\n## More\n\n"
+        f'{block}\n??? note "A check to paste: with a name"\n\n{fold}\n{block}'
+    )
+    found = {title: [it.line for it in inside] for title, inside in to_paste(text).items()}
+    assert found == {"A check for your own code": [9], "A check to paste: with a name": [21]}

@@ -127,7 +127,7 @@ def _scales():
     )
     yield _scaled(
         "scale-twice-or-by-d_k",
-        "the scores are multiplied by the scale twice, which of 1/√d_k is a division by d_k",
+        "the scale is applied twice; for 1/√d_k this is a division by d_k",
         f"{product} / d_k",
         lambda s: _scale(s) ** 2,
         who="who scales by hand, and calls scaled_dot_product_attention, which scales",
