@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from qkv import notation
-from qkv_site.markdown import blocks, current, formulas, sentences
+from qkv_site.markdown import blocks, claims, current, formulas, sentences
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,14 @@ def test_without_a_symbol_a_side_or_a_product_says_whose_it_is(text, shown):
 )
 def test_a_side_or_a_product_may_stand_where_rows_or_columns_are_named(text):
     assert not list(sentences.faults(text))
+
+
+def test_each_statement_in_the_list_of_claims_names_its_convention():
+    """Those of tests and of front matter too, which no page's sentences hold."""
+    stated = [*claims.traps(), *(claim for _, found in claims.on_site() for claim in found)]
+    assert len(stated) > 500
+    for claim in stated:
+        assert not list(sentences.of_statement(claim.statement)), claim.id
 
 
 MADE_FROM_A_LATENT = {"C_Q": {"W_Q[i]"}, "C_KV": {"W_K[i]", "W_V[i]"}, "Q_R[i]": {"W_K[i]"}}

@@ -64,7 +64,7 @@ def faults(text: str) -> Iterator[tuple[int, str]]:
         for fault in (*_faults(sentence), *_without_symbols(sentence, said)):
             yield line, fault
     for block in blocks.find(text):
-        for fault in (*_of_statement(block.options.get("title", "")), *_of_labels(block.code)):
+        for fault in (*of_statement(block.options.get("title", "")), *_of_labels(block.code)):
             yield block.line, fault
 
 
@@ -73,6 +73,17 @@ def of_page(text: str) -> Iterator[tuple[int, str]]:
     prose = _FRONT_MATTER.sub(_blank, blocks.FENCE.sub(_blank, text))
     for start, sentence in _sentences(prose):
         yield prose.count("\n", 0, start) + 1, sentence
+
+
+def of_statement(title: str) -> Iterator[str]:
+    """A statement stands in the list of claims too, so it names its convention itself."""
+    said = _names_convention(title)
+    yield from (*_faults(title), *_without_symbols(title, said))
+    if not said and not _WHOSE.search(title) and (found := _SIDES.search(title)):
+        yield (
+            f"{found[0]!r} is a shape in rows or in columns alone: say which, or 'from 512 numbers "
+            f"to 64', in: {title}"
+        )
 
 
 def _faults(sentence: str) -> Iterator[str]:
@@ -119,17 +130,6 @@ def _without_symbols(sentence: str, said: bool) -> Iterator[str]:
                 f"{found[0]!r} holds in rows or in columns alone: say which (as in 'With words as "
                 f"rows, ...'), whose letters these are, or what it is without a side, in: {text}"
             )
-
-
-def _of_statement(title: str) -> Iterator[str]:
-    """A statement stands in the list of claims too, so it names its convention itself."""
-    said = _names_convention(title)
-    yield from (*_faults(title), *_without_symbols(title, said))
-    if not said and not _WHOSE.search(title) and (found := _SIDES.search(title)):
-        yield (
-            f"{found[0]!r} is a shape in rows or in columns alone: say which, or 'from 512 numbers "
-            f"to 64', in: {title}"
-        )
 
 
 def _of_labels(code: str) -> Iterator[str]:
