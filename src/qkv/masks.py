@@ -144,7 +144,7 @@ def causal(
 
     Raises:
         ValueError: If a size is no positive whole number, or `n_q` and `n_k` differ and `aligned`
-            is not said.
+            is not said, or it is another word.
 
     Examples:
         >>> causal(2, 3, aligned="start").astype(int).tolist()
@@ -195,8 +195,8 @@ def convert(
 
     Raises:
         TypeError: If the mask is not boolean.
-        ValueError: If the form cannot hold the mask, or needs `h` or `dtype`, or cannot have it;
-            if "attn_mask" needs `n_q`.
+        ValueError: If there is no such form, or it cannot hold the mask, or needs `h` or `dtype`,
+            or cannot have it; if "attn_mask" needs `n_q`.
 
     Examples:
         Two sentences, of 3 and of 1 words, and the heads of a layer of PyTorch.

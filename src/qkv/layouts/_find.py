@@ -154,10 +154,11 @@ def find_layers(
         `layer.load(h=...)` loads one.
 
     Raises:
-        TypeError: If the weights are no mapping and no path.
+        TypeError: If the weights are no mapping and no path, or the configuration is no mapping.
         ImportError: If a path is given, and the package safetensors is not there.
         ValueError: If there is no attention layer; the message says which names were looked for.
-            If no layer can have the heads that were given.
+            If a number of heads is not a positive whole number, or the configuration says nothing
+            of the heads. A layer that cannot have these heads is listed, with why it is refused.
 
     Examples:
         >>> from qkv import dump
