@@ -86,8 +86,9 @@ def _table(known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
 
 
 def _said(kin: Iterable[MixUp]) -> str:
-    """Mistakes that are seen and cured alike."""
-    return "<br>".join(f"{described(each)} `{each.name}`" for each in kin)
+    """Mistakes that are seen and cured alike: a list if there are several."""
+    said = [f"{described(each)} `{each.name}`" for each in kin]
+    return said[0] if len(said) == 1 else f"<ul>{''.join(f'<li>{it}</li>' for it in said)}</ul>"
 
 
 def _leads(pages: list[str]) -> str:

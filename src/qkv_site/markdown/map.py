@@ -23,7 +23,7 @@ from qkv_site.markdown.mathml import mark, to_mathml
 STATES = {
     "paper": "the paper's layer",
     "sound": "as two videos sound",
-    "code": "as code packs it",
+    "code": "as code stores it",
 }
 HOME = "index.md"
 COURSE = "explanation/deeplearning-ai-course.md"
