@@ -15,8 +15,8 @@ from qkv_site.markdown import blocks
 from support import ROOT, make_project, mkdocs_build, served
 
 SUBPATH = "below/which-q"
-# These run in Jupyter's kernel: a short one, one with drawings, one with fold-outs.
-IN_A_KERNEL = "which-q", "worked-example", "biases"
+# These run in Jupyter's kernel: a short one, one with drawings, one of a symptom.
+IN_A_KERNEL = "explanation/which-q", "explanation/worked-example", "symptoms/nan"
 RUN_ALL = """
 import contextlib, io, json, sys
 
@@ -101,9 +101,9 @@ def test_later_files_are_a_later_version(monkeypatch):
 
 def alone(site, name, folder):
     """A copy of a notebook and, where it looks for it, of the package; nothing else of the site."""
-    shutil.copy(site / "explanation" / f"{name}.ipynb", folder)
+    shutil.copy(site / f"{name}.ipynb", folder / "page.ipynb")
     shutil.copy(site / "assets" / wheel.name(), folder)
-    return nbformat.read(folder / f"{name}.ipynb", as_version=4)
+    return nbformat.read(folder / "page.ipynb", as_version=4)
 
 
 def without_first(notebook):
@@ -111,7 +111,12 @@ def without_first(notebook):
 
 
 def said(cell):
-    return "".join(output.text for output in cell.outputs)
+    """What a cell printed, and what it drew."""
+    return "".join(output.get("text") or output.data["text/html"] for output in cell.outputs)
+
+
+def printed(cell):
+    return "".join(output.get("text", "") for output in cell.outputs)
 
 
 @pytest.mark.parametrize("name", IN_A_KERNEL)
@@ -138,17 +143,17 @@ def test_every_notebook_prints_what_it_shows_on_numpy_and_the_wheel_alone(site, 
     """Their code, one after the other, in one Python and each with names of its own."""
     install(jupyter, site / "assets" / wheel.name(), tmp_path)
     shown = {
-        path.stem: without_first(nbformat.read(path, as_version=4))
+        str(path.relative_to(site)): without_first(nbformat.read(path, as_version=4))
         for path in site.rglob("*.ipynb")
     }
     codes = {name: [cell.source for cell in cells] for name, cells in shown.items()}
     (tmp_path / "codes.json").write_text(json.dumps(codes))
     run = jupyter, "-c", RUN_ALL, "codes.json"
     lines = environments.run(*run, cwd=tmp_path).splitlines()
-    printed = dict(map(json.loads, lines))
-    assert printed.keys() == shown.keys()
+    ran = dict(map(json.loads, lines))
+    assert ran.keys() == shown.keys()
     for name, cells in shown.items():
-        assert printed[name] == [said(cell) for cell in cells], name
+        assert ran[name] == [printed(cell) for cell in cells], name
 
 
 def test_a_published_page_shows_the_line_and_its_notebook_in_colab(build, monkeypatch):
@@ -172,8 +177,25 @@ def test_a_published_page_shows_the_line_and_its_notebook_in_colab(build, monkey
     "folder", ["https://gitlab.com/o/n/blob/b", "https://github.com/o/n", "o/n"]
 )
 def test_colab_reads_github_alone(folder, caplog):
-    assert notebooks.colab(folder) == ""
+    assert notebooks.colab(folder, "https://site.example/") == ""
     assert f"mkdocs.yml: notebooks is {folder!r}: expected https://github.com/" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "site", ["", "http://127.0.0.1:8000/", "http://localhost/q/", "http://192.168.0.7/"]
+)
+def test_colab_gets_the_package_from_a_public_address_alone(site, caplog):
+    folder = "https://github.com/owner/name/blob/built"
+    assert notebooks.colab("", site) == ""
+    assert not caplog.text
+    assert notebooks.colab(folder, site) == ""
+    said = f"mkdocs.yml: notebooks is {folder!r}, but the site's address is {site!r}: expected a"
+    assert said in caplog.text
+
+
+def test_without_a_branch_of_notebooks_no_page_leads_to_colab(published):
+    pages = (published / "explanation").rglob("index.html")
+    assert not [page for page in pages if "Colab" in page.read_text()]
 
 
 def test_a_wheel_of_another_build_is_named(build):
@@ -195,7 +217,9 @@ def test_a_page_whose_blocks_run_another_package_is_named(tmp_path):
 
 
 def test_a_notebook_without_all_its_outputs_is_named(build):
-    blocks_of_page = '```python exec="on"\nprint(1)\n```\n\n```python exec="on"\nassert 0\n```\n'
+    blocks_of_page = (
+        '```python exec="on" source="above"\nprint(1)\n```\n\n```python exec="on"\nassert 0\n```\n'
+    )
     built = build({"index.md": "# Home\n", "explanation/one.md": f"# One\n\n{blocks_of_page}"})
     assert built.returncode == 1, built.stdout
     expected = (

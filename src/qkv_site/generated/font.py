@@ -45,10 +45,11 @@ def characters(page: str) -> set[int]:
     """
     formulas = "".join(_MATH.findall(html.unescape(page)))
     text = html.unescape(_TAG.sub("", formulas))
-    return set(map(ord, text)) | set(map(_italic, _SINGLE.findall(formulas)))
+    return set(map(ord, text)) | set(map(italic, _SINGLE.findall(formulas)))
 
 
-def _italic(letter: str) -> int:
+def italic(letter: str) -> int:
+    """The code point of a letter as mathematics slants it; of what is not slanted, its own."""
     for first, last, italic in (
         ("a", "z", 0x1D44E),
         ("A", "Z", 0x1D434),

@@ -1,15 +1,18 @@
 """Pages as Jupyter notebooks: the text in text cells, each executed block in a code cell.
 
 A cell holds what its block printed in this build, so that a notebook can be read before it is run.
-What draws, `qkv_site`, is no part of what a reader installs: a drawing is text in a notebook, a
-table of numbers.
+What draws, `qkv_site`, is no part of what a reader installs: a drawing is a cell that holds its SVG
+and shows it. Jupyter shows SVG of a notebook that nobody has run as an image alone, and Colab as
+the output of a cell alone, so it is both.
 """
 
 import ast
+import base64
 import html
 import json
 import posixpath
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -20,11 +23,26 @@ from mkdocs.structure.files import File, Files
 from mkdocs.utils.meta import get_data
 
 from qkv import notation
-from qkv_site.generated import wheel
-from qkv_site.markdown import blocks, claims, current, formulas, on_library, run
+from qkv_site.generated import drawings, preview, wheel
+from qkv_site.markdown import (
+    blocks,
+    claims,
+    current,
+    diagrams,
+    elements,
+    formulas,
+    on_library,
+    run,
+)
+from qkv_site.markdown import map as layer_map
 
-_SHADES = re.compile(r" ?Darker is further from zero[^<]*")
-# Of a drawing Jupyter shows tables and their text, and not what the stylesheet needs.
+# Where a page is about a question or a library, and is no tool, list or reference.
+_FOLDERS = {"explanation", "how-to", "libraries", "symptoms", "threads"}
+_INSTALLED = {"numpy", "qkv", "qkv_site", *sys.stdlib_module_names}
+
+_FIGURE = re.compile(r"^<figure\b", re.MULTILINE)
+_TABLES = re.compile(r"<table.*?</table>", re.DOTALL)
+# Of a table of numbers Jupyter shows the text, and not what the stylesheet needs.
 _MATH = re.compile(r"<math.*?</math>", re.DOTALL)
 # A table that says its letter as LaTeX, and the formula in its caption.
 _LETTERED = re.compile(r'(<table[^>]* data-letter="([^"]*)".*?)<math.*?</math>', re.DOTALL)
@@ -55,7 +73,19 @@ except ModuleNotFoundError:
     wheel = near[0] if near else "{wheel}"
     %pip install --quiet {{wheel}}
 """
+_SHOW = """\
+# @title Drawing: {title}
+from base64 import b64encode
+
+from IPython.display import HTML
+
+svg = r\"\"\"{svg}\"\"\"
+HTML(f'<img alt="{alt}" src="data:image/svg+xml;base64,{{b64encode(svg.encode()).decode()}}">')
+"""
+_IMAGE = '<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+_FOLDED_AWAY = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # in Jupyter, in Colab
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+/blob/[^?#]+?)/?")
+_PUBLIC = re.compile(r"https?://(?!localhost\b|127\.|0\.|10\.|192\.168\.|\[)")
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -66,6 +96,8 @@ _FOLDED = re.compile(
     r'^(?:(?:!!!|\?\?\?\+?) \w+|===[+!]*) "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)',
     re.MULTILINE,
 )
+# What only the stylesheet needs around Markdown.
+_WRAPPED = re.compile(r'^(?:<div class="[\w-]+" markdown="1">|</div>)\n', re.MULTILINE)
 # What Python-Markdown knows and Jupyter does not. Code comes first: nothing inside it is meant.
 _SPAN = re.compile(
     r"(?P<code>(?P<ticks>`+).*?[^`](?P=ticks)(?!`))"
@@ -77,39 +109,69 @@ _SPAN = re.compile(
 
 
 def add_to(files: Files, config: MkDocsConfig, whole: bool) -> set[str]:
-    """Add a notebook beside each explanation; return their addresses below the site's.
+    """Add a notebook beside each page that has one; return their addresses below the site's.
 
     Args:
         files: The site's, which this adds to.
         config: Where the site is.
-        whole: Whether each page was rendered, so that each block has run.
+        whole: Whether each page was rendered, so that each block has run. Else those that
+            changed were.
     """
-    pages = [
-        page
-        for page in files.documentation_pages()
-        if page.src_uri.startswith("explanation/") and page.name != "index"
-    ]
-    notebooks = [_beside(page, files, config) for page in pages]
+    pages = [page for page in files.documentation_pages() if _has_one(page)]
+    for page in pages if whole else filter(File.is_modified, pages):
+        files.append(_beside(page, files, config))
     for page in pages if whole else ():
         _check(page)
-    for file in notebooks:
-        files.append(file)
-    return {file.url for file in notebooks}
+    return set(map(_address, pages))
 
 
-def colab(folder: str) -> str:
+def _has_one(page: File) -> bool:
+    """Whether a page shows code that ran, and NumPy and `qkv` are enough for all of that."""
+    ran = [block for block in blocks.find(page.content_string) if block.executed]
+    shows = any("source" in block.options for block in ran)
+    if not shows or page.src_uri.split("/")[0] not in _FOLDERS:
+        return False
+    try:
+        return {name for block in ran for name in _imported(block.code)} <= _INSTALLED
+    except SyntaxError:  # reported when the page ran
+        return False
+
+
+def _imported(code: str) -> Iterator[str]:
+    """The packages that code imports."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+
+
+def colab(folder: str, site: str) -> str:
     """Where Colab opens what is in a folder on GitHub; empty if there is none.
 
+    Args:
+        folder: Where GitHub has the notebooks, if it does.
+        site: The site's address, from which they install the package.
+
     Examples:
-        >>> colab("https://github.com/owner/name/blob/notebooks")
+        >>> colab("https://github.com/owner/name/blob/notebooks", "https://site.example/")
         'https://colab.research.google.com/github/owner/name/blob/notebooks'
     """
+    if not folder:
+        return ""
+    current.begin("mkdocs.yml", "")
     found = _GITHUB.fullmatch(folder)
-    if folder and not found:
-        current.begin("mkdocs.yml", "")
+    if not found:
         expected = "https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
         current.warn(f"notebooks is {folder!r}: expected {expected}")
-    return f"https://colab.research.google.com/github/{found[1]}" if found else ""
+        return ""
+    if not _PUBLIC.match(site):
+        expected = "a public one, from which Colab gets the package"
+        current.warn(
+            f"notebooks is {folder!r}, but the site's address is {site!r}: expected {expected}"
+        )
+        return ""
+    return f"https://colab.research.google.com/github/{found[1]}"
 
 
 def _check(page: File) -> None:
@@ -121,6 +183,10 @@ def _check(page: File) -> None:
         current.begin(page.src_uri, text)
         ran = f"{len(printed)} blocks ran to their end, of {len(executed)}"
         current.warn(f"its notebook has not all outputs: {ran}")
+
+
+def _address(page: File) -> str:
+    return page.src_uri.removesuffix(".md") + ".ipynb"
 
 
 def _beside(page: File, files: Files, config: MkDocsConfig) -> File:
@@ -137,9 +203,9 @@ def _beside(page: File, files: Files, config: MkDocsConfig) -> File:
     text = run.fill_in(page.src_uri, page.content_string)
     about = _ABOUT.format(page=_link("a page of *Which Q?*", address("")))
     about += "" if wheel.address() else _BESIDE
-    uri = page.src_uri.removesuffix(".md") + ".ipynb"
+    current.begin(page.src_uri, page.content_string)
     made = notebook(text, about, address, run.printed(page.src_uri))
-    return File.generated(config, uri, content=json.dumps(made, indent=1))
+    return File.generated(config, _address(page), content=json.dumps(made, indent=1))
 
 
 def notebook(
@@ -166,31 +232,55 @@ def notebook(
 
 
 def _cells(markdown: str, address: Address, printed: Iterator[str]) -> Iterator[Cell]:
-    lines, done, text = markdown.splitlines(keepends=True), 0, ""
+    text = ""
+    for piece in _pieces(markdown, address, printed):
+        if isinstance(piece, str):
+            text += piece
+        else:
+            yield _text(text)
+            yield piece
+            text = ""
+    yield _text(text)
+
+
+def _pieces(markdown: str, address: Address, printed: Iterator[str]) -> Iterator[Cell | str]:
+    """Text, and the cells that stand between it."""
+    lines, done = markdown.splitlines(keepends=True), 0
     ours: set[str] = set()
     for block in blocks.find(markdown):
         begin = block.line - 1
         end = block.line + block.code.count("\n") + 1
-        text += _plain("".join(lines[done:begin]), address)
+        yield _plain("".join(lines[done:begin]), address)
         done = end
         if block.executed:
-            said, code = next(printed, ""), _without_ours(block.code, ours)
-            drawn = block.options.get("html") == "on"
-            # What only the site can print is Markdown, and a part of the text.
-            written = not drawn and code != block.code.strip()
-            yield _text(f"{text.rstrip()}\n\n{_stated(block, address)}")
-            if code:
-                yield _code(code, "" if drawn or written else said)
-            text = _as_text(said) if drawn else ""
-            if written:
-                text = f"\n{_plain(_unfold(said), address)}\n\n"
+            yield from _executed(block, next(printed, ""), ours, address)
         elif block.library:
-            text += _on_library(block)
-        elif block.language in ("formula", "diagram"):
-            text += _typeset(block)
+            yield _on_library(block)
+        elif block.language == "formula":
+            yield _typeset(block)
+        elif block.language in ("diagram", "map"):
+            yield _drawn(_drawing(block))
         else:
-            text += "".join(lines[begin:end])
-    yield _text(text + _plain("".join(lines[done:]), address))
+            yield "".join(lines[begin:end])
+    yield _plain("".join(lines[done:]), address)
+
+
+def _executed(
+    block: blocks.Block, said: str, ours: set[str], address: Address
+) -> Iterator[Cell | str]:
+    """What a block shows, its code, and what it drew or printed."""
+    code = _without_ours(block.code, ours, "source" in block.options)
+    drew = block.options.get("html") == "on"
+    # What only the site can print is Markdown, and a part of the text.
+    written = not drew and code != block.code.strip()
+    yield f"\n\n{_stated(block, address)}"
+    if code:
+        yield _code(code, "" if drew or written else said)
+    if drew and said:
+        yield _drawn(said)
+        yield _numbers(said)
+    elif written:
+        yield from _written(said, address)
 
 
 def _text(source: str) -> Cell:
@@ -208,37 +298,96 @@ def _code(code: str, printed: str) -> Cell:
     }
 
 
-def _without_ours(code: str, ours: set[str]) -> str:
+def _drawing(block: blocks.Block) -> str:
+    """What the page has in the place of a fence that draws, in this site's letters."""
+    options = dict(block.options)
+    if block.language == "map":
+        return layer_map.fence(block.code, "map", "map", options, None)
+    return diagrams.fence(block.code, "diagram", "diagram", {"in": "site"} | options, None)
+
+
+def _written(said: str, address: Address) -> Iterator[Cell | str]:
+    """Markdown that a block printed, and the figures in it."""
+    done = 0
+    for begin in [found.start() for found in _FIGURE.finditer(said)]:
+        yield _plain(_unfold(said[done:begin]), address)
+        done = elements.end(said, begin)
+        yield _drawn(said[begin:done])
+    yield f"\n{_plain(_unfold(said[done:]), address)}\n\n"
+
+
+def _drawn(page: str) -> Cell | str:
+    """A cell that shows what a page draws, and has shown it; its code is folded away."""
+    try:
+        drawing = drawings.drawing(page, _colours())
+    except ValueError as fault:
+        current.warn(f"its notebook lacks a drawing: {fault}")
+        return ""
+    alt = html.escape(f"{drawing.title} {drawing.words}").replace("{", "(").replace("}", ")")
+    shown = {
+        "text/html": _IMAGE.format(alt=alt, data=base64.b64encode(drawing.svg.encode()).decode()),
+        "text/plain": "<IPython.core.display.HTML object>",
+    }
+    output = {"output_type": "execute_result", "execution_count": None, "metadata": {}}
+    code = _SHOW.format(title=drawing.title, svg=drawing.svg, alt=alt)
+    return _code(code, "") | {"metadata": _FOLDED_AWAY, "outputs": [output | {"data": shown}]}
+
+
+def _colours() -> dict[str, str]:
+    styles = [(current.docs / "assets" / f"{name}.css").read_text() for name in ("map", "theme")]
+    return preview.light(styles[0]) | preview.light(styles[1])
+
+
+def _without_ours(code: str, ours: set[str], shown: bool) -> str:
     """Code without the statements that draw, and so need what only the site has.
 
     Args:
         code: The code of a block.
         ours: The names that come from `qkv_site`, which this adds to.
+        shown: Whether the page shows the code. Else what is left has nothing to print.
     """
-    dropped = set()
-    for statement in ast.parse(code).body:
-        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
-        read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
-        written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-        if isinstance(statement, ast.ImportFrom) and statement.module.startswith("qkv_site"):
-            ours |= {each.asname or each.name for each in statement.names}
-        elif ours & (read - written):
-            ours |= written
-        else:
-            ours -= written
-            continue
-        dropped |= {*range(statement.lineno, statement.end_lineno + 1)}
+    statements = ast.parse(code).body
+    dropped = [statement for statement in statements if _is_ours(statement, ours)]
+    if dropped and not shown:
+        dropped += [statement for statement in statements if _prints(statement)]
+    numbers = {n for each in dropped for n in range(each.lineno, each.end_lineno + 1)}
     lines = enumerate(code.splitlines(), start=1)
-    return "\n".join(line for number, line in lines if number not in dropped).strip()
+    return "\n".join(line for number, line in lines if number not in numbers).strip()
 
 
-def _as_text(drawn: str) -> str:
-    """A drawing as tables of numbers, with its letters as LaTeX."""
+def _is_ours(statement: ast.stmt, ours: set[str]) -> bool:
+    """Whether a statement needs one of these names; what it defines is then one more."""
+    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+    written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        written = {statement.name}
+    if isinstance(statement, ast.ImportFrom) and statement.module.startswith("qkv_site"):
+        ours |= {each.asname or each.name for each in statement.names}
+        return True
+    if ours & (read - written):
+        ours |= written
+        return True
+    ours -= written
+    return False
+
+
+def _prints(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(ast.Call(ast.Name("print"))):
+            return True
+    return False
+
+
+def _numbers(drawn: str) -> str:
+    """The numbers of a drawing as tables, with its letters as LaTeX; empty if it has none."""
     drawn = _LETTERED.sub(lambda table: f"{table[1]}${html.unescape(table[2])}$", drawn)
-    drawn = _SHADES.sub("", drawn)  # a notebook has no shades
-    drawn = _MATH.sub(lambda math: f"${_letter(math[0])}$", drawn)
+    drawn = _MATH.sub(lambda math: f"${_letter(math[0])}$", "".join(_TABLES.findall(drawn)))
     plain = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] in _TABLE else " ", drawn)
-    return "\n" + re.sub(r" +", " ", plain) + "\n\n"
+    if not plain:
+        return ""
+    tables = re.sub(r" +", " ", plain)
+    return f"<details><summary>The drawing as text</summary>\n\n{tables}\n\n</details>\n\n"
 
 
 def _letter(math: str) -> str:
@@ -257,7 +406,8 @@ def _stated(block: blocks.Block, address: Address) -> str:
 def _unfold(markdown: str) -> str:
     """Put what stands in a fold-out or a tab below its title."""
     return _FOLDED.sub(
-        lambda found: f"**{found['title']}**\n\n{_unfold(textwrap.dedent(found['body']))}", markdown
+        lambda found: f"**{found['title']}**\n\n{_unfold(textwrap.dedent(found['body']))}",
+        _WRAPPED.sub("", markdown),
     )
 
 
@@ -281,7 +431,7 @@ def _link(text: str, address: str) -> str:
 
 
 def _inline(formula: str) -> str:
-    source, content = re.fullmatch(formulas.INLINE, formula).groups()
+    source, content = re.fullmatch(formulas.INLINE, formula, re.DOTALL).groups()
     try:
         return formulas.plain(content, source or "site")
     except ValueError:  # reported when the page is rendered

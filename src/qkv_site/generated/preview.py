@@ -12,9 +12,14 @@ SIZE = 1200, 630
 _Q, _W, _I = "\U0001d444", "\U0001d44a", "\U0001d456"
 
 
+def light(theme: str) -> dict[str, str]:
+    """The colours of a theme on paper, `{"ink": "#1b1d27", ...}`."""
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", theme.partition("}\n\n@media")[0]))
+
+
 def picture(theme: str) -> bytes:
     """PNG of the two Q's, to scale, a pixel for a number; `theme` has the colours."""
-    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", theme.partition("}\n\n@media")[0]))
+    colours = light(theme)
     image = Image.new("RGB", SIZE, colours["paper"])
     draw = ImageDraw.Draw(image)
 

@@ -90,7 +90,9 @@ class Build:
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
         env.globals["structured"] = partial(structured.data, config=self._config)
-        env.globals["colab"] = notebooks.colab(self._config.extra.get("notebooks") or "")
+        env.globals["colab"] = notebooks.colab(
+            self._config.extra.get("notebooks") or "", current.address
+        )
         env.globals["wheel"] = wheel
         env.bytecode_cache = FileSystemBytecodeCache(str(self._cache))
 
