@@ -2,7 +2,9 @@
 
 import inspect
 import io
+import os
 import re
+import subprocess
 import tomllib
 import zipfile
 from datetime import date
@@ -110,9 +112,46 @@ def test_who_may_write_is_known():
     }
     assert {job: what for job, what in allowed.items() if what} == {
         ("site", "publish"): {"pages", "id-token"},
+        ("site", "notebooks"): {"contents"},
         ("release", "publish"): {"id-token"},
         ("weekly", "newest"): {"issues"},
     }
+
+
+def git(*command, cwd):
+    ran = subprocess.run(["git", *command], cwd=cwd, capture_output=True, text=True, check=True)
+    return ran.stdout
+
+
+def test_the_branch_with_notebooks_has_those_of_the_newest_site_and_nothing_else(tmp_path):
+    """The step's own lines, with a folder in the place of GitHub."""
+    [step] = [
+        step
+        for step in read(ROOT / ".github/workflows/site.yml")["jobs"]["notebooks"]["steps"]
+        if "run" in step
+    ]
+    branch = tmp_path / "owner" / "name"
+    git("init", "--quiet", "--bare", branch, cwd=tmp_path)
+    there = {"GITHUB_SERVER_URL": tmp_path.as_uri(), "GITHUB_REPOSITORY": "owner/name"}
+    for name in ("explanation/old.ipynb", "explanation/new.ipynb"):
+        made = tmp_path / name.replace("/", "-") / step["working-directory"]
+        (made / name).parent.mkdir(parents=True)
+        (made / name).write_text("{}")
+        shell = ["bash", "-e", "-c", step["run"]]
+        subprocess.run(shell, cwd=made, env=os.environ | there | {"GITHUB_SHA": name}, check=True)
+    assert git("branch", "--format=%(refname:short)", cwd=branch).split() == ["notebooks"]
+    assert git("ls-tree", "-r", "--name-only", "notebooks", cwd=branch).split() == [name]
+    assert git("log", "--format=%s", "notebooks", cwd=branch).strip() == f"The notebooks of {name}"
+
+
+def test_the_site_leads_colab_to_the_branch_that_the_workflow_writes():
+    jobs = read(ROOT / ".github/workflows/site.yml")["jobs"]
+    [build] = [step for step in jobs["check"]["steps"] if "mkdocs build" in step.get("run", "")]
+    private, _, address = build["env"]["NOTEBOOKS_URL"].partition(" && ")
+    assert private == "${{ !github.event.repository.private"
+    assert address.startswith("format('{0}/{1}/blob/notebooks', github.server_url, github.repos")
+    assert jobs["notebooks"]["if"] == f"{private} }}}}"
+    assert jobs["notebooks"]["needs"] == "publish"
 
 
 def test_the_package_is_tested_on_each_python_and_on_both_numpys():
