@@ -112,7 +112,7 @@ def test_a_notebook_has_the_pages_titles_and_headings(site, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_that_jupyter_does_not_know_is_left(site, name):
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", markdown(read(site, name)), flags=re.DOTALL)
-    known = r"t|br>|caption>|details>|summary>|/?sup>"
+    known = r"t|br>|caption>|details>|li>|summary>|sup>|ul>"
     unknown = rf"\{{\{{|\{{:? *[#.]|^ *(?:\?\?\?|!!!|===|:::)|\[\^|\.md\b|exec=|<(?!{known})\w"
     assert re.findall(rf".*(?:{unknown}).*", prose, re.MULTILINE) == []
 
