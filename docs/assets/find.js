@@ -3,18 +3,22 @@
 
 // Words that say nothing of attention. A letter of attention says something, so q, k, v, x and h stay.
 const LITTLE = new Set(
-  `a about after all am an and any applied apply are as at be been before both but by can cant could did differ difference do
-  does doesnt doing done dont explain explained explanation for from get gets give gives go goes got had has have how i if in into is isnt it its itself just
-  let like make makes me mean means much my need no not of off on one only or other our out over purpose really reason role should
-  so some such than that the their them then there these they this those through to too up us use used using
-  versus very vs want was we were what when where which who why will with work works would you your`.split(/\s+/),
+  `a about after all am an and any applied apply are as at be been before both but by called can cant correct could did differ
+  difference do does doesnt doing done dont exactly expect expects explain explained explanation for from get gets give gives
+  go goes got had happen happens has have help how i if in into is isnt it its itself just know let like make makes matter
+  matters me mean means much my need no not of off on one only or other our out over please possible purpose purposes really
+  reason reasons role roles should show so some such tell than that the their them then there these they this those through to
+  too understand up us use used using versus very vs want was way ways we were what when where which who why will with work
+  works would you your`.split(/\s+/),
 )
 
 // Words of which most sections are, and of which few questions are.
-const TOPIC = new Set("attention multi multihead transformer mechanism model layer network self selfattention".split(" "))
+const TOPIC = new Set(
+  "attention layer mechanism model multi multihead network self selfattention transformer".split(" ").map(stem),
+)
 
 // What a word is worth where it stands: in a heading, its text and its code, and in what its page says of itself.
-const WORTH = { title: 14, text: 0.8, code: 0.6, page: 3, about: 1.2 }
+const WORTH = { title: 8, text: 0.8, code: 0.6, page: 3, about: 1.2 }
 const LINE = 2 // the best line that leads to a section, beside all its words
 const FORM = 0.3 // and that it asks in the same small words: why, how many, what is
 const ENOUGH = 3 // of a word; more of it adds little
@@ -34,7 +38,7 @@ export function stem(word) {
   if (/ies$/.test(short)) short = short.replace(/ies$/, "y")
   else if (/[^aius]s$/.test(short)) short = short.slice(0, -1)
   short = short.replace(/(?<=[a-z]{3})(ization|isation)$/, "iz").replace(/(?<=[a-z]{3})is(e[dr]?|ing)$/, "iz$1")
-  const root = short.replace(/(?<=[a-z]{3})(ing|ed|ion|ly)$/, "").replace(/(?<=[a-z]{3})e$/, "")
+  const root = short.replace(/(?<=[a-z]{3})(ing|ed|ion|ly|ism)$/, "").replace(/(?<=[a-z]{3})e$/, "")
   return root.replace(/([bdgklmnprt])\1$/, "$1")
 }
 
@@ -77,7 +81,7 @@ export function prepare({ pages, sections, same }) {
     const { title: name, about, tags } = pages[number]
     const worth = new Map()
     const long = 0.4 + (0.6 * lengths[place]) / usual
-    count(...heading(id ? title : `${title} ${name}`), worth)
+    count(new Set(words(parted(id ? title : `${title} ${name}`))), WORTH.title, worth)
     count(words(text), WORTH.text / long, worth)
     count(words(code), WORTH.code / long, worth)
     count(new Set(words(parted(`${name} ${tags}`))), WORTH.page, worth)
@@ -103,13 +107,6 @@ function linesOf(index) {
   })
   for (const word of within.keys()) index.vocabulary.add(word)
   return { lines, within }
-}
-
-/** The words of a heading, and what each is worth: the fewer they are, the more. */
-function heading(text) {
-  const said = new Set(words(parted(text)))
-  const telling = [...said].filter((word) => !LITTLE.has(word)).length
-  return [said, WORTH.title / Math.sqrt(Math.max(2, telling))]
 }
 
 function note(worth, place, into, enough = ENOUGH) {
@@ -224,13 +221,12 @@ function meant(index, names, number) {
     const long = typed.some(({ length }) => length > 1)
     return typed.length ? [{ group, typed, long }] : []
   })
-  const others = found.flatMap(({ group, typed, long }) =>
+  return found.flatMap(({ group, typed, long }) =>
     group.map((phrase) => ({
       share: typed.includes(phrase) ? 1 : long ? PHRASE : MEANT,
       phrase: phrase.map((each) => forms(index, each)),
     })),
   )
-  return others
 }
 
 /** How much a word of a question says. */
