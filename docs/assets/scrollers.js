@@ -10,5 +10,7 @@ function makeFocusable() {
 makeFocusable()
 // Formulas in another notation have other widths, as soon as they are drawn.
 document.addEventListener("change", () => requestAnimationFrame(makeFocusable))
+// What is folded out may be wide, and so may be what a form shows.
+for (const event of ["toggle", "input"]) document.addEventListener(event, () => requestAnimationFrame(makeFocusable), true)
 // So has a screen that is turned.
 window.addEventListener("resize", makeFocusable)

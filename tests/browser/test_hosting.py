@@ -44,6 +44,10 @@ def test_below_a_sub_path_nothing_is_missing_or_blocked(page, origin, address):
     page.keyboard.press("/")
     page.locator(".wq-search input").fill("softmax")
     page.locator(".wq-search li").first.wait_for()
+    page.keyboard.press("Escape")
+    for panel in page.locator("[data-wq-change]").all():
+        panel.locator("> summary").click()
+        panel.locator(".wq-lines > li").first.wait_for()
     assert page.wrong == []
     assert [url for url in page.requested if not url.startswith((origin, "data:"))] == []
 

@@ -196,7 +196,35 @@ DIAGRAMS = {
         r"PAGE:3: unknown option 'size'",
     ),
 }
-FAULTS = BLOCKS | LINKS | CLAIMS | FORMULAS | SENTENCES | DIAGRAMS
+PANEL = "```change-it\nQ[i] = X @ W_Q[i]\n{}```\n"
+PANELS = {
+    "a node that a panel does not compute": (
+        PANEL.format("K[i] = X @ W_K[i]\nS[i] = rotate(Q[i]) @ rotate(K[i]).T\n"),
+        r"PAGE:6: formula `S\[i\] = .*`: `rotate\(Q\[i\]\)` is a node Apply that .*evaluate\.js",
+    ),
+    "shapes that do not fit in a panel": (
+        PANEL.format("K[i] = W_K[i] @ X\n"),
+        r"PAGE:5: formula `K\[i\] = W_K\[i\] @ X`: .*\(13, 3\)",
+    ),
+    "a role that a panel has no numbers for": (
+        PANEL.format("S[i] = Q[i] @ K[i].T\n"),
+        r"PAGE:5: formula .*: K\[i\] is no part of the worked example, and no line above",
+    ),
+    "a line of a panel that says nothing of a role": (
+        PANEL.format("X @ W_Q[i] == Q[i]\n"),
+        r"PAGE:5: formula .*: a line of a panel says what a role is",
+    ),
+    "a panel without queries": (
+        "```change-it\nK[i] = X @ W_K[i]\n```\n",
+        r"PAGE:3: a panel changes the map of Q\[i\]: no line is Q\[i\] = X @ W",
+    ),
+    "two panels": (PANEL.format("") + "\n" + PANEL.format(""), r"PAGE:7: a page has one panel"),
+    "an option of a panel": (
+        PANEL.format("").replace("change-it", 'change-it in="site"'),
+        r"PAGE:3: unknown option 'in'",
+    ),
+}
+FAULTS = BLOCKS | LINKS | CLAIMS | FORMULAS | SENTENCES | DIAGRAMS | PANELS
 NAMES = {fault: fault.replace(" ", "-").replace("'", "") + ".md" for fault in FAULTS}
 
 WITHOUT_FAULT = self_test(

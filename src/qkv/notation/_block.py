@@ -31,9 +31,11 @@ class Block:
 
     Args:
         lines: The lines, as `check` takes them.
+        given: How roles are made, where the lines alone do not say it.
     """
 
     lines: tuple[str, ...]
+    given: Setting | None = None
 
     @cached_property
     def formulas(self) -> tuple[Formula, ...]:
@@ -43,7 +45,7 @@ class Block:
     @cached_property
     def setting(self) -> Setting:
         """How the roles of the lines are made."""
-        return Setting.of(self.formulas)
+        return self.given or Setting.of(self.formulas)
 
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with which line."""

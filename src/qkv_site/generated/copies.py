@@ -142,6 +142,8 @@ class _Writer:
         match block.language:
             case "formula" | "diagram":
                 return _formulas(block)
+            case "change-it":
+                return f"On the page a reader can change these lines:\n\n{_formulas(block)}"
             case "map":
                 return _fence("python", "\n".join(layer.LINES) + "\n")
         return _fence(block.language, block.code)

@@ -9,13 +9,12 @@ and the sides on which something stands follow the notation that a reader choose
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
 from qkv.notation import Role, Source
-from qkv.notation.tree import Expression, Glyph, Transpose, Written, latex, parse
+from qkv.notation.tree import Expression, Written, latex, parse
 from qkv.rules import known_sizes, rules
 from qkv_site.markdown import formulas
 from qkv_site.markdown.mathml import mark, to_mathml
@@ -53,7 +52,6 @@ _ALSO = {
     "ng-self-attention": "video 1 first course Andrew Coursera",
     "ng-multi-head": "video 2 second course Andrew Coursera",
 }
-_SHORT = 4  # nodes of a definition: a product of two letters, one of them transposed
 # The versions that have the costs of another one: shared heads are the paper's, and so are two
 # matrices once they are one.
 _SCHEMES = {"grouped": "paper", "two-step-merged": "paper"}
@@ -247,19 +245,9 @@ def _letter(block: notation.Block, number: int, place: int) -> str:
         shown = [sides[-1].left, sides[-1].right, sides[0]]
         if _turns(block, number, source):
             shown[:2] = shown[1::-1]
-        return to_mathml(latex(_short(shown[place]), mark))
+        return to_mathml(latex(formulas.short(shown[place]), mark))
 
     return formulas.variants(typeset, "var")
-
-
-def _short(written: Expression) -> Expression:
-    """What stands below a small rectangle: a long definition gives way to this site's letter."""
-    match written:
-        case Glyph(spelled=Expression() as spelled) if sum(1 for _ in spelled.walk()) > _SHORT:
-            return replace(written, spelled=None, borrowed=True)
-        case Transpose(of):
-            return Transpose(_short(of))
-    return written
 
 
 def _shape(block: notation.Block, number: int, rows: Terms, columns: Terms) -> str:

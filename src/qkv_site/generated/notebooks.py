@@ -260,7 +260,7 @@ def _pieces(markdown: str, address: Address, printed: Iterator[str]) -> Iterator
             yield _typeset(block)
         elif block.language in ("diagram", "map"):
             yield _drawn(_drawing(block))
-        else:
+        elif block.language != "change-it":  # a panel is the page's
             yield "".join(lines[begin:end])
     yield _plain("".join(lines[done:]), address)
 

@@ -24,6 +24,7 @@ LANGUAGES = {
     "formula": {"in"},
     "diagram": {"in", "sizes", "heads", "kept"},
     "map": {"state", "lit"},
+    "change-it": set(),
     "console": {"title"},
     "text": {"title"},
     "toml": {"title"},

@@ -14,12 +14,13 @@ others: dict[Path, str] = {}
 text = ""
 variants: dict[str, int] = {}  # of each formula, as every source writes it: its number
 tied: set[str] = set()  # the sources in whose letters some formula stays
+panel: dict = {}  # what the page's panel computes with, if it has one
 
 
 def begin(name: str, its_text: str) -> None:
     """Note which page is being rendered, and the text of its file."""
-    global page, others, text, variants, tied
-    page, others, text, variants, tied = name, {}, its_text, {}, set()
+    global page, others, text, variants, tied, panel
+    page, others, text, variants, tied, panel = name, {}, its_text, {}, set(), {}
 
 
 def add_variants(html: str) -> int:

@@ -12,13 +12,14 @@ import ast
 import html
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from markdown import Extension, Markdown
 from markdown.inlinepatterns import InlineProcessor
 
 from qkv import notation
+from qkv.notation.tree import Expression, Glyph, Transpose
 from qkv_site.markdown import current
 from qkv_site.markdown.mathml import mark, to_mathml
 
@@ -26,6 +27,7 @@ _KEYS = {role.key for role in notation.roles()}
 INLINE = r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}"
 _TOKENS = {"n", "n_q", "n_k"}
 _PUNCTUATION = r"([.,:;)?!]*)"
+_SHORT = 4  # nodes of a definition: a product of two letters, one of them transposed
 BORROWED = "this site's letter"
 BORROWED_BELOW = "A letter with dots below it is this site's: the source has none."
 
@@ -130,6 +132,16 @@ def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
         return next(iter(renderings))
     number = current.add_variants("".join([own, *rest]))
     return own.replace(" data-in", f' data-set="{number}" data-in', 1)
+
+
+def short(written: Expression) -> Expression:
+    """What stands below a small rectangle: a long definition gives way to this site's letter."""
+    match written:
+        case Glyph(spelled=Expression() as spelled) if sum(1 for _ in spelled.walk()) > _SHORT:
+            return replace(written, spelled=None, borrowed=True)
+        case Transpose(of):
+            return Transpose(short(of))
+    return written
 
 
 def _tied(rendering: str, tag: str, source: str) -> str:

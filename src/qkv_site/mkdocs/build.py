@@ -1,5 +1,6 @@
 """One build of the site: what Markdown extensions cannot do."""
 
+import json
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from qkv_site.generated import (
 )
 from qkv_site.markdown import (
     blocks,
+    change_it,
     choice,
     claims,
     current,
@@ -48,6 +50,7 @@ class Build:
         self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
         self._copies: list[copies.Copy] = []
+        self._panels: dict[str, str] = {}
         current.docs = Path(config.docs_dir)
         self._index = search.Index(search.asked(current.docs))
         current.address = config.site_url or ""
@@ -74,6 +77,8 @@ class Build:
         that a link is shown with needs the site's address.
         """
         files.append(File.generated(config, "assets/roles.json", content=labels.labels()))
+        for name, content in self._panels.items():
+            files.append(File.generated(config, f"assets/{name}", content=content))
         if config.site_url:
             picture = preview.picture(files.src_uris["assets/theme.css"].content_string)
             files.append(File.generated(config, "assets/preview.png", content=picture))
@@ -108,7 +113,10 @@ class Build:
                 current.warn(fault, line=block.line)
             for line, fault in _faults_within(block):
                 current.warn(fault, line=block.line + 1 + line)
-        for line, fault in on_library.tab_faults(text):
+        for line, fault in (
+            *on_library.tab_faults(text),
+            *change_it.page_faults(blocks.find(text)),
+        ):
             current.warn(fault, line=line)
         for fault in layer_map.lit_faults(page.meta.get("map", "")):
             current.warn(fault, line=current.line_of("\nmap:") or 1)
@@ -131,6 +139,9 @@ class Build:
         if "map" in page.meta:
             html = html.replace("</h1>", f"</h1>{layer_map.mini(page.meta['map'])}", 1)
         page.meta["variants"] = [*current.variants]
+        if current.panel:
+            written = json.dumps(current.panel, ensure_ascii=False, separators=(",", ":"))
+            self._panels[change_it.address(page.file.src_uri)] = written
         return claims.marked(html)
 
     def read_words(self, page) -> None:
@@ -192,4 +203,6 @@ def _faults_within(block) -> Iterable[tuple[int, str]]:
             return diagrams.faults(block.code, block.options)
         case "map":
             return layer_map.faults(block.code, block.options)
+        case "change-it":
+            return change_it.faults(block.code)
     return ()

@@ -1,0 +1,291 @@
+// Which Q? — a panel in which a reader changes a layer: its sizes, and the map of its queries. The build made the
+// formulas and their letters (src/qkv_site/markdown/change_it.py); here they are computed and their numbers drawn.
+
+import { element } from "./element.js"
+import { Misfit, nameOf, shapeOf, sizeOf, valueOf } from "./evaluate.js"
+import { fieldsOf, mark, refuse, result, tellFaults, textsOf } from "./form.js"
+
+const STYLES = ["tools.css", "change-it.css"]
+const TOKENS = { n: "word", n_q: "query", n_k: "key" }
+const WIDTH = "width" // of what the extra map gives; square if none is entered
+
+const notation = () => document.documentElement.dataset.notation ?? "site"
+const here = (name) => new URL(name, import.meta.url)
+
+/** Put the form, and what follows from it, into a panel. */
+export async function fill(panel) {
+  try {
+    const [data] = await Promise.all([ask(panel.dataset.wqChange), ...STYLES.map(styled)])
+    begin(panel, data)
+  } catch (fault) {
+    panel.append(element("p", {}, `This part could not be loaded: ${fault.message}`))
+    throw fault
+  }
+}
+
+async function ask(name) {
+  const answer = await fetch(here(name))
+  if (!answer.ok) throw new Error(`${name}: ${answer.status}`)
+  return answer.json()
+}
+
+const styled = (name) => new Promise((done, failed) => {
+  const link = element("link", { rel: "stylesheet", href: here(name), onload: done, onerror: () => failed(new Error(name)) })
+  document.head.append(link)
+})
+
+function begin(panel, data) {
+  const root = element("div", { className: "wq-tool wq-changing" }, formOf(data), element("div", { className: "wq-shown" }))
+  const form = root.firstChild
+  const fields = fieldsOf(form)
+  const status = element("p", { role: "status" })
+  const output = element("ol", { className: "wq-lines" })
+  output.dataset.output = ""
+  const opened = new Set(data.open) // lines whose numbers are shown
+  root.lastChild.append(status, output, element("p", { className: "wq-scale" }, "What each head has is shown for head 1."))
+
+  function show() {
+    write(form, data)
+    const map = form.elements.map.value
+    fields[WIDTH].closest(".wq-field").hidden = map !== "two" && map !== "merged"
+    const texts = textsOf(fields)
+    const [sizes, wrong] = sizesOf(texts, data, fields[WIDTH].closest(".wq-field").hidden)
+    mark(fields, wrong)
+    root.classList.toggle("wq-refused", wrong.length > 0)
+    output.inert = wrong.length > 0 // the last lines stay, and are not taken for what was entered
+    if (wrong.length) return tellFaults(status, wrong, "The lines below are for what was entered before.")
+    fields[WIDTH].placeholder = `= ${sizes.d_model}`
+    const { lines, world } = compute(data, map, sizes)
+    root.classList.toggle("wq-misfit", lines.some(({ misfit }) => misfit))
+    status.textContent = [fit(lines, sizes), ...(map === "merged" ? [likeTwo(lines, data, sizes)] : []), whose(data, map, sizes)].join(" ")
+    output.replaceChildren(...lines.map((line) => drawn(line, world, data, opened)))
+  }
+
+  form.addEventListener("submit", (event) => event.preventDefault())
+  form.addEventListener("input", show)
+  new MutationObserver(show).observe(document.documentElement, { attributeFilter: ["data-notation"] })
+  panel.append(root)
+  show()
+}
+
+/** What the chosen source has of what all sources write. */
+function pick(data, said) {
+  return data.said[said].find(([, sources]) => sources.split(" ").includes(notation()))[0]
+}
+
+/** A place for what a source writes; `write` fills it. */
+function place(said) {
+  const span = element("span", {})
+  span.dataset.said = said
+  return span
+}
+
+function write(root, data) {
+  for (const span of root.querySelectorAll("[data-said]")) span.innerHTML = pick(data, span.dataset.said)
+}
+
+function formOf(data) {
+  const choices = Object.entries(data.maps).map(([name, { said }], i) =>
+    element("label", {}, element("input", { type: "radio", name: "map", value: name, defaultChecked: i === 0 }), place(said)))
+  const sizes = Object.entries(data.fields).map(([name, meaning]) => field(name, meaning, data))
+  return element("form", { className: "wq-controls" },
+    element("fieldset", { className: "wq-choices" }, element("legend", {}, "From the source to the queries"), ...choices),
+    element("div", { className: "wq-fields" }, ...sizes))
+}
+
+function field(name, meaning, data) {
+  const id = `wq-change-${name}`
+  const input = element("input", { id, inputMode: "numeric", autocomplete: "off", value: name === WIDTH ? "" : data.sizes[name] })
+  input.dataset.size = name
+  input.setAttribute("aria-describedby", `${id}-fault`)
+  return element("div", { className: "wq-field" },
+    element("label", { htmlFor: id }, place(data.letters[name]), " ", element("span", {}, meaning)),
+    input,
+    element("p", { className: "wq-fault", id: `${id}-fault` }))
+}
+
+/** The sizes that are entered, and what is wrong with them. */
+function sizesOf(texts, data, square) {
+  const sizes = { ...data.sizes }
+  const wrong = Object.entries(texts).map(([name, text]) => {
+    if (name === WIDTH && (square || !text)) return undefined
+    const [size, refused] = result(() => read(name, text, data))
+    sizes[name] = size
+    return refused
+  }).filter(Boolean)
+  if (square || !texts[WIDTH]) sizes[WIDTH] = sizes.d_model
+  return [sizes, wrong]
+}
+
+function read(name, text, { most }) {
+  const size = /^\d+$/.test(text) ? Number(text) : 0
+  if (size >= 1 && size <= most) return size
+  refuse(name, `${name} is ${text ? `“${text}”` : "empty"}: a whole number from 1 to ${most} is expected.`)
+}
+
+/** Every line, with its shape or what is wrong with it; and the world that it was computed in. */
+function compute(data, map, sizes) {
+  const own = isExample(data, sizes)
+  const given = Object.entries(data.given)
+  const world = {
+    sizes,
+    shapes: Object.fromEntries(given.map(([key, { shape }]) => [key, shape])),
+    values: Object.fromEntries(given.map(([key, { shape, values }]) =>
+      [key, own && values ? values : madeUp(key, shape.map((side) => sizeOf(side, sizes)), data, sizes.h)])),
+  }
+  const lines = data.maps[map].lines.map((line) => ({ ...line, ...value(line, world) }))
+  return { lines, world }
+}
+
+function value({ defines, tree }, world) {
+  const missing = rolesOf(tree).find((key) => !Object.hasOwn(world.shapes, key) && !Object.hasOwn(world.sizes, key))
+  if (missing) return {}
+  try {
+    const shape = shapeOf(tree, world)
+    const values = Array.from({ length: world.sizes.h }, (_, head) => valueOf(tree, world, head))
+    world.values[defines] = defines.endsWith("[i]") ? values : values[0]
+    world.shapes[defines] = shape
+    return { shape, values }
+  } catch (misfit) {
+    if (!(misfit instanceof Misfit)) throw misfit
+    return { misfit }
+  }
+}
+
+const rolesOf = (tree) => (tree[0] === "Symbol" ? [tree[1]] : tree.filter(Array.isArray).flatMap(rolesOf))
+
+const isExample = ({ fields, sizes: usual }, sizes) =>
+  Object.keys(fields).every((name) => name === WIDTH || sizes[name] === usual[name])
+
+/** Numbers −1, 0 and 1, the same at each visit; a number keeps its place when a size changes. */
+function madeUp(key, [rows, columns], { roles }, heads) {
+  const name = roles[key][0] === "source" ? "source" : key // the sources are one and the same
+  const of = (head) => Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) => hash(`${name} ${head} ${row} ${column}`) % 3 - 1))
+  return key.endsWith("[i]") ? Array.from({ length: heads }, (_, head) => of(head)) : of(0)
+}
+
+/** A whole number that follows from a text (FNV-1a, its bits mixed once more). */
+function hash(text) {
+  let number = 2166136261
+  for (const sign of text) number = Math.imul(number ^ sign.charCodeAt(0), 16777619)
+  return Math.imul(number ^ (number >>> 15), 2246822519) >>> 8
+}
+
+function fit(lines, sizes) {
+  const at = lines.findIndex(({ misfit }) => misfit)
+  if (at < 0) return "The shapes fit."
+  const [one, other] = lines[at].misfit.sides.map((side) => sizeOf(side, sizes))
+  return `The shapes do not fit in line ${at + 1}: ${one} and ${other} have to be equal.`
+}
+
+/** Whether one matrix gives what two give, as far as numbers with fifteen digits can tell. */
+function likeTwo(lines, data, sizes) {
+  const [one, two] = [lines, compute(data, "two", sizes).lines].map((each) => each.at(-1).values)
+  if (!one || !two) return ""
+  const difference = Math.max(...one.flat(2).map((each, i) => Math.abs(each - two.flat(2)[i])))
+  return difference < 1e-9 ? "The last line is the same as with two matrices." : `The last line is not the same as with two matrices: it differs by ${difference}.`
+}
+
+/** Whose numbers are shown. */
+function whose(data, map, sizes) {
+  if (!isExample(data, sizes)) return "The sizes are not those of the worked example, so what goes in is made up: the numbers −1, 0 and 1."
+  const extra = map === "two" || map === "merged" ? " The extra matrix is made up: the numbers −1, 0 and 1." : ""
+  return `The numbers are those of the worked example.${extra}`
+}
+
+/** A line: its formula, its shape or why it has none, and its numbers to fold out. */
+function drawn(line, world, data, opened) {
+  const written = element("span", { innerHTML: pick(data, line.written) })
+  if (!line.shape) {
+    const why = line.misfit ? whyNot(line, world, data) : "This line needs one above it that does not fit."
+    return element("li", {}, written, element("p", { className: "wq-fault", innerHTML: why }))
+  }
+  const fits = `${shapeOfLine(line.shape, line, world, data)} <b aria-hidden="true">✓</b><span class="wq-unseen">, fits</span>`
+  const numbers = element("details", { className: "wq-numbers", open: opened.has(line.defines) }, element("summary", {}, "Numbers"))
+  const follow = () => {
+    opened[numbers.open ? "add" : "delete"](line.defines)
+    if (numbers.open && !numbers.querySelector("figure")) numbers.append(equation(line, world, data))
+  }
+  numbers.addEventListener("toggle", follow)
+  follow()
+  return element("li", {}, written, element("span", { className: "wq-is", innerHTML: fits }), numbers)
+}
+
+const isTurned = ({ turned }) => turned.includes(notation())
+const inOrder = (line, list) => (isTurned(line) ? [...list].reverse() : list)
+const times = (sides) => sides.join(" × ")
+
+/** A shape as the source has it: in letters and in numbers. */
+function shapeOfLine(shape, line, world, data) {
+  const sides = inOrder(line, shape)
+  return `${times(sides.map((side) => pick(data, data.letters[nameOf(side)])))} = ${inNumbers(sides, world)}`
+}
+
+const inNumbers = (sides, { sizes }) => times(sides.map((side) => sizeOf(side, sizes)))
+
+/** What does not fit, and the two sizes that would have to be equal. */
+function whyNot(line, world, data) {
+  const { parts, shapes, sides } = line.misfit
+  const facts = parts.map((part, i) => `${letterOf(part, line, data)} has shape ${inNumbers(inOrder(line, shapes[i]), world)}`)
+  const sizes = sides.map((side) => `${pick(data, data.letters[nameOf(side)])} = ${sizeOf(side, world.sizes)}`)
+  return `It does not fit: ${inOrder(line, facts).join(", and ")}. ${inOrder(line, sizes).join(" and ")} have to be equal.`
+}
+
+function letterOf(tree, { parts }, data) {
+  const wanted = JSON.stringify(tree)
+  return pick(data, parts.find(([part]) => JSON.stringify(part) === wanted)[1])
+}
+
+/** The numbers of a line: its factors, if it is a product, and its result. */
+function equation(line, world, data) {
+  const factors = line.tree[0] === "Product" ? inOrder(line, factorsOf(line.tree)) : []
+  const tables = factors.map((tree) => ({ tree, letter: letterOf(tree, line, data) }))
+  const result = { tree: line.tree, letter: pick(data, line.result), role: line.defines }
+  const parts = [...tables, result].map((part) => ({
+    role: rolesOf(part.tree)[0], ...part, shape: shapeOf(part.tree, world), values: valueOf(part.tree, world, 0),
+  }))
+  const most = {}
+  for (const { role, values } of parts) {
+    const [group] = data.roles[role]
+    most[group] = Math.max(most[group] ?? 0, ...values.flat().map(Math.abs))
+  }
+  const pieces = parts.map((part, i) => {
+    const sign = i === 0 ? "" : i < factors.length ? "×" : "="
+    return element("div", { className: "wq-part" }, element("span", { className: "wq-sign" }, sign), heat(part, line, data, most))
+  })
+  const figure = element("figure", { className: "wq-equation" }, element("div", { className: "wq-drawn" }, ...pieces))
+  figure.setAttribute("aria-label", "Numbers")
+  return figure
+}
+
+const factorsOf = (tree) => (tree[0] === "Product" ? [...factorsOf(tree[1]), tree[2]] : [tree])
+
+/** A matrix with its numbers, as src/qkv_site/markdown/heat_maps.py draws it. */
+function heat({ values, shape, letter, role }, line, data, most) {
+  const [group, meaning] = data.roles[role]
+  const rows = isTurned(line) ? values[0].map((_, i) => values.map((row) => row[i])) : values
+  const [down, across] = inOrder(line, shape).map(([kind, name]) => (kind === "Symbol" && TOKENS[name]) || "")
+  const digits = digitsOf(values.flat())
+  const cells = (row) => row.map((value) => cell(value, digits, most[group]))
+  const name = (word, scope) => element("th", { scope }, element("span", {}, word))
+  const head = across ? [element("thead", {}, element("tr", {},
+    ...(down ? [element("td", { innerHTML: `${down} ↓<br>${across} →` })] : []), ...data.words.map((word) => name(word, "col"))))] : []
+  const caption = element("caption", {
+    innerHTML: `${letter}<span class="wq-unseen">, ${meaning},</span> <span class="wq-shape">${rows.length} × ${rows[0].length}</span>`,
+  })
+  const table = element("table", { className: "wq-heat" }, caption, ...head,
+    element("tbody", {}, ...rows.map((row, i) => element("tr", {}, ...(down ? [name(data.words[i], "row")] : []), ...cells(row)))))
+  table.style.setProperty("--role", `var(--role-${group})`)
+  return element("div", { className: "md-typeset__scrollwrap" }, element("div", { className: "md-typeset__table" }, table))
+}
+
+function cell(value, digits, most) {
+  const number = (Math.round(value * 10 ** digits) / 10 ** digits || 0).toFixed(digits).replace("-", "−")
+  const made = element("td", { className: number.startsWith("−") ? "wq-negative" : "" }, number)
+  made.style.setProperty("--part", most ? (Math.abs(value) / most).toFixed(2) : 0)
+  return made
+}
+
+/** No digit after the point where there is none in any of the numbers, one where that is all, or two. */
+const digitsOf = (numbers) => [0, 1].find((digits) => numbers.every((each) => Math.abs(each * 10 ** digits - Math.round(each * 10 ** digits)) < 1e-6)) ?? 2

@@ -1,0 +1,312 @@
+"""A panel in which a reader changes a layer: other sizes, no map, a second one, two put into one.
+
+A fenced block of the language `change-it` holds formulas, each of which says what a role is, as
+`Q[i] = X_Q @ W_Q[i]`. From their trees follow those of a layer with another map of the queries. The
+trees, and the letters of each source, are a file that docs/assets/change-it.js asks for when a
+reader opens the panel. It computes them on the numbers of the worked example.
+"""
+
+import html
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
+from functools import cache, partial
+
+import numpy as np
+
+from qkv import example, notation
+from qkv.notation import Block, Role
+from qkv.notation.tree import (
+    Apply,
+    Expression,
+    Formula,
+    Product,
+    Setting,
+    Sum,
+    Symbol,
+    axes,
+    latex,
+    parse,
+    parse_size,
+)
+from qkv_site.markdown import blocks as code_blocks
+from qkv_site.markdown import current, formulas, trees
+from qkv_site.markdown.mathml import mark, to_mathml
+
+# The maps that queries may have, and what a choice says before the letters.
+MAPS = {
+    "one": "one matrix",
+    "none": "no matrix",
+    "two": "two matrices in a row",
+    "merged": "the two, multiplied into one",
+}
+# What the example has. Sources are one and the same.
+GIVEN = {
+    **dict.fromkeys(("X", "X_Q", "X_K", "X_V"), example.X),
+    "W_Q[i]": example.layer.W_Q,
+    "W_K[i]": example.layer.W_K,
+    "W_V[i]": example.layer.W_V,
+    "W_O[i]": example.layer.W_O,
+    "W_O": np.concatenate(example.layer.W_O),
+}
+FIXED = dict.fromkeys(("n", "n_q", "n_k"), 5)
+SIZES = {"d_model": 7, "h": 2, "d_k": 3, "d_v": 4}  # a reader may change them
+MOST = 8
+_QUERIES, _EXTRA, _MERGED = "Q[i]", "P_Q", "M[i]"
+_WIDTH = "width"  # of what the extra map gives, for which no text has a letter
+
+
+class Said(tuple):
+    """What each source writes: pairs of HTML and the sources that have it."""
+
+
+def fence(source, language, css_class, options, md, **_) -> str:
+    """Put the panel into a page, for `pymdownx.superfences`."""
+    if faults(source):  # reported, with its line, when the page began
+        return f"<pre><code>{html.escape(source)}</code></pre>"
+    current.panel = data(source)
+    return (
+        f'<details class="wq-change" data-wq-change="{address(current.page)}" data-search-exclude>'
+        "<summary>Change it here: other sizes, no matrix, or two in a row</summary>"
+        "<noscript><p>This part needs JavaScript. The pictures on this page do not.</p></noscript>"
+        "</details>"
+    )
+
+
+def address(page: str) -> str:
+    """Where the data of a page's panel are, below the folder of the scripts."""
+    return f"change-it/{page.removesuffix('.md')}.json"
+
+
+def page_faults(blocks: Iterable[code_blocks.Block]) -> Iterator[tuple[int, str]]:
+    """Say on which line a page has more panels than its file holds."""
+    _, *more = [block.line for block in blocks if block.language == "change-it"] or [0]
+    return ((line, "a page has one panel, and this is another one") for line in more)
+
+
+def validate(language, inputs, options, attrs, md) -> bool:
+    """Take the options of a fence, for `pymdownx.superfences`: there are none."""
+    return not inputs
+
+
+@cache
+def faults(code: str) -> tuple[tuple[int, str], ...]:
+    """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
+    if found := formulas.faults(code):
+        return found
+    lines = formulas.read(code)
+    found, made = [], {*GIVEN, *SIZES, *FIXED}
+    for line in lines:
+        formula = parse(line.formula)
+        found += [
+            (line.number, f"formula `{line.formula}`: {why}") for why in _amiss(formula, made)
+        ]
+        made.add(str(formula.defined))
+    if not any(map(_is_projection, (parse(line.formula) for line in lines))):
+        found.append((-1, f"a panel changes the map of {_QUERIES}: no line is {_QUERIES} = X @ W"))
+    return tuple(found)
+
+
+def _amiss(formula: Formula, made: set[str]) -> Iterator[str]:
+    """What the panel cannot do with a line, where these roles and sizes are known."""
+    if formula.defined is None:
+        yield f"a line of a panel says what a role is, as in {_QUERIES} = X_Q @ W_Q[i]"
+        return
+    try:
+        trees.as_data(formula.sides[-1])
+    except ValueError as error:
+        yield str(error)
+    for symbol in formula.sides[-1].walk():
+        if isinstance(symbol, Symbol) and str(symbol) not in made:
+            yield f"{symbol} is no part of the worked example, and no line above says what it is"
+
+
+def versions(lines: Iterable[str]) -> dict[str, Block]:
+    """The formulas with each map that queries may have, made from the trees of those with one."""
+    parsed = [*map(parse, lines)]
+    place = next(number for number, line in enumerate(parsed) if _is_projection(line))
+    before, after = lines[:place], lines[place + 1 :]
+    query, product = parsed[place].sides
+    extra, merged = Symbol(notation.role(_EXTRA)), Symbol(notation.role(_MERGED), "i")
+    two = Product(Product(product.left, extra), product.right)
+    return {
+        "one": _block(lines),
+        "none": _block(
+            [*before, *(_line(each, query, product.left) for each in map(parse, after))]
+        ),
+        "two": _block([*before, f"{query} = {two}", *after]),
+        "merged": _block(
+            [
+                *before,
+                f"{merged} = {Product(extra, product.right)}",
+                f"{query} = {Product(product.left, merged)}",
+                *after,
+            ]
+        ),
+    }
+
+
+def _is_projection(formula: Formula) -> bool:
+    """Whether a line says that queries are the product of a source and a weight."""
+    match formula:
+        case Formula(defined=Symbol(index="i") as query, sides=(_, Product(Symbol(), Symbol()))):
+            return str(query) == _QUERIES
+    return False
+
+
+def _block(lines: Iterable[str]) -> Block:
+    """Lines that say themselves how roles are made, also where that is not the paper's way."""
+    parsed = [*map(parse, lines)]
+    made = {str(line.defined): str(line.sides[-1]) for line in parsed}
+    setting = Setting.of(parsed)
+    return Block(tuple(lines), replace(setting, definitions={**setting.definitions, **made}))
+
+
+def _line(formula: Formula, old: Expression, new: Expression) -> str:
+    return f"{formula.defined} = {_put(new, old, formula.sides[-1])}"
+
+
+def _put(new: Expression, old: Expression, within: object) -> object:
+    """An expression, or a part of one, with another one in the place of `old`."""
+    if within == old:
+        return new
+    if isinstance(within, tuple):
+        return tuple(_put(new, old, each) for each in within)
+    if not isinstance(within, Expression):
+        return within
+    parts = {field.name: _put(new, old, getattr(within, field.name)) for field in fields(within)}
+    return replace(within, **parts)
+
+
+def data(code: str) -> dict:
+    """What the script computes with: the formulas with each map, their letters, and the example."""
+    blocks = versions(formulas.as_block(code).lines)
+    roles = {role.key: role for block in blocks.values() for role in _roles(block)}
+    given = {key: role for key, role in roles.items() if key in GIVEN or key == _EXTRA}
+    pool: dict[Said, int] = {}
+    found = {
+        "words": example.words,
+        "most": MOST,
+        "open": [_MERGED, _QUERIES],
+        "sizes": {**FIXED, **SIZES, _WIDTH: SIZES["d_model"]},
+        "fields": _fields(given.values(), blocks["two"].setting),
+        "roles": {key: [role.group, role.meaning] for key, role in roles.items()},
+        "given": {key: _given(role, blocks["two"].setting) for key, role in given.items()},
+        "letters": _letters_of_sizes(blocks.values()),
+        "maps": {
+            name: {
+                "said": _said(partial(_choice, name)),
+                "lines": [_as_data(block, number) for number in range(len(block.lines))],
+            }
+            for name, block in blocks.items()
+        },
+    }
+    return _pooled(found, pool) | {"said": [*pool]}
+
+
+def _roles(block: Block) -> Iterator[Role]:
+    symbols = (symbol for line in block.formulas for symbol in line.symbols())
+    return (symbol.role for symbol in symbols if not symbol.is_size)
+
+
+def _given(role: Role, setting: Setting) -> dict:
+    """A role's shape, and its numbers in the example, if it is there."""
+    shape = [trees.as_data(parse_size(size)) for size in setting.define(role).shape]
+    if role.key == _EXTRA:
+        shape[1] = ["Symbol", _WIDTH, ""]
+    values = GIVEN[role.key].tolist() if role.key in GIVEN else None
+    return {"shape": shape, "values": values}
+
+
+def _fields(given: Iterable[Role], setting: Setting) -> dict[str, str]:
+    """The sizes that a reader may change, and what each of them is."""
+    used = {
+        size.role.key
+        for role in given
+        for text in setting.define(role).shape
+        for size in parse_size(text).walk()
+        if isinstance(size, Symbol)
+    }
+    sizes = [size for size in SIZES if size in used or size == "h"]
+    return {size: notation.role(size).meaning for size in sizes} | {
+        _WIDTH: "what the first of two matrices gives"
+    }
+
+
+def _letters_of_sizes(blocks: Iterable[Block]) -> dict[str, Said]:
+    """What each size that a shape may have is called, in each source."""
+    sizes = {
+        side
+        for block in blocks
+        for line in block.formulas
+        for part in (*line.sides, *_operands(line.sides[-1]))
+        for side in axes(part, block.setting)
+    }
+    named = {str(side): side for side in (*sizes, *map(parse_size, SIZES))}
+    letters = {name: _said(partial(_math, name)) for name in sorted(named)}
+    return letters | {_WIDTH: _said(lambda source: f"width after {_math(_EXTRA, source)}")}
+
+
+def _choice(name: str, source: str) -> str:
+    """What a choice says: words, and the letters that a source has for these maps."""
+    letters = {
+        "one": "W_Q[i]",
+        "two": Product(Symbol(notation.role(_EXTRA)), parse("W_Q[i]").sides[0]),
+        "merged": _MERGED,
+    }
+    return MAPS[name] + (f", {_math(str(letters[name]), source)}" if name in letters else "")
+
+
+@cache
+def _math(line: str, source: str) -> str:
+    return to_mathml(notation.typeset(line, source, mark=mark))
+
+
+def _as_data(block: Block, number: int) -> dict:
+    """A line: its tree, and in each source the line, its parts, and on which side tokens stand."""
+    formula = block.formulas[number]
+    result, right = formula.sides
+    return {
+        "defines": result.role.key,
+        "tree": trees.as_data(right),
+        "written": _said(lambda source: to_mathml(block.typeset(source, mark=mark)[number])),
+        "turned": [each.id for each in notation.sources() if each.transposes(result.role)],
+        "result": _said(partial(_part, block, result, result)),
+        "parts": [
+            [trees.as_data(part), _said(partial(_part, block, result, part))]
+            for part in dict.fromkeys(_operands(right))
+        ],
+    }
+
+
+def _operands(expression: Expression) -> Iterator[Expression]:
+    """The parts whose shapes have to fit."""
+    for node in expression.walk():
+        match node:
+            case Product() | Sum() | Apply("attention"):
+                yield from node.parts()
+
+
+def _part(block: Block, result: Symbol, part: Expression, source: str) -> str:
+    """A part of a line as the line has it: turned where the line is."""
+    (written,) = Block((f"{result} = {part}",), block.setting).write(source)
+    return to_mathml(latex(formulas.short(written.sides[-1]), mark))
+
+
+def _said(write: Callable[[str], str]) -> Said:
+    """What is written in each source; what several of them write alike stands there once."""
+    found: dict[str, list[str]] = {}
+    for source in notation.sources():
+        found.setdefault(write(source.id), []).append(source.id)
+    return Said((written, " ".join(sources)) for written, sources in found.items())
+
+
+def _pooled(part: object, pool: dict[Said, int]) -> object:
+    """Data with a number in the place of what sources write: maps have lines in common."""
+    match part:
+        case Said():
+            return pool.setdefault(part, len(pool))
+        case dict():
+            return {key: _pooled(each, pool) for key, each in part.items()}
+        case list():
+            return [_pooled(each, pool) for each in part]
+    return part

@@ -1,0 +1,306 @@
+"""The panel "Change it here": shapes, what fits, and numbers follow what is entered at once."""
+
+import random
+
+import numpy as np
+import pytest
+
+from browser.watching import until
+from qkv import example, notation, softmax
+from qkv_site.markdown import change_it
+
+WHICH, TWICE = "/explanation/which-q/", "/explanation/projected-twice/"
+TIMES = "\N{MULTIPLICATION SIGN}"
+PANEL = "[data-wq-change]"
+STATUS = f"{PANEL} [role=status]"
+# Of each line: what it says of its shape, what it says is wrong, and its matrices with their sizes.
+SHOWN = """() => [...document.querySelectorAll(".wq-lines > li")].map(line => ({
+  shape: line.querySelector(".wq-is")?.textContent ?? "",
+  wrong: line.querySelector(".wq-fault")?.textContent ?? "",
+  sizes: [...line.querySelectorAll(".wq-shape")].map(each => each.textContent),
+  tables: [...line.querySelectorAll("tbody")].map(table => [...table.rows].map(row =>
+    [...row.querySelectorAll("td")].map(cell => Number(cell.textContent.replace("−", "-"))))),
+}))"""
+ENTER = """texts => {
+  const form = document.querySelector("[data-wq-change] form")
+  form.elements.map.value = texts.map
+  for (const field of form.querySelectorAll("[data-size]")) {
+    field.value = texts[field.dataset.size] ?? ""
+  }
+  form.dispatchEvent(new Event("input", {bubbles: true}))
+}"""
+UNFOLD = """() => {
+  for (const numbers of document.querySelectorAll(".wq-numbers")) numbers.open = true
+}"""
+
+
+def opened(page, address=WHICH):
+    page.goto(address)
+    page.locator(f"{PANEL} > summary").click()
+    page.locator(".wq-lines > li").first.wait_for()
+    return page
+
+
+def enter(page, *, maps="one", **sizes):
+    texts = {"d_model": 7, "h": 2, "d_k": 3, "d_v": 4} | sizes
+    page.evaluate(ENTER, {"map": maps} | {name: str(text) for name, text in texts.items()})
+
+
+def shown(page):
+    """What the lines say, with all numbers folded out."""
+    page.evaluate(UNFOLD)
+    until(page, "[...document.querySelectorAll('.wq-numbers')].every(e => e.querySelector('td'))")
+    return page.evaluate(SHOWN)
+
+
+def assert_close(table, expected):
+    np.testing.assert_allclose(table, expected, rtol=0, atol=0.0051)
+
+
+def test_nothing_is_asked_for_before_it_is_opened(page):
+    page.goto(WHICH, wait_until="networkidle")
+    before = len(page.requested)
+    assert not [url for url in page.requested if "change-it" in url or "evaluate.js" in url]
+    page.locator(f"{PANEL} > summary").click()
+    page.locator(".wq-lines > li").first.wait_for()
+    assert 4 <= len(page.requested) - before <= 8
+    assert page.wrong == []
+
+
+def test_at_first_it_shows_the_worked_example(page):
+    lines = shown(opened(page))
+    head = example.heads[0]
+    results = example.Q[0], example.K[0], example.V[0], example.S[0], example.A[0], head, example.Y
+    for line, expected in zip(lines, results, strict=True):
+        rows, columns = expected.shape
+        assert f"= {rows} {TIMES} {columns}" in line["shape"]
+        assert line["sizes"][-1] == f"{rows} {TIMES} {columns}"
+        assert_close(line["tables"][-1], expected)
+    assert_close(lines[0]["tables"][0], example.X)
+    assert_close(lines[0]["tables"][1], example.layer.W_Q[0])
+    assert_close(lines[6]["tables"][0], np.hstack(example.heads))
+    assert_close(lines[6]["tables"][1], np.concatenate(example.layer.W_O))
+    said = page.locator(STATUS).inner_text()
+    assert said == "The shapes fit. The numbers are those of the worked example."
+    assert page.wrong == []
+
+
+def settings(amount):
+    draw = random.Random(0)
+    for number in range(amount):
+        sizes = {name: draw.randint(1, change_it.MOST) for name in change_it.SIZES}
+        sizes["maps"] = [*change_it.MAPS][number % len(change_it.MAPS)]
+        if draw.random() < 0.5:
+            sizes["d_k"] = sizes["d_model"]
+        sizes["width"] = draw.choice(["", sizes["d_model"], draw.randint(1, change_it.MOST)])
+        yield sizes
+
+
+def test_shapes_fit_and_numbers_follow_what_is_entered(page):
+    opened(page)
+    fitted = {(maps, fits): 0 for maps in change_it.MAPS for fits in (True, False)}
+    for setting in settings(60):
+        enter(page, **setting)
+        fits = assert_follows(shown(page), setting)
+        said = page.locator(STATUS).inner_text()
+        assert said.startswith("The shapes fit." if fits else "The shapes do not fit in line ")
+        fitted[setting["maps"], fits] += 1
+    assert fitted.pop(("one", False)) == 0
+    assert all(fitted.values()), fitted
+    assert page.wrong == []
+
+
+def assert_follows(lines, setting):
+    """Compare with NumPy what the lines say; return whether the shapes fit."""
+    maps, d_model, d_k = setting["maps"], setting["d_model"], setting["d_k"]
+    width = setting["width"] or d_model
+    if maps in ("two", "merged") and width != d_model:
+        assert f"= {width} and" in lines[0]["wrong"]
+        assert f"= {d_model} have to be equal" in lines[0]["wrong"]
+        return False
+    first = len(lines) - 7  # the line of the queries, if there is one
+    keys, values, scores = lines[first + 1], lines[first + 2], lines[first + 3]
+    X, W_K, K = of_product(keys, (5, d_model), (d_model, d_k))
+    assert_close(K, X @ W_K)
+    Q = X
+    if maps != "none":
+        Q = np.array(lines[first]["tables"][-1])
+        assert_close(Q, np.linalg.multi_dot([*arrays(lines[first])[:-1]]))
+    elif d_k != d_model:
+        sentence = f"= {d_model} and d k = {d_k} have to be equal"
+        assert " ".join(scores["wrong"].split()).replace("dk", "d k").endswith(f"{sentence}.")
+        assert "needs one above it" in lines[first + 4]["wrong"]
+        return False
+    S, A = (np.array(lines[first + place]["tables"][-1]) for place in (3, 4))
+    assert_close(S, Q @ K.T)
+    assert_close(A, softmax(S / np.sqrt(d_k)))
+    weights, V, head = arrays(lines[first + 5])
+    assert_close(V, arrays(values)[-1])
+    assert np.abs(head - weights @ V).max() <= 0.0051 + 0.0051 * np.abs(V).sum(axis=0).max()
+    heads, W_O, Y = arrays(lines[first + 6])
+    assert heads.shape == (5, setting["h"] * setting["d_v"])
+    assert W_O.shape == (heads.shape[1], d_model)
+    assert np.abs(Y - heads @ W_O).max() <= 0.0051 * (1 + heads.shape[1])
+    assert_close(heads[:, : setting["d_v"]], head)
+    return True
+
+
+def of_product(line, *shapes):
+    found = arrays(line)
+    assert [each.shape for each in found[:-1]] == [*shapes]
+    return found
+
+
+def arrays(line):
+    return [np.array(table) for table in line["tables"]]
+
+
+def test_two_maps_put_into_one_give_the_same(page):
+    opened(page, TWICE)
+    enter(page, maps="two")
+    two = shown(page)
+    enter(page, maps="merged")
+    product, *one = shown(page)
+    assert product["tables"][-1] != two[0]["tables"][2]
+    assert [line["tables"][-1] for line in one] == [line["tables"][-1] for line in two]
+    said = page.locator(STATUS).inner_text()
+    assert "The last line is the same as with two matrices." in said
+    assert "The extra matrix is made up: the numbers −1, 0 and 1." in said
+
+
+def test_what_is_made_up_is_said_to_be_and_stays_in_its_place(page):
+    opened(page)
+    enter(page, d_k=4)
+    four = shown(page)[0]["tables"][1]
+    assert "The sizes are not those of the worked example" in page.locator(STATUS).inner_text()
+    enter(page, d_k=5)
+    five = shown(page)[0]["tables"][1]
+    assert [row[:4] for row in five] == four
+    assert {number for row in five for number in row} == {-1, 0, 1}
+
+
+MISTAKES = {
+    "0": "d_k is “0”: a whole number from 1 to 8 is expected.",
+    "-1": "d_k is “-1”: a whole number from 1 to 8 is expected.",
+    "1.5": "d_k is “1.5”: a whole number from 1 to 8 is expected.",
+    "": "d_k is empty: a whole number from 1 to 8 is expected.",
+    "1000000000": "d_k is “1000000000”: a whole number from 1 to 8 is expected.",
+    "<b>2</b>": "d_k is “<b>2</b>”: a whole number from 1 to 8 is expected.",
+}
+
+
+@pytest.mark.parametrize("entered", MISTAKES)
+def test_a_mistake_is_quoted_and_the_last_lines_are_marked_as_old(page, entered):
+    opened(page)
+    before = page.evaluate(SHOWN)
+    field = page.locator(f"{PANEL} [data-size=d_k]")
+    field.fill(entered)
+    said = page.locator(STATUS)
+    message = MISTAKES[entered]
+    assert said.inner_text().split("\n")[0].startswith(message)
+    assert said.inner_text().endswith("The lines below are for what was entered before.")
+    assert page.locator("#wq-change-d_k-fault").inner_text() == message
+    assert field.get_attribute("aria-invalid") == "true"
+    assert page.locator(".wq-lines").get_attribute("inert") is not None
+    assert page.evaluate(SHOWN) == before
+    field.fill("3")
+    assert page.locator(".wq-lines").get_attribute("inert") is None
+    assert page.locator("#wq-change-d_k-fault").inner_text() == ""
+    assert page.wrong == []
+
+
+def test_it_follows_the_letters_and_the_sides_of_a_source(page):
+    opened(page)
+    rows = shown(page)
+    page.locator("[data-wq-notation]").select_option("ng-multi-head")
+    until(page, "document.querySelector('.wq-lines .wq-shape').textContent.startsWith('3')")
+    columns = shown(page)
+    for turned, upright in zip(columns, rows, strict=True):
+        *factors, result = arrays(upright)
+        expected = [*factors[::-1], result]
+        assert len(turned["tables"]) == len(expected)
+        for table, other in zip(arrays(turned), expected, strict=True):
+            np.testing.assert_array_equal(table, other.T)
+    letters = page.locator(".wq-lines > li").first.locator("math").first
+    assert "".join(letters.text_content().split()) == "WiQq"
+    enter(page, maps="none")
+    wrong = page.evaluate(SHOWN)[2]["wrong"]
+    assert f"has shape 5 {TIMES} 3" in wrong
+    assert f"has shape 7 {TIMES} 5" in wrong
+
+
+def test_each_source_has_a_letter_for_what_is_shown(page):
+    opened(page)
+    for source in notation.sources():
+        page.locator("[data-wq-notation]").select_option(source.id)
+        for maps in change_it.MAPS:
+            enter(page, maps=maps, d_model=5)
+            lines = page.evaluate(SHOWN)
+            assert len(lines) >= 6
+            assert all(line["shape"] or line["wrong"] for line in lines)
+            assert "undefined" not in page.locator(PANEL).inner_text()
+    assert page.wrong == []
+
+
+def test_it_works_from_the_keyboard(page):
+    page.goto(TWICE)
+    page.locator(f"{PANEL} > summary").focus()
+    page.keyboard.press("Enter")
+    page.locator(".wq-lines > li").first.wait_for()
+    page.keyboard.press("Tab")
+    for key in ("ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    assert page.locator(f"{PANEL} [value=two]").is_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.type("5")  # the field's text is chosen when it gets the focus
+    assert page.locator(f"{PANEL} [data-size=d_model]").input_value() == "5"
+    numbers = page.locator(".wq-numbers > summary").nth(1)
+    numbers.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".wq-lines > li").nth(1).locator("table").count() == 3
+    assert page.locator(PANEL).get_by_role("radio").count() == len(change_it.MAPS)
+    for field in page.locator(f"{PANEL} input").all():
+        assert field.evaluate("e => e.labels.length > 0")
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_it_is_not_wider_than_the_screen(page, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    opened(page)
+    assert page.evaluate("document.querySelectorAll('*').length") < 3_500
+    for maps in change_it.MAPS:
+        enter(page, maps=maps, **dict.fromkeys(change_it.SIZES, change_it.MOST))
+        shown(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, maps
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_nothing_that_axe_finds_is_serious(page, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page)
+    enter(page, maps="two", width=6)
+    shown(page)
+    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
+    page.evaluate("for (const m of document.querySelectorAll('math')) m.replaceWith(m.textContent)")
+    found = axe.run(page, context=PANEL).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+def test_without_its_data_it_says_so(page):
+    page.route("**/assets/change-it/**", lambda route: route.fulfill(status=404))
+    page.goto(WHICH)
+    page.locator(f"{PANEL} > summary").click()
+    said = page.locator(f"{PANEL} > p")
+    said.wait_for()
+    assert said.inner_text().startswith("This part could not be loaded: change-it/")
+
+
+def test_without_scripts_the_picture_stands(chromium, origin):
+    context = chromium.new_context(java_script_enabled=False, base_url=origin)
+    page = context.new_page()
+    page.goto(WHICH)
+    assert page.locator("figure.wq-equation table:visible").count() == 3
+    page.locator(f"{PANEL} > summary").click()
+    assert page.locator(f"{PANEL} noscript").inner_text().startswith("This part needs JavaScript.")
+    context.close()

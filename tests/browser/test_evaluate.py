@@ -1,0 +1,262 @@
+"""docs/assets/evaluate.js computes what Python does, and refuses what Python refuses."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from notation.formulas import FORMULAS
+from qkv import notation
+from qkv.notation._check import World
+from qkv.notation.tree import (
+    Apply,
+    Expression,
+    Formula,
+    OverHeads,
+    OverRoot,
+    Product,
+    Setting,
+    Sum,
+    Symbol,
+    Transpose,
+    axes,
+    parse,
+    parse_size,
+)
+from qkv_site.markdown import trees
+
+CASES, AT_ONCE = 2_500, 500
+KNOWN = {"Symbol", "Product", "Sum", "OverRoot", "Transpose", "Apply", "OverHeads"}
+SIZES = "n_q", "n_k", "d_model", "d_k", "d_v"
+UNDER_A_ROOT = "d_k", "2 * d_k", "d_k + d_v**2", "h * d_v - 1 / 2", "sqrt(n_k)"
+ROLES = {
+    role.shape: [each for each in notation.roles() if each.shape == role.shape and each.key != "X"]
+    for role in notation.roles()
+    if {*role.shape} <= {*SIZES} and role.shape
+}
+COMPUTE = """async cases => {
+  const { Misfit, nameOf, shapeOf, valueOf } = await import(`${location.origin}/assets/evaluate.js`)
+  return cases.map(({ tree, head, ...world }) => {
+    try {
+      return { names: shapeOf(tree, world).map(nameOf), value: valueOf(tree, world, head) }
+    } catch (fault) {
+      if (!(fault instanceof Misfit)) return { fault: fault.message }
+      return { misfit: fault.message, tree: fault.tree, sides: fault.sides?.map(nameOf) }
+    }
+  })
+}"""
+
+
+class Writer:
+    """Writes formulas of random form. Now and then two sizes differ that have to be equal."""
+
+    def __init__(self, draw: random.Random):
+        self.draw = draw
+        self.grouped = draw.random() < 0.3
+        self.shared = False  # whether only heads of keys and values are meant
+
+    def matrix(self, rows: str, columns: str, depth: int) -> Expression:
+        """An expression with these sizes, or with others."""
+        if self.draw.random() < 0.03:
+            rows, columns = self.draw.choices(SIZES, k=2)
+        if depth == 0:
+            return self._symbol(rows, columns)
+        kinds = self._product, self._product, self._sum, self._over_root, self._transpose
+        kinds += self._apply, self._attention, self._over_heads, self._joined
+        return self.draw.choice(kinds)(rows, columns, depth - 1)
+
+    def _symbol(self, rows, columns):
+        upright, turned = ROLES.get((rows, columns), []), ROLES.get((columns, rows), [])
+        if not upright and not turned:  # the width of the model leads from any size to any other
+            return Product(self._symbol(rows, "d_model"), self._symbol("d_model", columns))
+        role = self.draw.choice([each for each in upright + turned if self._has(each)])
+        symbol = Symbol(role, self._index(role))
+        return symbol if role in upright else Transpose(symbol)
+
+    def _has(self, role):
+        return not self.grouped or role.key not in ("W_QK[i]", "W_VO[i]")  # of heads with own keys
+
+    def _index(self, role):
+        if not role.per_head:
+            return ""
+        if self.grouped and role.per_kv_head:
+            return "i" if self.shared else "g(i)"
+        return self.draw.choice(["i", "i", "i", "1", "2"])
+
+    def _size(self):
+        return self.draw.choice(SIZES)
+
+    def _product(self, rows, columns, depth):
+        inner = self._size()
+        return Product(self.matrix(rows, inner, depth), self.matrix(inner, columns, depth))
+
+    def _sum(self, rows, columns, depth):
+        left = self.matrix(rows, columns, depth)
+        biases = [] if self.grouped else ROLES.get((columns,), [])
+        if biases and self.draw.random() < 0.5:
+            bias = self.draw.choice(biases)
+            return Sum(left, Symbol(bias, self._index(bias)))
+        return Sum(left, self.matrix(rows, columns, depth))
+
+    def _over_root(self, rows, columns, depth):
+        size = parse_size(self.draw.choice(UNDER_A_ROOT))
+        return OverRoot(self.matrix(rows, columns, depth), size)
+
+    def _transpose(self, rows, columns, depth):
+        return Transpose(self.matrix(columns, rows, depth))
+
+    def _apply(self, rows, columns, depth):
+        return Apply("softmax", (self.matrix(rows, columns, depth),))
+
+    def _attention(self, rows, columns, depth):
+        width, keys = self._size(), self._size()
+        sides = (rows, width), (keys, width), (keys, columns)
+        return Apply("attention", tuple(self.matrix(*side, depth) for side in sides))
+
+    def _over_heads(self, rows, columns, depth, how="sum"):
+        before, self.shared = self.shared, self.grouped and self.draw.random() < 0.5
+        each = self.matrix(rows, columns, depth)
+        heads = "kv_heads" if self.shared else "heads"
+        self.shared = before
+        return OverHeads(how, each, heads)
+
+    def _joined(self, rows, columns, depth):
+        """The heads side by side, and most often a weight for all of them."""
+        if self.draw.random() < 0.3:
+            return self._over_heads(rows, columns, depth, self.draw.choice(["concat", "stack"]))
+        inner = self._size()
+        left = self._over_heads(rows, inner, depth, "concat")
+        return Product(left, self._over_heads(inner, columns, depth, "stack"))
+
+
+def a_case(number: int) -> tuple[Expression, World, int]:
+    """A formula, and the world and the head for which Python computes it."""
+    draw = random.Random(number)
+    expression = Writer(draw).matrix(*draw.choices(SIZES, k=2), draw.choice([1, 1, 2, 2, 3]))
+    return expression, *world_of(expression, draw)
+
+
+def world_of(expression: Expression, draw: random.Random) -> tuple[World, int]:
+    formula = Formula(str(expression), (expression,), None)
+    world = World(Setting.of([formula]))
+    world.sizes |= {size: draw.randint(1, 4) for size in SIZES}
+    return world, draw.choice(world.heads_of(formula))
+
+
+def as_data(expression: Expression, world: World, head: int) -> dict:
+    """What the script gets."""
+    roles = {node.role.key: node.role for node in expression.walk() if isinstance(node, Symbol)}
+    arrays = {key: role for key, role in roles.items() if role.group != "size"}
+    sizes = {name: size for name, size in world.sizes.items() if name != "h_kv"}
+    return {
+        "tree": trees.as_data(expression),
+        "head": head,
+        "sizes": world.sizes if world.setting.grouped else sizes,
+        "shapes": {
+            key: [*map(trees.as_data, sizes_of(role, world))] for key, role in arrays.items()
+        },
+        "values": {key: values(role, world) for key, role in arrays.items()},
+    }
+
+
+def sizes_of(role, world):
+    return map(parse_size, world.setting.define(role).shape)
+
+
+def values(role, world):
+    if not role.per_head:
+        return world.value(Symbol(role), 0).tolist()
+    heads = world.sizes["h_kv" if role.per_kv_head else "h"]
+    return [world.value(Symbol(role, "i"), head).tolist() for head in range(heads)]
+
+
+def assert_equal(found: dict, expression: Expression, world: World, head: int) -> str:
+    """Compare what the script found with what Python finds; say which it is."""
+    try:
+        expected = world.value(expression, head)
+    except ValueError as fault:
+        assert_misfit(found, expression, world, str(fault))
+        return "misfit"
+    assert found.get("names") == [*map(str, axes(expression, world.setting))], (expression, found)
+    value = np.array(found["value"], float)
+    np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9, strict=True)
+    return "value"
+
+
+def assert_misfit(found, expression, world, message):
+    assert "misfit" in found, (expression, found, message)
+    nodes = [node for node in expression.walk() if not node.is_size]
+    (node, *_) = (node for node in nodes if trees.as_data(node) == found["tree"])
+    assert message.startswith(f"In `{node}`"), (message, found)
+    if isinstance(node, Product):
+        left, right = (axes(each, world.setting) for each in (node.left, node.right))
+        assert found["sides"] == [str(left[1]), str(right[0])]
+        assert found["misfit"] == f"{left[1]} and {right[0]} have to be equal"
+
+
+@pytest.fixture
+def compute(page):
+    page.goto("/")
+    return lambda cases: page.evaluate(COMPUTE, cases)
+
+
+def test_it_computes_what_python_does(compute, unchecked):
+    seen, kinds = Counter(), Counter()
+    for first in range(0, CASES, AT_ONCE):
+        cases = [a_case(number) for number in range(first, first + AT_ONCE)]
+        for found, case in zip(compute([as_data(*case) for case in cases]), cases, strict=True):
+            seen[assert_equal(found, *case)] += 1
+            kinds.update(type(node).__name__ for node in case[0].walk())
+    assert seen.total() == CASES
+    assert min(seen.values()) > CASES / 10, seen
+    assert kinds.keys() >= KNOWN
+    assert min(kinds[kind] for kind in KNOWN) > 500, kinds
+
+
+def test_it_computes_the_formulas_of_the_site(compute):
+    sides = [side for line in FORMULAS for side in parse(line).sides if known(side)]
+    cases = [(side, *world_of(side, random.Random(0))) for side in sides]
+    assert len(cases) > 50
+    found = compute([as_data(*case) for case in cases])
+    assert {assert_equal(*each) for each in zip(found, *zip(*cases, strict=True), strict=True)} == {
+        "value"
+    }
+
+
+def known(expression):
+    functions = {node.function for node in expression.walk() if isinstance(node, Apply)}
+    return functions <= {*trees.FUNCTIONS}
+
+
+def test_what_it_does_not_know_it_refuses(compute):
+    world = {"sizes": {"d_k": 2}, "shapes": {}, "values": {}, "head": 0}
+    size, symbol = ["Symbol", "d_k", ""], ["Symbol", "Q[i]", "i"]
+    matrix = {"shapes": {"Q[i]": [size, size]}, "values": {"Q[i]": [[[1, 2], [3, 4]]]}}
+    messages = [
+        each.get("fault")
+        for each in compute([
+            world | {"tree": symbol},
+            world | matrix | {"tree": ["Apply", "rotate", symbol]},
+            world | matrix | {"tree": ["Convolution", symbol]},
+            world | matrix | {"tree": ["OverRoot", symbol, ["Symbol", "d_r", ""]]},
+            world | matrix | {"tree": ["Symbol", "Q[i]", "2"]},
+        ])
+    ]  # fmt: skip
+    assert messages == [
+        "No role is called Q[i]: known are .",
+        "rotate is no part of a formula that is computed here.",
+        "Convolution is no part of a formula that is computed here.",
+        "No size is called d_r: known are d_k.",
+        "No head of Q[i] is called 1: known are 0.",
+    ]
+
+
+@pytest.mark.parametrize("tree", [["Product", "Q", "b"], ["Sum", "b", "Q"]], ids=str)
+def test_a_vector_is_no_matrix(compute, tree):
+    kind, *parts = tree
+    size = ["Symbol", "d_k", ""]
+    world = {"sizes": {"d_k": 2}, "shapes": {"Q": [size, size], "b": [size]}, "head": 0}
+    world["values"] = {"Q": [[1, 2], [3, 4]], "b": [1, 2]}
+    (found,) = compute([world | {"tree": [kind, *(["Symbol", part, ""] for part in parts)]}])
+    assert found["misfit"].startswith("a matrix and a vector")

@@ -1,0 +1,116 @@
+"""The panel's data: the formulas with each map follow from a page's trees, in each source."""
+
+import json
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from qkv import example, notation
+from qkv.notation.tree import Symbol, parse
+from qkv_site.markdown import blocks, change_it, formulas, trees
+from support import ROOT
+
+PAGES = [
+    path.relative_to(ROOT / "docs").as_posix()
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if "```change-it" in path.read_text()
+]
+LINES = (
+    "K[i] = X @ W_K[i]",
+    "Q[i] = X @ W_Q[i]",
+    "head[i] = attention(Q[i], K[i], X)",
+    "S[i] = Q[i] @ K[i].T / sqrt(d_k) + Q[i] @ K[i].T",
+)
+BEFORE, AFTER = LINES[0], LINES[2:]
+
+
+def of_page(page):
+    (block,) = (each for each in blocks.find((ROOT / "docs" / page).read_text())
+                if each.language == "change-it")  # fmt: skip
+    return block.code
+
+
+def test_the_pages_that_explain_the_maps_have_a_panel():
+    explained = {"explanation/which-q.md", "explanation/projected-twice.md"}
+    assert {*PAGES} == explained | {"index.md", "explore.md"}
+
+
+def test_the_formulas_with_another_map_follow_from_the_trees():
+    lines = {name: block.lines for name, block in change_it.versions(LINES).items()}
+    assert lines == {
+        "one": LINES,
+        "none": (
+            BEFORE,
+            "head[i] = attention(X, K[i], X)",
+            "S[i] = X @ K[i].T / sqrt(d_k) + X @ K[i].T",
+        ),
+        "two": (BEFORE, "Q[i] = X @ P_Q @ W_Q[i]", *AFTER),
+        "merged": (BEFORE, "M[i] = P_Q @ W_Q[i]", "Q[i] = X @ M[i]", *AFTER),
+    }
+    assert {*lines} == {*change_it.MAPS}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_lines_of_a_panel_are_trees_and_no_text(page, site):
+    address = site / "assets" / change_it.address(page)
+    data = json.loads(address.read_text())
+    versions = change_it.versions(formulas.as_block(of_page(page)).lines)
+    for name, block in versions.items():
+        exported = [(line["defines"], line["tree"]) for line in data["maps"][name]["lines"]]
+        assert exported == [
+            (line.defined.role.key, trees.as_data(line.sides[-1])) for line in block.formulas
+        ]
+    assert (
+        f'data-wq-change="{change_it.address(page)}"'
+        in (site / page.removesuffix(".md").removesuffix("index") / "index.html").read_text()
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_source_finds_each_formula_once(page):
+    data = change_it.data(of_page(page))
+    wanted = sorted(source.id for source in notation.sources())
+    assert len(data["said"]) > 20
+    for said in data["said"]:
+        assert sorted(chain(*(sources.split() for _, sources in said))) == wanted
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_goes_in_is_the_examples(page):
+    data = change_it.data(of_page(page))
+    arrays = {"W_O": np.concatenate(example.layer.W_O), "P_Q": None}
+    for key, given in data["given"].items():
+        sides = [notation.size_of(name_of(side), data["sizes"]) for side in given["shape"]]
+        if key == "P_Q":
+            assert (given["values"], sides) == (None, [7, 7])
+            continue
+        name = key.removesuffix("[i]")
+        expected = arrays.get(key, example.X if name.startswith("X") else None)
+        expected = getattr(example.layer, name) if expected is None else expected
+        assert np.array_equal(given["values"], expected), key
+        assert tuple(sides) == expected.shape[-2:], key
+
+
+def name_of(side):
+    """A size as Python writes it; that of the extra matrix has no role, and is d_model at first."""
+    kind, *parts = side
+    if kind == "Symbol":
+        return "d_model" if parts[0] == "width" else parts[0]
+    return f"({name_of(parts[1])} {parts[0]} {name_of(parts[2])})"
+
+
+@pytest.mark.parametrize("function", ["multihead(X, X, X)", "rotate(X)", "norm(X)"])
+def test_a_node_that_the_script_does_not_compute_is_named(function):
+    with pytest.raises(ValueError, match=r"is a node Apply that .*evaluate\.js does not compute"):
+        trees.as_data(parse(f"X.T @ {function}").sides[0])
+
+
+def test_the_panel_knows_the_sizes_of_the_example():
+    sizes = change_it.SIZES | change_it.FIXED
+    for key, array in change_it.GIVEN.items():
+        shape = [notation.size_of(size, sizes) for size in notation.role(key).shape]
+        assert array.shape[-2:] == tuple(shape), key
+        assert Symbol(notation.role(key), "i" if array.ndim == 3 else "").role.per_head == (
+            array.ndim == 3
+        )
