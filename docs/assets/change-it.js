@@ -14,13 +14,8 @@ const here = (name) => new URL(name, import.meta.url)
 
 /** Put the form, and what follows from it, into a panel. */
 export async function fill(panel) {
-  try {
-    const [data] = await Promise.all([ask(panel.dataset.wqChange), ...STYLES.map(styled)])
-    begin(panel, data)
-  } catch (fault) {
-    panel.append(element("p", {}, `This part could not be loaded: ${fault.message}`))
-    throw fault
-  }
+  const [data] = await Promise.all([ask(panel.dataset.wqChange), ...STYLES.map(styled)])
+  begin(panel, data)
 }
 
 async function ask(name) {
@@ -47,9 +42,9 @@ function begin(panel, data) {
   function show() {
     write(form, data)
     const map = form.elements.map.value
-    fields[WIDTH].closest(".wq-field").hidden = map !== "two" && map !== "merged"
-    const texts = textsOf(fields)
-    const [sizes, wrong] = sizesOf(texts, data, fields[WIDTH].closest(".wq-field").hidden)
+    const extra = hasExtra(map)
+    fields[WIDTH].closest(".wq-field").hidden = !extra
+    const [sizes, wrong] = sizesOf({ ...textsOf(fields), ...(extra ? {} : { [WIDTH]: "" }) }, data)
     mark(fields, wrong)
     root.classList.toggle("wq-refused", wrong.length > 0)
     output.inert = wrong.length > 0 // the last lines stay, and are not taken for what was entered
@@ -57,7 +52,8 @@ function begin(panel, data) {
     fields[WIDTH].placeholder = `= ${sizes.d_model}`
     const { lines, world } = compute(data, map, sizes)
     root.classList.toggle("wq-misfit", lines.some(({ misfit }) => misfit))
-    status.textContent = [fit(lines, sizes), ...(map === "merged" ? [likeTwo(lines, data, sizes)] : []), whose(data, map, sizes)].join(" ")
+    const said = [fit(lines, sizes), map === "merged" && likeTwo(lines, data, sizes), whose(data, map, sizes)]
+    status.textContent = said.filter(Boolean).join(" ")
     output.replaceChildren(...lines.map((line) => drawn(line, world, data, opened)))
   }
 
@@ -104,16 +100,17 @@ function field(name, meaning, data) {
     element("p", { className: "wq-fault", id: `${id}-fault` }))
 }
 
-/** The sizes that are entered, and what is wrong with them. */
-function sizesOf(texts, data, square) {
+const hasExtra = (map) => map === "two" || map === "merged"
+
+/** The sizes that are entered, and what is wrong with them; the extra map is square if no width is. */
+function sizesOf(texts, data) {
   const sizes = { ...data.sizes }
-  const wrong = Object.entries(texts).map(([name, text]) => {
-    if (name === WIDTH && (square || !text)) return undefined
-    const [size, refused] = result(() => read(name, text, data))
+  const wrong = []
+  for (const [name, text] of Object.entries(texts)) {
+    const [size, refused] = name === WIDTH && !text ? [sizes.d_model] : result(() => read(name, text, data))
     sizes[name] = size
-    return refused
-  }).filter(Boolean)
-  if (square || !texts[WIDTH]) sizes[WIDTH] = sizes.d_model
+    if (refused) wrong.push(refused)
+  }
   return [sizes, wrong]
 }
 
@@ -190,7 +187,7 @@ function likeTwo(lines, data, sizes) {
 /** Whose numbers are shown. */
 function whose(data, map, sizes) {
   if (!isExample(data, sizes)) return "The sizes are not those of the worked example, so what goes in is made up: the numbers −1, 0 and 1."
-  const extra = map === "two" || map === "merged" ? " The extra matrix is made up: the numbers −1, 0 and 1." : ""
+  const extra = hasExtra(map) ? " The extra matrix is made up: the numbers −1, 0 and 1." : ""
   return `The numbers are those of the worked example.${extra}`
 }
 

@@ -1,10 +1,17 @@
 // Which Q? — what a panel needs is asked for when a reader opens it, so that a page is light until then.
 
+import { element } from "./element.js"
+
 async function begin(panel) {
   if (!panel.open || panel.dataset.begun) return
-  panel.dataset.begun = ""
-  const { fill } = await import("./change-it.js")
-  fill(panel)
+  panel.dataset.begun = "yes"
+  try {
+    const { fill } = await import("./change-it.js")
+    await fill(panel)
+  } catch (fault) {
+    panel.append(element("p", {}, `This part could not be loaded: ${fault.message}`))
+    throw fault
+  }
 }
 
 document.addEventListener("toggle", ({ target }) => target.matches("[data-wq-change]") && begin(target), true)

@@ -214,6 +214,10 @@ PANELS = {
         PANEL.format("X @ W_Q[i] == Q[i]\n"),
         r"PAGE:5: formula .*: a line of a panel says what a role is",
     ),
+    "a line of a panel that says two things": (
+        PANEL.format("K[i] = X @ W_K[i] == X_K @ W_K[i]\n"),
+        r"PAGE:5: formula .*: a line of a panel says what a role is",
+    ),
     "a panel without queries": (
         "```change-it\nK[i] = X @ W_K[i]\n```\n",
         r"PAGE:3: a panel changes the map of Q\[i\]: no line is Q\[i\] = X @ W",

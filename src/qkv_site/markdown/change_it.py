@@ -108,7 +108,7 @@ def faults(code: str) -> tuple[tuple[int, str], ...]:
 
 def _amiss(formula: Formula, made: set[str]) -> Iterator[str]:
     """What the panel cannot do with a line, where these roles and sizes are known."""
-    if formula.defined is None:
+    if formula.defined is None or len(formula.sides) != 2:
         yield f"a line of a panel says what a role is, as in {_QUERIES} = X_Q @ W_Q[i]"
         return
     try:
