@@ -4,7 +4,8 @@ import pytest
 
 # What is there to move about, and to press.
 FURNITURE = [".md-header", ".md-sidebar", ".md-tabs", ".md-footer", ".md-top", ".md-code__nav",
-             ".wq-search", ".headerlink", ".wq-notation", ".wq-notebook", "button"]  # fmt: skip
+             ".wq-search", ".headerlink", ".wq-notation", ".wq-notebook", "button",
+             ".wq-change:not([open])"]  # fmt: skip
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
 
 
@@ -29,7 +30,7 @@ def printed(request, chromium, origin):
 def test_a_page_stands_alone_with_everything_folded_out(printed, address):
     printed.goto(address)
     assert [name for name in FURNITURE if printed.locator(f"{name}:visible").count()] == []
-    folded = printed.locator("details")
+    folded = printed.locator("details:visible")
     assert folded.count() >= 2
     for fold in folded.all():
         assert fold.locator("p:visible").count()
