@@ -3,7 +3,7 @@
 import { element } from "./element.js"
 
 async function begin(panel) {
-  if (!panel.open || panel.dataset.begun) return
+  if (!panel.open || panel.dataset.begun || matchMedia("print").matches) return // the theme opens all for paper
   panel.dataset.begun = "yes"
   try {
     const { fill } = await import("./change-it.js")

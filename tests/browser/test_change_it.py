@@ -63,6 +63,11 @@ def test_nothing_is_asked_for_before_it_is_opened(page):
         names = {url.rpartition("/")[2] for url in page.requested}
         return names & {*PARTS}
 
+    page.emulate_media(media="print")  # for which the theme opens whatever is folded
+    page.goto(WHICH, wait_until="networkidle")
+    until(page, f"document.querySelector('{PANEL}').open")
+    assert asked() == set()
+    page.emulate_media(media="screen")
     page.goto(WHICH, wait_until="networkidle")
     assert asked() == set()
     page.locator(f"{PANEL} > summary").click()
@@ -261,7 +266,7 @@ def test_it_works_from_the_keyboard(page):
     numbers = page.locator(".wq-numbers > summary").nth(1)
     numbers.focus()
     page.keyboard.press("Enter")
-    assert page.locator(".wq-lines > li").nth(1).locator("table").count() == 3
+    until(page, "document.querySelectorAll('.wq-lines > :nth-child(2) table').length === 3")
     assert page.locator(PANEL).get_by_role("radio").count() == len(change_it.MAPS)
     for field in page.locator(f"{PANEL} input").all():
         assert field.evaluate("e => e.labels.length > 0")

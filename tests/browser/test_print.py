@@ -5,7 +5,7 @@ import pytest
 # What is there to move about, and to press.
 FURNITURE = [".md-header", ".md-sidebar", ".md-tabs", ".md-footer", ".md-top", ".md-code__nav",
              ".wq-search", ".headerlink", ".wq-notation", ".wq-notebook", "button",
-             ".wq-change:not([open])"]  # fmt: skip
+             ".wq-change"]  # fmt: skip
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
 
 
