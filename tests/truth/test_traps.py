@@ -617,6 +617,19 @@ def test_torch_adds_a_mask_of_floats_so_zero_allows(torch, mha, x, y, rng):
     assert close(per_head, qkv.softmax(scores + padding))
 
 
+def test_torch_hides_a_key_that_either_of_two_masks_hides(mha, x, y, rng):
+    """PyTorch's layer hides a key that `attn_mask` or `key_padding_mask` hides.
+
+    Both are masks of True and False, and True hides in both.
+    """
+    of_pairs, of_keys = rng.random((N_Q, N_K)) < 0.5, np.zeros((len(y), N_K), dtype=bool)
+    of_pairs[:, 0], of_pairs[:, 1], of_keys[:, 1] = False, False, True
+    output, _ = called(mha, x, y, y, attn_mask=of_pairs, key_padding_mask=of_keys)
+    hidden = of_pairs | of_keys
+    assert close(output, loaded(mha)(x, y, mask=~hidden))
+    assert not close(output, loaded(mha)(x, y, mask=~of_pairs))
+
+
 def test_torch_mask_with_three_axes_is_per_head(mha, rng):
     """A mask with three axes for PyTorch's layer is per head.
 
