@@ -15,7 +15,9 @@ def _mask_that_fits(s, step):
 
 
 # What is said of a projection that gets the source of another, where lengths are no obstacle.
+_AS_MANY_AS_KEYS = "Without a mask no error: there is one output for each token of X_K."
 _NO_ERROR = {
+    ("K", "Q"): _AS_MANY_AS_KEYS,
     ("Q", "KV"): "Without a mask no error, for other lengths too.",
     ("K", "V"): "No error, because keys and values are equally many.",
     ("V", "K"): "No error, because keys and values are equally many.",
@@ -25,13 +27,14 @@ _NO_ERROR = {
 def _wrong_source():
     about = {
         "seen_as": "only-cross-attention",
-        "symptom": "No error in self-attention, where all sources are one.",
         "cure": "Pass the sources by name.",
     }
     yield MixUp(
         "X_K-and-X_V-exchanged",
         "the sources of keys and values are exchanged",
         **about,
+        symptom="No error, because keys and values are equally many. Where they have one source, "
+        "the output is right.",
         who="who calls cross-attention by position: Keras takes the value before the key",
         right="layer(query=X_Q, key=X_K, value=X_V)",
         wrong="layer(X_Q, X_K, X_V)  # Keras; the same in PyTorch is layer(X_Q, X_V, X_K)",
@@ -41,6 +44,7 @@ def _wrong_source():
         "X_Q-and-X_K-exchanged",
         "the sources of queries and keys are exchanged",
         **about,
+        symptom="No error in self-attention, or where the lengths are equal.",
         who="who passes the sources by position, in another order than the layer's",
         right="layer(query=X_Q, key=X_K, value=X_V)",
         wrong="layer(query=X_K, key=X_Q, value=X_V)",
@@ -50,6 +54,7 @@ def _wrong_source():
         "X_Q-and-the-others-exchanged",
         "queries are made from the source of the keys and values, and these from X_Q",
         **about,
+        symptom=_AS_MANY_AS_KEYS,
         who="who takes the encoder's output for the source of the queries",
         right="layer(query=X_Q, key=X_K, value=X_K)",
         wrong="layer(query=X_K, key=X_Q, value=X_Q)",

@@ -8,6 +8,13 @@ from qkv.mix_ups._layer import ROLES, CannotApplyError, given, split
 from qkv.mix_ups._mix_up import MixUp
 
 
+def _where(letters):
+    """Where the numbers are wrong if the weights of these letters are."""
+    if set(letters) <= set("QK"):  # one key has the weight 1, whatever its score is
+        return "Where a query sees one key, the numbers are right."
+    return "The numbers are wrong everywhere."
+
+
 def _turn(s, step):
     W = step(s)
     if W.shape[0] != W.shape[1]:
@@ -35,7 +42,6 @@ def _turned():
     about = {
         "who": "who moves weights between PyTorch, which stores (out, in), and a formula x @ W",
         "seen_as": "square-weight",
-        "symptom": "Shapes fit, because the weight is square. The numbers are wrong everywhere.",
         "cure": "Transpose the weight once: nn.Linear computes x @ weight.T.",
     }
     for letters in ("Q", "K", "V", "O", "QKV", "QKVO"):
@@ -47,6 +53,7 @@ def _turned():
             f"{turned}-turned",
             f"{said} {are} turned (transposed)",
             **about,
+            symptom=f"Shapes fit, because the weight is square. {_where(letters)}",
             right=lines,
             wrong=f"{lines}.T",
             planted=dict.fromkeys(names, _turn),
@@ -57,7 +64,7 @@ def _turned():
             f"W_{letter} is reshaped where it has to be transposed",
             who="who gets an error about shapes and repairs it with reshape or view",
             seen_as="square-weight",
-            symptom="Shapes fit. The numbers are wrong everywhere.",
+            symptom=f"Shapes fit. {_where(letter)}",
             cure="Transpose: reshape keeps the order of the numbers in memory.",
             right=f"W_{letter} = weight.T",
             wrong=f"W_{letter} = weight.reshape(weight.T.shape)",
@@ -95,7 +102,7 @@ def _in_another_order():
             f"weights are exchanged so",
             who="who loads another code base's packed weight",
             seen_as="first-third",
-            symptom="Each shape fits. The numbers are wrong everywhere.",
+            symptom=f"Each shape fits. {_where(taken)}",
             cure="Cut the packed weight in the order in which it was written.",
             right="Q, K, V = np.split(packed, 3, axis=-1)",
             wrong=f"{', '.join(order)} = np.split(packed, 3, axis=-1)",
@@ -111,7 +118,7 @@ def _in_another_order():
             f"W_{one} and W_{two} are exchanged, and their biases are not",
             who="who copies weights and biases by hand",
             seen_as="first-third",
-            symptom="Each shape fits. The numbers are wrong everywhere.",
+            symptom=f"Each shape fits. {_where(one + two)}",
             cure="Copy each weight to its own name.",
             right=f"{one} = X_{one} @ W_{one} + b_{one}",
             wrong=f"{one} = X_{one} @ W_{two} + b_{one}",
