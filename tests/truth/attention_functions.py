@@ -177,5 +177,5 @@ _CALLS = {
     "keras.ops.dot_product_attention": _keras,
     "keras.layers.MultiHeadAttention": _keras_layer,
     "mx.fast.scaled_dot_product_attention": _mlx,
-    "Attention, opset 23 to 25": _onnx,
+    "Attention, versions 23 to 25": _onnx,
 }

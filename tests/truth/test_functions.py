@@ -164,6 +164,20 @@ def test_onnx_aligns_its_causal_mask_at_the_start_without_a_cache_and_at_the_end
     assert near(output, qkv.attention(Q, K, V, mask=masks.causal(2, 5, aligned="end")))
 
 
+@pytest.mark.parametrize("opset", [23, 24, 25])
+def test_onnx_fills_a_shorter_mask_so_that_later_keys_are_hidden(torch, opset, rng):
+    """ONNX fills a mask whose last axis is shorter than the keys, so that later keys are hidden.
+
+    A mask (n_q, 1) of True leaves the first key alone; PyTorch repeats its last axis.
+    """
+    pytest.importorskip("onnx")
+    Q, K, V = drawn(rng, n_q=2, n_k=5)
+    mask = np.ones((2, 1), dtype=bool)
+    output = _onnx([Q, K, V], H, {"attn_mask": mask}, opset)
+    assert near(output, V[:, :, :1].repeat(2, axis=2))
+    assert near(sdpa(torch, Q, K, V, attn_mask=mask), qkv.attention(Q, K, V))
+
+
 @each_function
 def test_fewer_heads_of_keys_are_served_as_the_table_says(function, rng):
     """Fewer heads of keys are repeated in place by JAX, nnx, Keras' function, MLX and ONNX.

@@ -49,7 +49,7 @@ def _ways_to_split():
             f"the {whose} are split so that the head's number runs fastest, (d_k, h) for (h, d_k)",
             who="who writes the axes of a reshape or an einops pattern in the other order",
             seen_as="heads-mixed",
-            symptom="Shapes fit. A head holds components of all heads.",
+            symptom="Shapes fit. A head holds components of several heads.",
             cure="Reshape to (batch, n, h, d_k).",
             right=f"{first} = {first}.reshape(batch, n, h, d_k)",
             wrong=f"{first} = {first}.reshape(batch, n, d_k, h)",

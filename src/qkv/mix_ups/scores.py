@@ -337,7 +337,7 @@ def _softmaxes():
         "divided-by-the-sum",
         "scores are divided by their sum, and there is no exponential",
         "A = S / S.sum(axis=-1, keepdims=True)",
-        "Weights are negative, and may be very large.",
+        "Weights sum to 1, and may be negative, and very large.",
         lambda s, step: _zero_where_hidden(s) / _zero_where_hidden(s).sum(axis=-1, keepdims=True),
     )
     yield _other_weights(
