@@ -156,6 +156,7 @@ def look(page, address, now, with_axe):
         page.evaluate("document.body.dataset.mdColorScheme = 'slate'")
         now.violations["dark, on a desk"] = violations(page, ["color-contrast"])
         show(page, PHONE)
+        page.evaluate(NEXT_FRAME)  # the theme has seen which code can be scrolled now
         page.evaluate("document.body.dataset.mdColorScheme = 'default'")
         now.violations["light, on a phone"] = violations(page)
     page.emulate_media(media="print")
