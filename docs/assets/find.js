@@ -6,8 +6,8 @@ const LITTLE = new Set(
   `a about after all am an and any applied apply are as at be been before both but by called can cant correct could did differ
   difference do does doesnt doing done dont exactly expect expects explain explained explanation for from get gets give gives
   go goes got had happen happens has have help how i if in into is isnt it its itself just know let like make makes matter
-  matters me mean means much my need no not of off on one only or other our out over please possible purpose purposes really
-  reason reasons role roles should show so some such tell than that the their them then there these they this those through to
+  matters me mean means much my necessary need needed needs no not of off on one only or other our out over please
+  possible purpose purposes really reason reasons role roles should show so some such tell than that the their them then there these they this those through to
   too understand up us use used using versus very vs want was way ways we were what when where which who why will with work
   works would you your`.split(/\s+/),
 )
@@ -28,6 +28,7 @@ const PARTS = 0.7 // the parts of a name, for the name
 const MEANT = 0.5 // a word that means the same
 const PHRASE = 0.7 // and of several words, which are seldom meant otherwise
 const SOME = 20 // sections
+const UNNAMED = 0.5 // what the Python reference says of a name, where the name was not typed
 
 const bare = (text) => text.toLowerCase().replaceAll("√", "sqrt ").normalize("NFKD").replace(/[\u0300-\u036f\u200b]/g, "").replace(/[’']s?\b/g, "")
 
@@ -60,7 +61,7 @@ function partsOf(said) {
   if (!whole) return []
   const parts = [...name.split(".").map(joined), ...name.split(/[_.\-^{}]+/)]
   const others = parts.filter((part) => part.length > 1 && part !== whole)
-  const weight = /^w[1-9hij]([qkvo])$/.exec(whole) ?? /^w([qkvo])[1-9hij]$/.exec(whole)
+  const weight = name === "who" ? null : /^w[1-9hij]([qkvo])$/.exec(whole) ?? /^w([qkvo])[1-9hij]$/.exec(whole)
   return [...[whole, ...new Set(others)].map(stem), ...(weight ? [`wi${weight[1]}`, `w${weight[1]}`] : [])]
 }
 
@@ -196,7 +197,7 @@ const isName = (word) => /[a-z\d]{2}_|_[a-z\d]{2}/i.test(word)
 function understand(index, typed) {
   const asked = told(typed).flatMap((word) => apart(index, word))
   const names = asked.map((word) => words(word)[0] ?? "")
-  const ends = /\S$/.test(typed) // the last word may not be whole yet
+  const ends = typed.endsWith(asked.at(-1) ?? " ") // the last word may not be whole yet
   return asked.map((word, number) => {
     const [name, ...parts] = words(word)
     const others = meant(index, names, number)
@@ -287,6 +288,12 @@ function leading(index, understood, all, typed) {
   return best
 }
 
+/** Of an id of the Python reference, whether its name was typed: load, qkv.load, or qkv.costs for all in it. */
+function naming(typed) {
+  const names = told(typed).map(bare)
+  return (id) => names.some((name) => name === bare(id).split(".").at(-1) || (name.startsWith("qkv.") && bare(id).startsWith(name)))
+}
+
 /** The best section of each page that fits, the best page first, and the words that stand nowhere. */
 export function find(index, typed) {
   const understood = understand(index, typed)
@@ -294,9 +301,11 @@ export function find(index, typed) {
   const texts = fitting(index, understood, all)
   const lines = leading(index, understood, all, typed)
   const pages = new Map() // of each, its best section
+  const named = naming(typed)
   for (const place of new Set([...texts.keys(), ...lines.keys()])) {
-    const [number] = index.sections[place]
-    const score = (texts.get(place) ?? 0) + LINE * (lines.get(place) ?? 0)
+    const [number, id] = index.sections[place]
+    const fits = (texts.get(place) ?? 0) + LINE * (lines.get(place) ?? 0)
+    const score = id.startsWith("qkv.") && !named(id) ? UNNAMED * fits : fits
     if (score > (pages.get(number)?.score ?? 0.1)) pages.set(number, { score, place })
   }
   const found = [...pages.values()].sort((one, other) => other.score - one.score)

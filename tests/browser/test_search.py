@@ -53,6 +53,19 @@ def test_a_page_is_found_once_and_few_are(search, query):
     assert 0 < len(pages) == len(set(pages)) <= 8
 
 
+def test_a_name_of_the_reference_comes_first_if_it_was_typed_and_not_for_one_of_its_words(search):
+    assert (
+        search("qkv.costs.low_rank_dimension")[0] == "reference/costs#qkv.costs.low_rank_dimension"
+    )
+    found = search("W_i^Q dimensions")
+    assert "reference/costs#qkv.costs.low_rank_dimension" not in found[:3], found
+
+
+def test_who_is_no_weight(search):
+    found = search("why is W^O needed")
+    assert found and not any(address.endswith("#who") for address in found[:3]), found
+
+
 def test_what_is_found_is_shown_with_its_formulas_and_without_holes(search):
     search("W_i^Q d_model")
     said = search.page.locator(".wq-search li p").all_inner_texts()

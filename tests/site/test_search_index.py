@@ -44,7 +44,11 @@ def test_a_section_is_a_heading_with_its_words_and_the_names_in_its_code():
 def test_a_question_leads_to_the_section_that_has_its_anchor():
     data = written(page("page", HTML), page("questions", QUESTIONS))
     asked = {(number, anchor): asked for number, anchor, *_, asked in data["sections"]}
-    assert asked == {(0, ""): ["What? That."], (0, "b"): ["Does it hold? Yes."], (1, ""): []}
+    assert asked == {
+        (0, ""): ["What?", "What? That."],
+        (0, "b"): ["Does it hold?", "Does it hold? Yes."],
+        (1, ""): [],
+    }
 
 
 def test_what_people_type_leads_to_its_page_and_its_heading():

@@ -25,7 +25,8 @@ _ASKED = "asked.toml"
 _PAGE = "page"  # stands there for a page itself, where an id stands for a heading
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {*_HEADINGS, "p", "li", "tr", "dt", "dd", "summary", "caption", "figcaption", "div"}
-_SILENT = {"headerlink", "wq-claim__mark", "wq-aside"}  # links that say nothing of their own
+# Links that say nothing of their own, and what the reference calls a name: "cached property".
+_SILENT = {"headerlink", "wq-claim__mark", "wq-aside", "doc-labels"}
 _WORD = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _LINE = re.compile(r'<li>\s*(?:<p>)?<a href="([^"]*)">(.*?)</a>(.*?)</li>', re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")
@@ -128,7 +129,7 @@ class Index:
         self.asked = dict(asked)
         self._pages: list[dict] = []
         self._sections: dict[str, list[Section]] = {}  # of each page, by its address
-        self._questions: list[tuple[str, str]] = []
+        self._questions: list[tuple[str, str, str]] = []
 
     def add(self, page) -> None:
         """Read a page that is rendered.
@@ -155,8 +156,8 @@ class Index:
 
     def written(self) -> str:
         """All of it, as the search loads it."""
-        for address, said in self._questions:
-            self._lead_to(address, said)
+        for address, question, answer in self._questions:
+            self._lead_to(address, question, f"{question} {answer}")
         sections = [
             [number, it.id, it.title, "\n".join(it.text), " ".join(sorted(it.code)), it.asked]
             for number, page in enumerate(self._pages)
@@ -165,12 +166,12 @@ class Index:
         data = {"pages": self._pages, "sections": sections, "same": same()}
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
-    def _lead_to(self, address: str, said: str) -> None:
+    def _lead_to(self, address: str, *said: str) -> None:
         url, _, anchor = address.partition("#")
         sections = self._sections.get(url, [])
         section = next((it for it in sections if anchor in it.ids), None)
         if section or sections:
-            (section or sections[0]).asked.append(said)
+            (section or sections[0]).asked += said
 
 
 def _give(asked: dict[str, list[str]], sections: list[Section]) -> None:
@@ -182,13 +183,13 @@ def _give(asked: dict[str, list[str]], sections: list[Section]) -> None:
         headings[anchor].asked += lines
 
 
-def _questions(page) -> Iterable[tuple[str, str]]:
-    """Of each line of the index of questions, where it leads, and what it says."""
+def _questions(page) -> Iterable[tuple[str, str, str]]:
+    """Of each line of the index of questions, where it leads, its question and its answer."""
     for link, question, answer in _LINE.findall(mathml.as_words(page.content)):
         answer = re.sub(r'<a class="wq-aside".*?</a>', "", answer)
         url, _, anchor = link.partition("#")
         url = posixpath.normpath(posixpath.join(page.url, url)) + "/"
-        yield f"{url}#{anchor}" if anchor else url, _words(f"{question} {answer}")
+        yield f"{url}#{anchor}" if anchor else url, _words(question), _words(answer)
 
 
 def _words(html: str) -> str:
