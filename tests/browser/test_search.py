@@ -63,7 +63,8 @@ def test_a_name_of_the_reference_comes_first_if_it_was_typed_and_not_for_one_of_
 
 def test_who_is_no_weight(search):
     found = search("why is W^O needed")
-    assert found and not any(address.endswith("#who") for address in found[:3]), found
+    assert found
+    assert not any(address.endswith("#who") for address in found[:3]), found
 
 
 def test_what_is_found_is_shown_with_its_formulas_and_without_holes(search):
