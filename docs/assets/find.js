@@ -210,10 +210,13 @@ function understand(index, typed) {
 /** A name that stands nowhere, and is not known either, is read as its words: self.head_dim as head_dim. */
 function apart(index, word) {
   const [name, ...parts] = words(word)
-  if (word.includes(".") && !index.vocabulary.has(name)) return word.split(".").filter(Boolean)
+  if (word.includes(".") && !index.vocabulary.has(name)) return word.split(".").filter(Boolean).flatMap((part) => inWords(index, part))
   const known = index.vocabulary.has(name) || index.groups.some((group) => group.some((phrase) => phrase.includes(name)))
-  return isName(word) && parts.length && !known ? [...new Set(parts)] : [word]
+  return isName(word) && parts.length && !known ? [...new Set(parts)] : inWords(index, word)
 }
+
+/** A name in capitals that stands nowhere, as its words: TransformerDecoder as Transformer and Decoder. */
+const inWords = (index, name) => (index.vocabulary.has(words(name)[0]) ? [name] : name.split(/(?<=\p{Ll})(?=\p{Lu}\p{Ll})/u))
 
 /** The phrases that mean the same as one of which this word is a part. */
 function meant(index, names, number) {
