@@ -148,8 +148,8 @@ def diagnose(
     explanation. Dropout is looked for in the numbers, and alone. A missing rotation is said where
     the weights belong to a model that rotates, as a rule.
 
-    It is one that suffices, and need not be the one that happened: where two suffice, both are
-    said, and what would tell them apart.
+    An explanation is one that suffices, and need not be the one that happened: where two suffice,
+    both are said, and what would tell them apart.
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.

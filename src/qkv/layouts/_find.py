@@ -154,7 +154,8 @@ def find_layers(
         `layer.load(h=...)` loads one.
 
     Raises:
-        TypeError: If the weights are no mapping and no path, or the configuration is no mapping.
+        TypeError: If the weights are no mapping and no path, or the configuration is no mapping
+            and has no `to_dict()`.
         ImportError: If a path is given, and the package safetensors is not there.
         ValueError: If there is no attention layer; the message says which names were looked for.
             If a number of heads is not a positive whole number, or the configuration says nothing
