@@ -37,10 +37,12 @@ class Quiet(SimpleHTTPRequestHandler):
 @contextmanager
 def served(folder: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
     """The address of a folder that is served, without a slash at its end."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
 
 
 def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.CompletedProcess:

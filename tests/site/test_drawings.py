@@ -159,3 +159,9 @@ def test_boxes_beside_and_below_each_other_take_the_room_of_both():
     column = svg.below([first, second], 1)
     assert (column.width, column.height) == (5, 9)
     assert svg.wrapped([first, second], 1, widest=8).height == 8
+
+
+def test_no_boxes_take_no_room_and_a_box_without_width_has_its_gap():
+    nothing = svg.below([], 3)
+    assert (nothing.width, nothing.up, nothing.down) == (0, 0, 0)
+    assert svg.beside([svg.Box(), svg.Box(width=3)], 5).width == 8

@@ -206,6 +206,18 @@ PANELS = {
         PANEL.format("K[i] = W_K[i] @ X\n"),
         r"PAGE:5: formula `K\[i\] = W_K\[i\] @ X`: .*\(13, 3\)",
     ),
+    "a role that a panel makes twice": (
+        PANEL.format("Q[i] = X @ W_Q[i]\n"),
+        r"PAGE:5: formula `Q\[i\] = .*`: Q\[i\] is already known: a line of a panel says what",
+    ),
+    "a role of the example that a panel makes": (
+        PANEL.format("W_O = stack(W_O[i] for i in heads)\n"),
+        r"PAGE:5: formula `W_O = .*`: W_O is already known",
+    ),
+    "heads of keys and values in a panel": (
+        PANEL.format("W_V = concat(W_V[i] for i in kv_heads)\n"),
+        r"PAGE:5: formula `W_V = .*`: `concat\(.*\)` goes over kv_heads, and the worked example",
+    ),
     "a role that a panel has no numbers for": (
         PANEL.format("S[i] = Q[i] @ K[i].T\n"),
         r"PAGE:5: formula .*: K\[i\] is no part of the worked example, and no line above",

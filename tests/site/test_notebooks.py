@@ -210,6 +210,20 @@ def test_a_drawing_is_a_cell_and_its_numbers_are_text_and_needs_nothing_of_the_s
     assert "<td>2</td>" in text["source"]
 
 
+@pytest.mark.parametrize("label", ["a \\x b", 'say """ now', "{a} of {{b}}", "it's", "a \\"])
+def test_a_caption_is_text_whatever_stands_in_it(label):
+    drawing = '```python exec="on" html="on"\nprint(1)\n```\n'
+    table = heat_map(np.array([[2.0]]), rows=["a"], columns=["b"], label=label, digits=0)
+    made = notebooks.notebook(drawing, "About.", lambda target: "", [table])
+    [cell] = [cell for cell in made["cells"] if cell["source"].startswith("# @title")]
+    svg = _written(cell["source"])
+    assert ElementTree.fromstring(svg).findtext(f"{{{SVG}}}title") == label
+    names = {"svg": svg, "b64encode": base64.b64encode, "HTML": str}
+    shown = eval(cell["source"].splitlines()[-1], names)  # what Jupyter shows
+    assert shown == cell["outputs"][0]["data"]["text/html"]
+    assert html.unescape(re.search('alt="([^"]*)"', shown)[1]).startswith(f"{label} ")
+
+
 def test_a_matrix_in_a_drawing_has_its_whole_expression():
     drawing = '```python exec="on" html="on"\nprint(1)\n```\n'
     parts = ("softmax(S[i])", np.eye(2)), ("paper-eq1: Q[i]", np.eye(2))

@@ -9,6 +9,7 @@ from mkdocs.utils.meta import get_data
 
 from qkv_site.generated import search
 from qkv_site.markdown import current
+from support import refuses
 
 HTML = """<h1 id="a">A</h1><p>First <math><msub><mi>d</mi><mi>k</mi></msub></math>.</p>
 <h2 id="b">B<a class="headerlink" href="#b">¶</a></h2>
@@ -59,6 +60,33 @@ def test_what_people_type_leads_to_its_page_and_its_heading():
 def test_what_leads_to_no_heading_is_refused_with_those_that_there_are():
     with pytest.raises(ValueError, match="lines for 'c'; the page's headings are page, b"):
         written(page("page", HTML), page={"c": ["a b"]})
+
+
+def test_a_heading_cannot_have_the_id_that_stands_for_its_page():
+    html = HTML.replace('<h2 id="b">', '<h2 id="page">')
+    with pytest.raises(ValueError, match=r"a heading has the id 'page', which asked\.toml has"):
+        written(page("page", html), page={"page": ["a b"]})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('["index.md"\n', "at line 1"),
+        ('page = "a b"\n', "page is 'a b', expected a table"),
+        ('["index.md"]\npage = ["a b"]\n', "index.md is {'page': ['a b']}, expected a table"),
+    ],
+)
+def test_a_faulty_file_of_what_people_type_is_named(tmp_path, text, fault):
+    path = tmp_path / "how-to" / "asked.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    with refuses(f"{path}: ", fault):
+        search.asked(tmp_path)
+
+
+def test_an_empty_line_and_an_indented_one_are_what_people_type_alone(tmp_path):
+    (tmp_path / "asked.toml").write_text('["index.md"]\npage = """\nx\n\n  y\n"""\n')
+    assert search.asked(tmp_path) == {"index.md": {"page": ["x", "y"]}}
 
 
 def test_a_build_names_the_page_and_the_heading_that_are_not_there(build):

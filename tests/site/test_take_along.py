@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from urllib.request import urlopen
 
 import nbformat
 import pytest
@@ -182,7 +183,17 @@ def test_colab_reads_github_alone(folder, caplog):
 
 
 @pytest.mark.parametrize(
-    "site", ["", "http://127.0.0.1:8000/", "http://localhost/q/", "http://192.168.0.7/"]
+    "site",
+    [
+        "",
+        "http://127.0.0.1:8000/",
+        "http://[::1]:8000/",
+        "http://LOCALHOST/q/",
+        "http://docs.local:8000/",
+        "http://169.254.1.1/",
+        "http://172.16.0.5/",
+        "http://192.168.0.7/",
+    ],
 )
 def test_colab_gets_the_package_from_a_public_address_alone(site, caplog):
     folder = "https://github.com/owner/name/blob/built"
@@ -191,6 +202,20 @@ def test_colab_gets_the_package_from_a_public_address_alone(site, caplog):
     assert notebooks.colab(folder, site) == ""
     said = f"mkdocs.yml: notebooks is {folder!r}, but the site's address is {site!r}: expected a"
     assert said in caplog.text
+
+
+@pytest.mark.parametrize("site", ["https://localhost-docs.example/", "https://10.example.com/q/"])
+def test_a_name_that_begins_like_an_address_at_home_is_public(site, caplog):
+    folder = "https://github.com/owner/name/blob/built"
+    assert notebooks.colab(folder, site).endswith("/github/owner/name/blob/built")
+    assert not caplog.text
+
+
+def test_a_served_folder_is_closed_where_a_test_fails(tmp_path):
+    with pytest.raises(AssertionError), served(tmp_path) as address:
+        raise AssertionError
+    with pytest.raises(OSError, match="refused"):
+        urlopen(address)
 
 
 def test_without_a_branch_of_notebooks_no_page_leads_to_colab(published):

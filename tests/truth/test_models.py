@@ -215,7 +215,8 @@ def test_the_rotation_of_deepseek_turns_neighbours(model, monkeypatch):
     goes_to = np.abs(turned_ones.detach().numpy()) > 1e-12
     pairs = {(int(i), int(j)) for i, j in np.argwhere(goes_to @ goes_to.T) if i < j}
     neighbours = {(i, i + 1) for i in range(0, len(mixed), 2)}
-    assert pairs == neighbours if "pairs" in model else pairs.isdisjoint(neighbours)
+    assert model["pairs"] == "neighbours"
+    assert pairs == neighbours
 
 
 def test_llama_4_rotates_in_three_layers_of_four():

@@ -50,14 +50,14 @@ def characters(page: str) -> set[int]:
 
 def italic(letter: str) -> int:
     """The code point of a letter as mathematics slants it; of what is not slanted, its own."""
-    for first, last, italic in (
+    for first, last, slanted in (
         ("a", "z", 0x1D44E),
         ("A", "Z", 0x1D434),
         ("\u03b1", "\u03c9", 0x1D6FC),
         ("\u0391", "\u03a9", 0x1D6E2),
     ):
         if first <= letter <= last:
-            return 0x210E if letter == "h" else italic + ord(letter) - ord(first)
+            return 0x210E if letter == "h" else slanted + ord(letter) - ord(first)
     return ord(letter)
 
 

@@ -15,6 +15,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -85,7 +86,6 @@ HTML(f'<img alt="{alt}" src="data:image/svg+xml;base64,{{b64encode(svg.encode())
 _IMAGE = '<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
 _FOLDED_AWAY = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # in Jupyter, in Colab
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+/blob/[^?#]+?)/?")
-_PUBLIC = re.compile(r"https?://(?!localhost\b|127\.|0\.|10\.|192\.168\.|\[)")
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -165,13 +165,22 @@ def colab(folder: str, site: str) -> str:
         expected = "https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
         current.warn(f"notebooks is {folder!r}: expected {expected}")
         return ""
-    if not _PUBLIC.match(site):
+    if not _is_public(site):
         expected = "a public one, from which Colab gets the package"
         current.warn(
             f"notebooks is {folder!r}, but the site's address is {site!r}: expected {expected}"
         )
         return ""
     return f"https://colab.research.google.com/github/{found[1]}"
+
+
+def _is_public(address: str) -> bool:
+    """Whether an address leads to the same site from anywhere, as far as it says so itself."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_global
+    except ValueError:  # a name
+        return "." in host and not host.endswith((".local", ".localhost"))
 
 
 def _check(page: File) -> None:
@@ -323,7 +332,9 @@ def _drawn(page: str) -> Cell | str:
     except ValueError as fault:
         current.warn(f"its notebook lacks a drawing: {fault}")
         return ""
-    alt = html.escape(f"{drawing.title} {drawing.words}").replace("{", "(").replace("}", ")")
+    # in an f-string of the cell, where these three would say something
+    escaped = {ord(sign): f"&#{ord(sign)};" for sign in "{}\\"}
+    alt = html.escape(f"{drawing.title} {drawing.words}").translate(escaped)
     shown = {
         "text/html": _IMAGE.format(alt=alt, data=base64.b64encode(drawing.svg.encode()).decode()),
         "text/plain": "<IPython.core.display.HTML object>",

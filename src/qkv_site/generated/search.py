@@ -108,14 +108,34 @@ def same() -> list[list[str]]:
 
 
 def asked(docs: Path) -> dict[str, dict[str, list[str]]]:
-    """Of each page and the ids of its headings, the lines that people type to get there."""
-    return {
-        (path.parent / name).relative_to(docs).as_posix(): {
-            anchor: said.strip().split("\n") for anchor, said in lines.items()
-        }
-        for path in sorted(docs.rglob(_ASKED))
-        for name, lines in tomllib.loads(path.read_text()).items()
-    }
+    """Of each page and the ids of its headings, the lines that people type to get there.
+
+    Raises:
+        ValueError: If a file is no TOML, or says something else.
+    """
+    found = {}
+    for path in sorted(docs.rglob(_ASKED)):
+        for name, lines in _tables(path).items():
+            found[(path.parent / name).relative_to(docs).as_posix()] = {
+                anchor: [line.strip() for line in said.splitlines() if line.strip()]
+                for anchor, said in lines.items()
+            }
+    return found
+
+
+def _tables(path: Path) -> dict[str, dict[str, str]]:
+    """What a file says of each page, where it is as it should be."""
+    try:
+        tables = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: {error}") from error
+    for name, lines in tables.items():
+        if not isinstance(lines, dict) or not all(isinstance(each, str) for each in lines.values()):
+            raise ValueError(
+                f"{path}: {name} is {lines!r}, expected a table with a text of lines for each id, "
+                f"or for {_PAGE!r}"
+            )
+    return tables
 
 
 class Index:
@@ -175,7 +195,10 @@ class Index:
 
 
 def _give(asked: dict[str, list[str]], sections: list[Section]) -> None:
-    headings = {section.id or _PAGE: section for section in sections}
+    headings = {section.id: section for section in sections[1:]}
+    if _PAGE in headings:
+        raise ValueError(f"a heading has the id {_PAGE!r}, which {_ASKED} has for the page itself")
+    headings = {_PAGE: sections[0]} | headings
     for anchor, lines in asked.items():
         if anchor not in headings:
             known = ", ".join(headings)

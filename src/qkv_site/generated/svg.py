@@ -112,8 +112,8 @@ def number(value: float) -> str:
 def beside(boxes: Iterable[Box], gap: float = 0) -> Box:
     """Boxes in a row, on one axis."""
     boxes, marks, x = [*boxes], [], 0.0
-    for box in boxes:
-        x += gap if x else 0
+    for at, box in enumerate(boxes):
+        x += gap if at else 0
         marks += box.at(x, 0)
         x += box.width
     up, down = (max((getattr(box, way) for box in boxes), default=0) for way in ("up", "down"))
@@ -123,7 +123,7 @@ def beside(boxes: Iterable[Box], gap: float = 0) -> Box:
 def below(boxes: Sequence[Box], gap: float = 0, align: float = 0) -> Box:
     """Boxes one below the other, whose axis is in their middle; `align` is 0.5 for centred ones."""
     width = max((box.width for box in boxes), default=0)
-    height = sum(box.height for box in boxes) + gap * (len(boxes) - 1)
+    height = sum(box.height for box in boxes) + gap * max(len(boxes) - 1, 0)
     marks, y = [], -height / 2
     for box in boxes:
         marks += box.at((width - box.width) * align, y + box.up)
@@ -153,7 +153,7 @@ def words(text: str, pen: Pen) -> Box:
         "textLength": number(width) if len(text) > 1 else "",
         "lengthAdjust": "spacingAndGlyphs" if len(text) > 1 else "",
     }
-    mark = Mark("text", f"{attributes(how)}>{html.escape(text, quote=False)}</text>")
+    mark = Mark("text", f"{attributes(how)}>{html.escape(text)}</text>")
     return Box((mark,) if text else (), width, 0.75 * pen.size, 0.25 * pen.size)
 
 
@@ -322,7 +322,7 @@ def document(drawn: Box, title: str, said: str, colours: dict[str, str], pattern
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
         f'viewBox="0 0 {number(width)} {number(height)}" role="img" color="{ink}" fill="{ink}" '
         f'font-family="{FACES}" font-size="{SIZE}">\n'
-        f"<title>{html.escape(title, quote=False)}</title>\n"
-        f"<desc>{html.escape(said, quote=False)}</desc>\n"
+        f"<title>{html.escape(title)}</title>\n"
+        f"<desc>{html.escape(said)}</desc>\n"
         f'<defs>{patterns}</defs>\n<rect {size} fill="{colours["paper"]}"/>\n{marks}\n</svg>\n'
     )

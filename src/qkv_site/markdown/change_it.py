@@ -7,7 +7,7 @@ reader opens the panel. It computes them on the numbers of the worked example.
 """
 
 import html
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cache, partial
 
@@ -19,6 +19,7 @@ from qkv.notation.tree import (
     Apply,
     Expression,
     Formula,
+    OverHeads,
     Product,
     Setting,
     Sum,
@@ -111,16 +112,20 @@ def _amiss(formula: Formula, made: set[str]) -> Iterator[str]:
     if formula.defined is None or len(formula.sides) != 2:
         yield f"a line of a panel says what a role is, as in {_QUERIES} = X_Q @ W_Q[i]"
         return
+    if str(formula.defined) in made:
+        yield f"{formula.defined} is already known: a line of a panel says what a new role is"
     try:
         trees.as_data(formula.sides[-1])
     except ValueError as error:
         yield str(error)
-    for symbol in formula.sides[-1].walk():
-        if isinstance(symbol, Symbol) and str(symbol) not in made:
-            yield f"{symbol} is no part of the worked example, and no line above says what it is"
+    for node in formula.sides[-1].walk():
+        if isinstance(node, Symbol) and str(node) not in made:
+            yield f"{node} is no part of the worked example, and no line above says what it is"
+        if isinstance(node, OverHeads) and node.heads != "heads":
+            yield f"`{node}` goes over {node.heads}, and the worked example has heads alone"
 
 
-def versions(lines: Iterable[str]) -> dict[str, Block]:
+def versions(lines: Sequence[str]) -> dict[str, Block]:
     """The formulas with each map that queries may have, made from the trees of those with one."""
     parsed = [*map(parse, lines)]
     place = next(number for number, line in enumerate(parsed) if _is_projection(line))
@@ -153,7 +158,7 @@ def _is_projection(formula: Formula) -> bool:
     return False
 
 
-def _block(lines: Iterable[str]) -> Block:
+def _block(lines: Sequence[str]) -> Block:
     """Lines that say themselves how roles are made, also where that is not the paper's way."""
     parsed = [*map(parse, lines)]
     made = {str(line.defined): str(line.sides[-1]) for line in parsed}
