@@ -69,6 +69,7 @@ def _find_arrangement(
 ) -> tuple[tuple[Stored, ...], _Sizes]:
     """The arrays in which a layout can hold a layer, and the layer's sizes."""
     _check_scores(layout, mh)
+    layout.check_heads({"h": mh.h, "h_kv": mh.h_kv})
     biased = any(getattr(mh, bias) is not None for bias in BIASES)
     for each in layout.forms:
         if form not in (None, each.when):

@@ -331,6 +331,7 @@ class Layout:
         given |= {"h_kv": h if h_kv is None else h_kv, "d_v": d_k if d_v is None else d_v}
         check_sizes(**given)
         check_groups(h, given["h_kv"])
+        self.check_heads(given)
         self.check_layer(given)
         widths = ("d_out", "d_source", "d_source_k", "d_source_v")
         sizes = given | dict.fromkeys(widths, d_model)
@@ -355,7 +356,6 @@ class Layout:
 
     def check_layer(self, sizes: Mapping[str, int]) -> None:
         """Raise unless the library's arrays are these for a layer of these sizes."""
-        self.check_heads(sizes)
         self.check_square(sizes)
         d_model, d_k, d_v = sizes["d_model"], sizes["d_k"], sizes.get("d_v", sizes["d_k"])
         if d_v != d_k and "d_v" not in self.symbols:
