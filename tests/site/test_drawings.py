@@ -122,6 +122,9 @@ def test_the_map_has_bars_as_wide_as_there_are_numbers():
     assert "That does not fit." in drawing(page, COLOURS).words
 
 
+TABLE = heat_map(np.array([[2.0]]), rows=["a"], columns=["b"], label="Two.", digits=0)
+
+
 @pytest.mark.parametrize(
     ("page", "fault"),
     [
@@ -131,6 +134,11 @@ def test_the_map_has_bars_as_wide_as_there_are_numbers():
          "<figcaption>x</figcaption></figure>", "<b class=''> cannot be drawn"),
         ('Words. <table class="wq-mask"><caption>x</caption></table>',
          "'Words.' stands outside a drawing"),
+        ('<figure class="wq-diagram"></figure>', "></figure>' cannot be drawn: "),
+        (TABLE.replace("--role-", "--roll-"), "None is no colour of the theme: expected one of "),
+        (TABLE.replace("--part:", "--path:"), "cannot be drawn: KeyError('--part')"),
+        (diagram("Q[i] = X_Q @ W_Q[i]").replace("role-query", "", 1), "has no role"),
+        (diagram("Q[i] = X_Q @ W_Q[i]").replace("role-query", "role-nope"), "'role-nope' is no"),
         (layer_map.figure("code"), "the state 'code' of the map cannot be drawn"),
     ],
 )  # fmt: skip

@@ -210,6 +210,23 @@ def test_a_drawing_is_a_cell_and_its_numbers_are_text_and_needs_nothing_of_the_s
     assert "<td>2</td>" in text["source"]
 
 
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("import qkv_site.markdown.heat_maps as drawn", "drawn"),
+        ("import qkv_site.markdown.heat_maps", "qkv_site.markdown.heat_maps"),
+        ("from qkv_site.markdown import heat_maps as drawn", "drawn"),
+    ],
+)
+def test_a_cell_imports_nothing_of_the_site_however_its_block_does(line, call):
+    block = f'```python exec="on"\nimport qkv\n{line}\n\nA = 1\nprint({call}.heat_map(A))\n```\n'
+    assert cells(block, "code") == ["import qkv\n\nA = 1"]
+
+
+def test_a_page_whose_block_imports_from_its_own_package_has_no_notebook():
+    assert [*notebooks._imported("from . import near")] == [""]
+
+
 @pytest.mark.parametrize("label", ["a \\x b", 'say """ now', "{a} of {{b}}", "it's", "a \\"])
 def test_a_caption_is_text_whatever_stands_in_it(label):
     drawing = '```python exec="on" html="on"\nprint(1)\n```\n'

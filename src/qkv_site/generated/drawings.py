@@ -67,9 +67,12 @@ def drawing(page: str, colours: dict[str, str]) -> Drawing:
     found = [*_whole(root)]
     if not found:
         raise ValueError(f"{page[:60]!r} holds no drawing: expected a figure or a table of numbers")
-    title = "; ".join(map(_title, found))
-    said = " ".join(map(_said, found))
-    drawn = _Painter(colours).stack(root)
+    try:
+        title = "; ".join(map(_title, found))
+        said = " ".join(map(_said, found))
+        drawn = _Painter(colours).stack(root)
+    except (KeyError, IndexError, TypeError) as error:  # a part of the page that is not there
+        raise ValueError(f"{page[:60]!r} cannot be drawn: {error!r}") from error
     return Drawing(svg.document(drawn, title, said, colours, _patterns(colours)), title, said)
 
 
@@ -219,7 +222,13 @@ class _Painter:
     # What is written.
 
     def _pen(self, size: float = _EM, colour: str = "ink", style: str = "") -> Pen:
-        return Pen(size, "" if colour == "ink" else self.colours[colour], style)
+        return Pen(size, "" if colour == "ink" else self._colour(colour), style)
+
+    def _colour(self, name: str | None) -> str:
+        if name not in self.colours:
+            known = ", ".join(self.colours)
+            raise ValueError(f"{name!r} is no colour of the theme: expected one of {known}")
+        return self.colours[name]
 
     def _text(self, node: Element, pen: Pen, widest: float = WIDEST, align: float = 0) -> Box:
         lines = [beside(each) for each in _lines(self._pieces(node, pen), widest)]
@@ -339,7 +348,7 @@ class _Painter:
                 for x in self._tokens(blocks, "across")
             ]
         )
-        pen = Pen(1, self.colours[_role(node)])
+        pen = Pen(1, self._colour(_role(node)))
         lines = (line(path, pen, stroke_opacity="0.45"),) if path else ()
         return replace(whole, marks=whole.marks + lines)
 
@@ -355,13 +364,13 @@ class _Painter:
         role, shade = _role(matrix), _style(block).get("--shade")
         part = 0.14 if shade is None else 1 if self.stored else 0.08 + 0.4 * shade
         edge = {
-            "stroke": self.colours[role],
+            "stroke": self._colour(role),
             "stroke-width": "3.5" if _is(matrix, "wq-kept") else "1.5",
         }
         edge |= {"stroke-dasharray": "4 3"} if role == _DASHED else {}
         apart = 1.5 if _is(matrix, "wq-slices") else 0
         wide, high = (length - 2 * apart for length in size)
-        fill = mix(self.colours[role], part, self.colours["paper"])
+        fill = mix(self._colour(role), part, self.colours["paper"])
         marks = [area(wide, high, fill=fill, **edge)]
         marks += [area(wide, high, fill="url(#hatched)")] if role == _HATCHED and part < 1 else []
         box = Box(tuple(marks), wide, 0, high).centred()
@@ -394,7 +403,7 @@ class _Painter:
         sizes, down = _style(node), _is(node, "wq-down")
         more, one = sizes["--more"] * self.unit, sizes["--one"] * self.unit
         wide, high = (one, more) if down else (more, one)
-        how = {"fill": "none", "stroke": self.colours[_role(matrix)], "stroke-dasharray": "3 3"}
+        how = {"fill": "none", "stroke": self._colour(_role(matrix)), "stroke-dasharray": "3 3"}
         again = Box((area(wide, high, **how),), wide, 0, high).centred()
         once = self._rectangle(matrix, matrix[2])
         return self._matrix(matrix, below([once, again]) if down else beside([once, again]))
@@ -461,7 +470,8 @@ class _Painter:
         return replace(box, marks=Box((edge,)).at(0, -box.up) + box.marks)
 
     def _colour_of(self, node: Element) -> str:
-        return self.colours[re.search(r"--(role-\w+)", node.get("style"))[1]]
+        named = re.search(r"--(role-\w+)", node.get("style", ""))
+        return self._colour(named and named[1])
 
     # Tables: numbers, signs and rows of a weight.
 
@@ -529,7 +539,7 @@ class _Painter:
     def _cell_of_strip(self, node: Element) -> Box:
         text = self._text(node, self._pen(_SMALL, _role(node)))
         box = _in_room(text, max(1.7 * _EM, text.width + 6), 1.4 * _EM)
-        edge = area(box.width, box.height, fill="none", stroke=self.colours[_role(node)])
+        edge = area(box.width, box.height, fill="none", stroke=self._colour(_role(node)))
         return replace(box, marks=Box((edge,)).at(0, -box.up) + box.marks)
 
 
@@ -573,7 +583,11 @@ def _is(node: Element, *names: str) -> bool:
 
 
 def _role(node: Element) -> str:
-    return next(name for name in node.get("class").split() if name.startswith("role-"))
+    names = node.get("class", "").split()
+    role = next((name for name in names if name.startswith("role-")), None)
+    if role is None:
+        raise ValueError(f"<{node.tag} class={' '.join(names)!r}> has no role, and so no colour")
+    return role
 
 
 def _style(node: Element) -> dict[str, float]:

@@ -143,7 +143,7 @@ def _imported(code: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (each.name.partition(".")[0] for each in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module.partition(".")[0]
+            yield (node.module or "").partition(".")[0]
 
 
 def colab(folder: str, site: str) -> str:
@@ -373,14 +373,25 @@ def _is_ours(statement: ast.stmt, ours: set[str]) -> bool:
     written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         written = {statement.name}
-    if isinstance(statement, ast.ImportFrom) and statement.module.startswith("qkv_site"):
-        ours |= {each.asname or each.name for each in statement.names}
+    if imported := _imported_from_site(statement):
+        ours |= imported
         return True
     if ours & (read - written):
         ours |= written
         return True
     ours -= written
     return False
+
+
+def _imported_from_site(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives to what only the site has."""
+    match statement:
+        case ast.Import(names):
+            packages = [(each, each.name.partition(".")[0]) for each in names]
+            return {each.asname or package for each, package in packages if package == "qkv_site"}
+        case ast.ImportFrom(str(module), names) if module.partition(".")[0] == "qkv_site":
+            return {each.asname or each.name for each in names}
+    return set()
 
 
 def _prints(statement: ast.stmt) -> bool:
