@@ -25,7 +25,11 @@ async function ask(name) {
 }
 
 const styled = (name) => new Promise((done, failed) => {
-  const link = element("link", { rel: "stylesheet", href: here(name), onload: done, onerror: () => failed(new Error(name)) })
+  const link = element("link", { rel: "stylesheet", href: here(name), onload: done, onerror: gone })
+  function gone() {
+    link.remove()
+    failed(new Error(name))
+  }
   document.head.append(link)
 })
 

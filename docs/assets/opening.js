@@ -5,11 +5,14 @@ import { element } from "./element.js"
 async function begin(panel) {
   if (!panel.open || panel.dataset.begun || matchMedia("print").matches) return // the theme opens all for paper
   panel.dataset.begun = "yes"
+  panel.querySelector(":scope > .wq-unloaded")?.remove()
   try {
     const { fill } = await import("./change-it.js")
     await fill(panel)
   } catch (fault) {
-    panel.append(element("p", {}, `This part could not be loaded: ${fault.message}`))
+    delete panel.dataset.begun // a reader who was offline may open it again
+    const said = `This part could not be loaded: ${fault.message}. To try again, close and open it, or reload the page.`
+    panel.append(element("p", { className: "wq-unloaded" }, said))
     throw fault
   }
 }

@@ -305,6 +305,21 @@ def test_without_its_data_it_says_so(page):
     assert said.inner_text().startswith("This part could not be loaded: change-it/")
 
 
+@pytest.mark.parametrize("missing", ["**/assets/change-it/**", "**/assets/change-it*.css"])
+def test_after_a_failure_who_opens_it_again_has_it(page, missing):
+    page.route(missing, lambda route: route.abort())
+    page.goto(WHICH)
+    summary, said = page.locator(f"{PANEL} > summary"), page.locator(f"{PANEL} > p")
+    summary.click()
+    said.wait_for()
+    assert "To try again" in said.inner_text()
+    page.unroute(missing)
+    summary.click()
+    summary.click()
+    page.locator(".wq-lines > li").first.wait_for()
+    assert said.count() == 0
+
+
 def test_without_scripts_the_picture_stands(chromium, origin):
     context = chromium.new_context(java_script_enabled=False, base_url=origin)
     page = context.new_page()

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from qkv_site.generated import preview, svg
+from qkv_site.generated import drawings, preview, svg
 from qkv_site.generated.drawings import drawing, mix
 from qkv_site.markdown import diagrams
 from qkv_site.markdown import map as layer_map
@@ -145,6 +145,15 @@ TABLE = heat_map(np.array([[2.0]]), rows=["a"], columns=["b"], label="Two.", dig
 def test_what_is_not_known_is_not_drawn(page, fault):
     with pytest.raises(ValueError, match=re.escape(fault)):
         drawing(page, COLOURS)
+
+
+@pytest.mark.parametrize("tag", ['<img src="x">', '<img src="x"/>', "<hr>", "<input checked/>"])
+def test_what_follows_an_element_without_an_end_does_not_stand_in_it(tag):
+    read = drawings._read(f"<figure>{tag}<figcaption>c</figcaption></figure><p>d</p>")
+    [figure, after] = read
+    assert [each.tag for each in figure[1:]] == ["figcaption"]
+    assert (len(figure[0]), after.text) == (0, "d")
+    ElementTree.tostring(read)
 
 
 def test_an_element_of_a_formula_that_is_not_known_is_not_written():

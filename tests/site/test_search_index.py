@@ -42,6 +42,13 @@ def test_a_section_is_a_heading_with_its_words_and_the_names_in_its_code():
     assert second[4].split() == ["in_proj_weight", "nn.Linear"]
 
 
+@pytest.mark.parametrize("tag", ["<br>", "<br/>", '<img src="x"/>', "<hr>"])
+def test_what_says_nothing_ends_where_its_element_does(tag):
+    html = f'<h1>A</h1><p>First.<span class="wq-aside">{tag} silent</span> Then.</p>'
+    [[*_, text, _, _]] = written(page("page", html))["sections"]
+    assert text == "First. Then."
+
+
 def test_a_question_leads_to_the_section_that_has_its_anchor():
     data = written(page("page", HTML), page("questions", QUESTIONS))
     asked = {(number, anchor): asked for number, anchor, *_, asked in data["sections"]}

@@ -25,7 +25,7 @@ from qkv_site.generated.svg import (
     words,
     wrapped,
 )
-from qkv_site.markdown import mathml
+from qkv_site.markdown import elements, mathml
 
 _COLUMN = 300  # of the map
 WIDEST = 740  # pixels: as wide as a cell of a notebook is on most screens
@@ -560,15 +560,12 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self._builder.start(tag, {name: value or "" for name, value in attrs})
-        if tag in ("br", "input"):
+        if tag in elements.VOID:
             self._builder.end(tag)
 
-    def handle_startendtag(self, tag, attrs):
-        self._builder.start(tag, dict(attrs))
-        self._builder.end(tag)
-
     def handle_endtag(self, tag):
-        self._builder.end(tag)
+        if tag not in elements.VOID:  # `<br/>` is a start and an end
+            self._builder.end(tag)
 
     def handle_data(self, data):
         self._builder.data(data)

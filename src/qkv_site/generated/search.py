@@ -17,7 +17,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
-from qkv_site.markdown import mathml, questions
+from qkv_site.markdown import elements, mathml, questions
 
 ADDRESS = "assets/search.json"
 _SAME = Path(__file__).with_name("search.toml")
@@ -74,15 +74,15 @@ class _Reader(HTMLParser):
             self._into = "code"
         elif tag in ("td", "th") and self._said.strip():
             self._said += " · "
-        elif tag == "br":
+        elif tag == "br" and not self._silent:
             self._said += ", "
         if "id" in attributes:
             self.sections[-1].ids.add(attributes["id"])
         if self._silent or _SILENT & {*(attributes.get("class") or "").split()}:
-            self._silent += tag not in ("br", "img", "input", "wbr")
+            self._silent += tag not in elements.VOID
 
     def handle_endtag(self, tag):
-        self._silent -= bool(self._silent)
+        self._silent -= bool(self._silent) and tag not in elements.VOID
         if tag in _BLOCKS or tag == "pre":
             self._end_block()
 

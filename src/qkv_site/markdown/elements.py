@@ -2,6 +2,8 @@
 
 import re
 
+VOID = {"area", "br", "col", "hr", "img", "input", "source", "wbr"}  # they hold nothing
+
 # What a reader works with, and what only a script reads; the search's own reader of HTML takes the
 # end of an element inside what is left out for the end of it all.
 _NO_WORDS = re.compile(
