@@ -19,6 +19,8 @@ def html(text):
         ("d_k", ["d", "sub k"]),
         ("d_model", ["d", "sub model"]),
         ("h_kv", ["h", "sub kv"]),
+        ("W_V", ["W", "sub V"]),
+        ("b_K", ["b", "sub K"]),
     ],
 )
 @pytest.mark.parametrize("place", ["{}.", "(√{}, say)", "[{}](page.md)", "# The {}", "**{}**"])
@@ -31,7 +33,7 @@ def test_a_letter_in_text_is_set_and_stays_the_text_that_was_typed(typed, parts,
 
 
 @pytest.mark.parametrize(
-    "typed", ["`W^Q`", "W^QK", "W_Q", "b_K", "mid_k", "d_keys", "x.d_k", "W^Q^2", "\\W^Q"]
+    "typed", ["`W^Q`", "W^QK", "W_Q[0]", "W_E", "d_Q", "mid_k", "d_keys", "x.d_k", "W^Q^2", "\\W^Q"]
 )
 def test_code_and_other_names_stay_as_they_are(typed):
     assert "wq-typed" not in html(f"So {typed} stays.")

@@ -11,15 +11,16 @@ from markdown.inlinepatterns import InlineProcessor
 from markdown.util import AtomicString
 
 _WEIGHT = r"(?P<letter>W)(?:_(?P<index>[i1h]))?\^(?P<power>[QKVO])"
-_SIZE = r"(?P<size>[dhn])_(?P<of>model|kv|[kvq])"
-_ALONE = rf"(?<![\w\\^.])(?:{_WEIGHT}|{_SIZE})(?![\w^])"
+_OTHER = r"(?P<other>[Wb](?=_[QKVO])|[dhn](?=_[mkqv]))_(?P<of>[QKVO]|model|kv|[kqv])"
+_ALONE = rf"(?<![\w\\^.])(?:{_WEIGHT}|{_OTHER})(?![\w^\[])"
 
 
 class _Letter(InlineProcessor):
     def handleMatch(self, m, data):
-        weight = m["letter"]
-        letter = Element("span", {"class": f"wq-typed{' role-weight' if weight else ''}"})
-        letter.text = AtomicString(weight or m["size"])
+        said = m["letter"] or m["other"]
+        role = " role-weight" if said == "W" else ""
+        letter = Element("span", {"class": f"wq-typed{role}"})
+        letter.text = AtomicString(said)
         for sign, tag, small in (("_", "sub", m["index"] or m["of"]), ("^", "sup", m["power"])):
             if small:
                 SubElement(letter, "span").text = AtomicString(sign)
