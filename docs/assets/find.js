@@ -35,7 +35,7 @@ const bare = (text) => text.toLowerCase().replaceAll("√", "sqrt ").normalize("
 /** A word without its ending: mask, masks, masked and masking are one. */
 export function stem(word) {
   if (word.length < 4 || /[\d_^.]/.test(word)) return word
-  let short = word
+  let short = word.replace(/(?<=tr)ices$/, "ix").replace(/^axes$/, "axis")
   if (/ies$/.test(short)) short = short.replace(/ies$/, "y")
   else if (/[^aius]s$/.test(short)) short = short.slice(0, -1)
   short = short.replace(/(?<=[a-z]{3})(ization|isation)$/, "iz").replace(/(?<=[a-z]{3})is(e[dr]?|ing)$/, "iz$1")
@@ -211,8 +211,8 @@ function understand(index, typed) {
 function apart(index, word) {
   const [name, ...parts] = words(word)
   if (word.includes(".") && !index.vocabulary.has(name)) return word.split(".").filter(Boolean).flatMap((part) => inWords(index, part))
-  const known = index.vocabulary.has(name) || index.groups.some((group) => group.some((phrase) => phrase.includes(name)))
-  return isName(word) && parts.length && !known ? [...new Set(parts)] : inWords(index, word)
+  const listed = index.vocabulary.has(name) || index.groups.some((group) => group.some((phrase) => phrase.includes(name)))
+  return isName(word) && parts.length && !listed ? [...new Set(parts)] : inWords(index, word)
 }
 
 /** A name in capitals that stands nowhere, as its words: TransformerDecoder as Transformer and Decoder. */

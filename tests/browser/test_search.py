@@ -43,6 +43,13 @@ def test_the_heading_that_answers_is_among_the_first_three(search, query):
     assert {*found, *(address.partition("#")[0] for address in found)} & {*wanted}, found
 
 
+@pytest.mark.parametrize(
+    ("one", "several"), [("axis order", "axes order"), ("matrix shape", "matrices shape")]
+)
+def test_what_is_one_and_what_is_several_are_one_word(search, one, several):
+    assert search(one) == search(several) != []
+
+
 def test_there_are_many_queries():
     assert len(FOUND) >= 120
 
