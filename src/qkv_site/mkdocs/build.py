@@ -105,19 +105,20 @@ class Build:
         """Report what is wrong with a page's blocks, formulas and claims."""
         text = page.file.content_string  # with the front matter, so that lines are the file's
         current.begin(page.file.src_uri, text)
-        page.meta["runs"] = any("source" in block.options for block in blocks.find(text))
-        for line, fault in (*sentences.faults(text), *wheel.faults(text, page.meta["runs"])):
+        found = [*blocks.find(text)]
+        page.meta["runs"] = any("source" in block.options for block in found)
+        for line, fault in (
+            *sentences.faults(text),
+            *wheel.faults(text, page.meta["runs"]),
+            *on_library.tab_faults(text),
+            *change_it.page_faults(found),
+        ):
             current.warn(fault, line=line)
-        for block in blocks.find(text):
+        for block in found:
             for fault in (*blocks.faults(block), *on_library.faults(block)):
                 current.warn(fault, line=block.line)
             for line, fault in _faults_within(block):
                 current.warn(fault, line=block.line + 1 + line)
-        for line, fault in (
-            *on_library.tab_faults(text),
-            *change_it.page_faults(blocks.find(text)),
-        ):
-            current.warn(fault, line=line)
         for fault in layer_map.lit_faults(page.meta.get("map", "")):
             current.warn(fault, line=current.line_of("\nmap:") or 1)
         for statement, fault in claims.faults(page.file.src_uri, text):
