@@ -189,7 +189,6 @@ class _Painter:
             "wq-heat": self._heat_map,
             "wq-mask": self._mask,
             "wq-matrix": self._matrix,
-            "wq-side": self._side,
             "wq-part": self._row,
             "wq-call": self._row,
             "wq-group": self._group,
@@ -261,9 +260,9 @@ class _Painter:
         fits = (WIDEST - sizes["--ems"] * _EM) / sizes["--units"]
         here = replace(self, unit=max(_UNIT[0], min(_UNIT[1], fits)), stored=stored)
         *pictures, caption = node
-        drawn = wrapped(map(here._case, pictures), 2 * _EM, WIDEST, 0.8 * _EM)
-        if not _is(pictures[0], "wq-case"):
-            drawn = below([here._case(each) for each in pictures], 0.8 * _EM)
+        cases, between = [here._case(each) for each in pictures], 0.8 * _EM
+        titled = _is(pictures[0], "wq-case")
+        drawn = wrapped(cases, 2 * _EM, WIDEST, between) if titled else below(cases, between)
         return below([drawn, here._caption(caption, drawn.width)], 0.6 * _EM)
 
     def _case(self, node: Element) -> Box:
@@ -277,11 +276,8 @@ class _Painter:
     def _line(self, node: Element) -> Box:
         [drawn] = node
         if _is(drawn[0], "wq-side"):
-            first, *others = map(self.draw, drawn)
-            sign = drawn[0][0]
-            if others and _is(sign, "wq-sign"):  # the first side has its place and no sign
-                first = replace(first, marks=first.marks[len(self.draw(sign).marks) :])
-            return below([first, *others], 0.4 * _EM)
+            sides = [self._side(each, bool(at)) for at, each in enumerate(drawn)]
+            return below(sides, 0.4 * _EM)
         return wrapped(map(self.draw, drawn), 0.4 * _EM, WIDEST, 0.8 * _EM)
 
     def _in_letters(self, node: Element) -> Box:
@@ -293,10 +289,16 @@ class _Painter:
     def _row(self, node: Iterable[Element]) -> Box:
         return beside(map(self.draw, node), 0.4 * _EM)
 
-    def _side(self, node: Element) -> Box:
-        """One side of an equation; what is written to it stands below it."""
+    def _side(self, node: Element, signed: bool) -> Box:
+        """One side of an equation, below which stands what is written to it.
+
+        Its sign has a place also where it is not drawn.
+        """
         notes = [each for each in node if _is(each, "wq-note")]
-        row = self._row(each for each in node if each not in notes)
+        parts = [self.draw(each) for each in node if each not in notes]
+        if _is(node[0], "wq-sign") and not signed:
+            parts[0] = replace(parts[0], marks=())
+        row = beside(parts, 0.4 * _EM)
         written = [self._caption(each, row.width).padded(left=_EM) for each in notes]
         return below([row, *written], 0.3 * _EM)
 
