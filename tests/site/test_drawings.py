@@ -182,3 +182,10 @@ def test_no_boxes_take_no_room_and_a_box_without_width_has_its_gap():
     nothing = svg.below([], 3)
     assert (nothing.width, nothing.up, nothing.down) == (0, 0, 0)
     assert svg.beside([svg.Box(), svg.Box(width=3)], 5).width == 8
+
+
+def test_boxes_on_a_ground_stand_in_its_middle_and_take_no_more_room():
+    ground = svg.area(6, 4)
+    drawn = svg.on(ground, svg.area(2, 3), svg.area(8, 1).raised(9))
+    assert (drawn.width, drawn.up, drawn.down) == (6, 2, 2)
+    assert [(mark.x, mark.y) for mark in drawn.marks] == [(0, -2), (2, -1.5), (-1, -0.5)]

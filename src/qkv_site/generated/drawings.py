@@ -22,6 +22,7 @@ from qkv_site.generated.svg import (
     beside,
     line,
     number,
+    on,
     words,
     wrapped,
 )
@@ -373,12 +374,9 @@ class _Painter:
         apart = 1.5 if _is(matrix, "wq-slices") else 0
         wide, high = (length - 2 * apart for length in size)
         fill = mix(self._colour(role), part, self.colours["paper"])
-        marks = [area(wide, high, fill=fill, **edge)]
-        marks += [area(wide, high, fill="url(#hatched)")] if role == _HATCHED and part < 1 else []
-        box = Box(tuple(marks), wide, 0, high).centred()
+        hatched = [area(wide, high, fill="url(#hatched)")] if role == _HATCHED and part < 1 else []
         written = self._text(block, self._pen(0.72 * _EM, "paper" if part == 1 else "ink"))
-        box = replace(box, marks=box.marks + written.at((wide - written.width) / 2, 0))
-        return _in_room(box, *size)
+        return _in_room(on(area(wide, high, fill=fill, **edge), *hatched, written), *size)
 
     def _heads(self, node: Element) -> Box:
         """One rectangle for each head: one of keys has the room of the heads that it serves.
@@ -406,7 +404,7 @@ class _Painter:
         more, one = sizes["--more"] * self.unit, sizes["--one"] * self.unit
         wide, high = (one, more) if down else (more, one)
         how = {"fill": "none", "stroke": self._colour(_role(matrix)), "stroke-dasharray": "3 3"}
-        again = Box((area(wide, high, **how),), wide, 0, high).centred()
+        again = area(wide, high, **how)
         once = self._rectangle(matrix, matrix[2])
         return self._matrix(matrix, below([once, again]) if down else beside([once, again]))
 
@@ -437,8 +435,7 @@ class _Painter:
         edge = {"stroke": colour, "stroke-width": "1.5"}
         edge |= {"stroke-dasharray": "4 3"} if _DASHED in node.get("style") else {}
         bar = area(wide, high, fill=mix(colour, 0.09, self.colours["paper"]), **edge)
-        box = Box((bar,), wide, 0, high).centred()
-        box = replace(box, marks=box.marks + text.at((wide - text.width) / 2, 0))
+        box = on(bar, text)
         named = [self._text(each, self._pen()) for each in letters]
         right = beside([Box(width=0.4 * _EM), *named])
         return beside([Box(width=right.width), box, right]) if letters else box
@@ -456,20 +453,17 @@ class _Painter:
             "vector-effect": "non-scaling-stroke",
         }
         paths = "".join(f'<path d="{path.get("d")}"{svg.attributes(how)}/>' for path in picture)
-        mark = Mark("g", f'><g transform="{scale}">{paths}</g></g>', placed=False)
+        mark = Mark("g", f'><g transform="{scale}">{paths}</g></g>')
         text = self._text(said, self._pen(_SMALL), align=0.5)
-        funnel = Box((mark,), _COLUMN, 0, high).centred()
-        above = text.at((_COLUMN - text.width) / 2, text.height / 2 - high / 2)
-        return replace(funnel, marks=funnel.marks + above)
+        above = text.padded(under=high - text.height)
+        return on(Box((mark,), _COLUMN, 0, high).centred(), above)
 
     def _misfit(self, node: Element) -> Box:
         """What the second matrix wants and does not get."""
-        text = self._text(node, Pen(_SMALL, self.colours["wrong"]), align=0.5)
+        text = self._text(node, self._pen(_SMALL, "wrong"), _COLUMN, 0.5)
         wide = _COLUMN if _is(node, "wq-map-misfit") else text.width + 3 * _EM
-        box = _in_room(text, wide, text.height + 0.4 * _EM)
-        how = {"fill": "none", "stroke": self.colours["wrong"], "stroke-width": "2"}
-        edge = area(wide, box.height, stroke_dasharray="5 4", **how)
-        return replace(box, marks=Box((edge,)).at(0, -box.up) + box.marks)
+        how = {"fill": "none", "stroke": self._colour("wrong"), "stroke-width": "2"}
+        return on(area(wide, text.height + 0.4 * _EM, stroke_dasharray="5 4", **how), text)
 
     def _colour_of(self, node: Element) -> str:
         named = re.search(r"--(role-\w+)", node.get("style", ""))
@@ -539,10 +533,10 @@ class _Painter:
         return below([drawn, self._caption(caption, WIDEST)], 0.3 * _EM)
 
     def _cell_of_strip(self, node: Element) -> Box:
-        text = self._text(node, self._pen(_SMALL, _role(node)))
-        box = _in_room(text, max(1.7 * _EM, text.width + 6), 1.4 * _EM)
-        edge = area(box.width, box.height, fill="none", stroke=self._colour(_role(node)))
-        return replace(box, marks=Box((edge,)).at(0, -box.up) + box.marks)
+        pen = self._pen(_SMALL, _role(node))
+        text = self._text(node, pen)
+        wide, high = max(1.7 * _EM, text.width + 6), max(1.4 * _EM, text.height)
+        return on(area(wide, high, fill="none", stroke=pen.colour), text)
 
 
 def _read(page: str) -> Element:
@@ -650,8 +644,7 @@ def _grid(rows: list[list[_Cell]], room: float) -> Box:
     widths = [
         max(cell.box.width for cell in column) + 2 * room for column in zip(*rows, strict=True)
     ]
-    drawn = [_row_of_cells(row, widths, room) for row in rows]
-    return below(drawn)
+    return below([_row_of_cells(row, widths, room) for row in rows])
 
 
 def _row_of_cells(row: list[_Cell], widths: list[float], room: float) -> Box:
@@ -662,7 +655,9 @@ def _row_of_cells(row: list[_Cell], widths: list[float], room: float) -> Box:
 
 def _filled(cell: _Cell, width: float, height: float, room: float) -> Box:
     """A cell on its ground, with a gap to the next."""
-    ground = [area(width - 1, height - 1, fill=fill) for fill in cell.fills]
-    box = Box(tuple(ground), width, 0, height).centred()
-    left = room + (width - 2 * room - cell.box.width) * cell.place
-    return replace(box, marks=box.marks + cell.box.centred().at(left, 0))
+    fills = [area(width - 1, height - 1, fill=fill) for fill in cell.fills]
+    grounds = [each.padded(right=1, under=1) for each in fills]
+    free = width - 2 * room - cell.box.width
+    left, right = room + free * cell.place, room + free * (1 - cell.place)
+    whole = Box(width=width, up=height / 2, down=height / 2)
+    return on(whole, *grounds, cell.box.padded(left=left, right=right))

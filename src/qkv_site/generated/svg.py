@@ -17,7 +17,7 @@ from fontTools import ttLib
 from qkv_site.generated import font
 
 FACES = "STIX Two Text, STIX Two Math, Times New Roman, Times, serif"
-AXIS = 0.25  # how far above the line of letters the middle of an equals sign is, in ems
+_AXIS = 0.25  # how far above the line of letters the middle of an equals sign is, in ems
 SIZE = 16  # of letters, in pixels
 _MARGIN = 12
 _SCRIPT = 0.72  # how large an index is
@@ -33,18 +33,17 @@ class Mark(NamedTuple):
         rest: What follows its place: more attributes, and its content.
         x: How far to the right it stands.
         y: How far down.
-        placed: Whether it takes `x` and `y` as attributes; a path and a group do not.
     """
 
     name: str
     rest: str
     x: float = 0
     y: float = 0
-    placed: bool = True
 
     def __str__(self) -> str:
         x, y = number(self.x), number(self.y)
-        place = f'x="{x}" y="{y}"' if self.placed else f'transform="translate({x} {y})"'
+        placed = self.name in ("rect", "text")  # a path and a group have no `x` and `y`
+        place = f'x="{x}" y="{y}"' if placed else f'transform="translate({x} {y})"'
         return f"<{self.name} {place}{self.rest}"
 
 
@@ -71,12 +70,7 @@ class Box:
 
     def at(self, x: float, y: float) -> tuple[Mark, ...]:
         """Its marks, moved."""
-        if not x and not y:
-            return self.marks
-        return tuple(
-            Mark(name, rest, its_x + x, its_y + y, placed)
-            for name, rest, its_x, its_y, placed in self.marks
-        )
+        return tuple(mark._replace(x=mark.x + x, y=mark.y + y) for mark in self.marks)
 
     def raised(self, by: float) -> "Box":
         """The same, higher."""
@@ -131,6 +125,14 @@ def below(boxes: Sequence[Box], gap: float = 0, align: float = 0) -> Box:
     return Box(tuple(marks), width, height / 2, height / 2)
 
 
+def on(ground: Box, *boxes: Box) -> Box:
+    """Boxes on a ground, each in its middle; they take no room beside it."""
+    marks = ground.marks
+    for box in boxes:
+        marks += box.centred().at((ground.width - box.width) / 2, 0)
+    return replace(ground, marks=marks)
+
+
 def wrapped(boxes: Iterable[Box], gap: float, widest: float, between: float = 0) -> Box:
     """Boxes in rows, each as long as there is room for it."""
     rows: list[list[Box]] = [[]]
@@ -161,20 +163,20 @@ def line(path: str, pen: Pen, **how: str) -> Mark:
     """A line along a path, as wide as the size of the pen."""
     drawn = {"d": path, "fill": "none", "stroke": pen.colour or "currentColor"}
     drawn |= {"stroke-width": number(pen.size)} | how
-    return Mark("path", f"{attributes(drawn)}/>", placed=False)
+    return Mark("path", f"{attributes(drawn)}/>")
 
 
-def area(width: float, height: float, **how: str) -> Mark:
-    """A rectangle, from its upper left corner."""
+def area(width: float, height: float, **how: str) -> Box:
+    """A rectangle, whose axis is in its middle."""
     drawn = {"width": number(width), "height": number(height)} | how
-    return Mark("rect", f"{attributes(drawn)}/>")
+    return Box((Mark("rect", f"{attributes(drawn)}/>"),), width, 0, height).centred()
 
 
 def turned(box: Box) -> Box:
     """What is read from below, as a name is on the back of a book."""
     middle = box.centred()
     marks = "".join(map(str, middle.at(-box.width / 2, 0)))
-    mark = Mark("g", f'><g transform="rotate(-90)">{marks}</g></g>', box.height / 2, placed=False)
+    mark = Mark("g", f'><g transform="rotate(-90)">{marks}</g></g>', box.height / 2)
     return Box((mark,), box.height, box.width / 2, box.width / 2)
 
 
@@ -295,7 +297,7 @@ def _fraction(parts: list[Box], pen: Pen) -> Box:
     both = below([over, under], 0.15 * pen.size, 0.5)
     at = number(over.height - both.up + 0.07 * pen.size)
     between = line(f"M0 {at}h{number(both.width)}", replace(pen, size=1))
-    return replace(both, marks=(*both.marks, between)).raised(AXIS * pen.size)
+    return replace(both, marks=(*both.marks, between)).raised(_AXIS * pen.size)
 
 
 _SCRIPTS = {"msub", "msup", "msubsup", "munder", "mover"}
