@@ -135,7 +135,7 @@ TABLE = heat_map(np.array([[2.0]]), rows=["a"], columns=["b"], label="Two.", dig
         ('Words. <table class="wq-mask"><caption>x</caption></table>',
          "'Words.' stands outside a drawing"),
         ('<figure class="wq-diagram"></figure>', "></figure>' cannot be drawn: "),
-        (TABLE.replace("--role-", "--roll-"), "None is no colour of the theme: expected one of "),
+        (TABLE.replace("--role-", "--roll-"), "<table class='wq-heat'> has no role"),
         (TABLE.replace("--part:", "--path:"), "cannot be drawn: KeyError('--part')"),
         (diagram("Q[i] = X_Q @ W_Q[i]").replace("role-query", "", 1), "has no role"),
         (diagram("Q[i] = X_Q @ W_Q[i]").replace("role-query", "role-nope"), "'role-nope' is no"),

@@ -18,6 +18,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
+from xml.etree import ElementTree
 
 import yaml
 from mkdocs.config.defaults import MkDocsConfig
@@ -256,7 +257,7 @@ def _inline(formula: str) -> str:
 
 def _words(latex: str) -> str:
     """LaTeX as plain text, `W_i^Q`."""
-    return mathml.plain(mathml.to_mathml(latex))
+    return mathml.plain(ElementTree.fromstring(mathml.to_mathml(latex)))
 
 
 def _without_forms(drawn: str) -> str:

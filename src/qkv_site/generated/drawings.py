@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
-from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, TreeBuilder
 
 from qkv_site.generated import svg
@@ -112,19 +111,12 @@ def _state(of_map: Element) -> Element:
 def _plain(node: Element) -> str:
     """What is written in an element, and what its signs say, as plain text."""
     if node.tag == "math":
-        return mathml.plain(ElementTree.tostring(_without_tail(node), encoding="unicode"))
+        return mathml.plain(node)
     parts = [node.get("aria-label") or node.text or ""]
     for child in node:
         apart = " " if child.tag in ("td", "th", "br", "span") else ""
         parts += [apart, _plain(child), apart, child.tail or ""]
     return " ".join("".join(parts).split()).replace(" ,", ",")
-
-
-def _without_tail(node: Element) -> Element:
-    alone = Element(node.tag, node.attrib)
-    alone.text = node.text
-    alone.extend(node)
-    return alone
 
 
 def _patterns(colours: dict[str, str]) -> str:
@@ -224,11 +216,18 @@ class _Painter:
     def _pen(self, size: float = _EM, colour: str = "ink", style: str = "") -> Pen:
         return Pen(size, "" if colour == "ink" else self._colour(colour), style)
 
-    def _colour(self, name: str | None) -> str:
+    def _colour(self, name: str) -> str:
         if name not in self.colours:
             known = ", ".join(self.colours)
             raise ValueError(f"{name!r} is no colour of the theme: expected one of {known}")
         return self.colours[name]
+
+    def _area(self, role: str, wide: float, high: float, part: float, edge: float = 1.5) -> Box:
+        """A rectangle in a role's colour, of which its ground has a part."""
+        colour = self._colour(role)
+        how = {"fill": mix(colour, part, self.colours["paper"]), "stroke": colour}
+        dashes = "4 3" if role == _DASHED else ""
+        return area(wide, high, **how, stroke_width=number(edge), stroke_dasharray=dashes)
 
     def _text(self, node: Element, pen: Pen, widest: float = WIDEST, align: float = 0) -> Box:
         lines = [beside(each) for each in _lines(self._pieces(node, pen), widest)]
@@ -344,39 +343,27 @@ class _Painter:
         size = wide / sizes["--across"], high / sizes["--down"]
         drawn = [self._block(block, node, size) for block in blocks]
         whole = below(drawn) if _is(blocks, "wq-stacked") else beside(drawn)
-        path = "".join(
-            [f"M0 {number(y - high / 2)}h{number(wide)}" for y in self._tokens(blocks, "down")]
-            + [
-                f"M{number(x)} {number(-high / 2)}v{number(high)}"
-                for x in self._tokens(blocks, "across")
-            ]
+        down, across = (
+            range(1, int(sizes[side])) if _is(blocks, f"wq-lines-{way}") else ()
+            for way, side in (("down", "--rows"), ("across", "--columns"))
         )
-        pen = Pen(1, self._colour(_role(node)))
-        lines = (line(path, pen, stroke_opacity="0.45"),) if path else ()
-        return replace(whole, marks=whole.marks + lines)
-
-    def _tokens(self, blocks: Element, way: str) -> list[float]:
-        """Where lines separate tokens."""
-        if not _is(blocks, f"wq-lines-{way}"):
-            return []
-        length = _style(blocks)["--rows" if way == "down" else "--columns"]
-        return [at * self.unit for at in range(1, int(length))]
+        steps = [f"M0 {number(at * self.unit - high / 2)}h{number(wide)}" for at in down]
+        steps += [f"M{number(at * self.unit)} {number(-high / 2)}v{number(high)}" for at in across]
+        if not steps:
+            return whole
+        lines = line("".join(steps), self._pen(1, _role(node)), stroke_opacity="0.45")
+        return replace(whole, marks=(*whole.marks, lines))
 
     def _block(self, block: Element, matrix: Element, size: tuple[float, float]) -> Box:
         """A part of a rectangle that belongs to a head, with its shade and its number."""
         role, shade = _role(matrix), _style(block).get("--shade")
         part = 0.14 if shade is None else 1 if self.stored else 0.08 + 0.4 * shade
-        edge = {
-            "stroke": self._colour(role),
-            "stroke-width": "3.5" if _is(matrix, "wq-kept") else "1.5",
-        }
-        edge |= {"stroke-dasharray": "4 3"} if role == _DASHED else {}
         apart = 1.5 if _is(matrix, "wq-slices") else 0
         wide, high = (length - 2 * apart for length in size)
-        fill = mix(self._colour(role), part, self.colours["paper"])
+        ground = self._area(role, wide, high, part, 3.5 if _is(matrix, "wq-kept") else 1.5)
         hatched = [area(wide, high, fill="url(#hatched)")] if role == _HATCHED and part < 1 else []
         written = self._text(block, self._pen(0.72 * _EM, "paper" if part == 1 else "ink"))
-        return _in_room(on(area(wide, high, fill=fill, **edge), *hatched, written), *size)
+        return _in_room(on(ground, *hatched, written), *size)
 
     def _heads(self, node: Element) -> Box:
         """One rectangle for each head: one of keys has the room of the heads that it serves.
@@ -428,13 +415,10 @@ class _Painter:
 
     def _bar(self, node: Element) -> Box:
         """The numbers of one word; a letter for which it has no room stands beside it."""
-        wide, high, colour = _COLUMN * _style(node)["--part"], 1.7 * _EM, self._colour_of(node)
         letters = [each for each in node if _is(each, "wq-map-letter")]
         inside = node[0] if letters else node
         text = self._text(inside, self._pen(_SMALL))
-        edge = {"stroke": colour, "stroke-width": "1.5"}
-        edge |= {"stroke-dasharray": "4 3"} if _DASHED in node.get("style") else {}
-        bar = area(wide, high, fill=mix(colour, 0.09, self.colours["paper"]), **edge)
+        bar = self._area(_role(node), _COLUMN * _style(node)["--part"], 1.7 * _EM, 0.09)
         box = on(bar, text)
         named = [self._text(each, self._pen()) for each in letters]
         right = beside([Box(width=0.4 * _EM), *named])
@@ -443,7 +427,7 @@ class _Painter:
     def _funnel(self, node: Element) -> Box:
         """The way through a weight, from as many numbers as it takes to as many as it gives."""
         picture, said = node
-        colour, high = self._colour_of(node), 3.6 * _EM
+        colour, high = self._colour(_role(node)), 3.6 * _EM
         *_, width, height = map(float, picture.get("viewbox").split())
         scale = f"scale({_COLUMN / width:.4g} {high / height:.4g})"
         how = {
@@ -465,10 +449,6 @@ class _Painter:
         how = {"fill": "none", "stroke": self._colour("wrong"), "stroke-width": "2"}
         return on(area(wide, text.height + 0.4 * _EM, stroke_dasharray="5 4", **how), text)
 
-    def _colour_of(self, node: Element) -> str:
-        named = re.search(r"--(role-\w+)", node.get("style", ""))
-        return self._colour(named and named[1])
-
     # Tables: numbers, signs and rows of a weight.
 
     def _equation(self, node: Element) -> Box:
@@ -479,13 +459,13 @@ class _Painter:
         for part in drawn:
             arrow = _is(part, "wq-down")
             rows += [[]] * arrow
-            rows[-1] = [*rows[-1], here.draw(part).padded(left=7 * _EM * arrow)]
+            rows[-1].append(here.draw(part).padded(left=7 * _EM * arrow))
             rows += [[]] * arrow
         lines = below([_on_one_foot(row, 0.6 * _EM, _EM) for row in rows], 0.6 * _EM)
         return below([lines, self._caption(node[-1], lines.width)], 0.6 * _EM)
 
     def _heat_map(self, node: Element) -> Box:
-        colour = self._colour_of(node)
+        colour = self._colour(_role(node))
         cells = [[self._heat(each, colour) for each in row] for row in node.iter("tr")]
         table = _grid(cells, 0.35 * _EM)
         caption = self._text(
@@ -576,11 +556,13 @@ def _is(node: Element, *names: str) -> bool:
 
 
 def _role(node: Element) -> str:
-    names = node.get("class", "").split()
-    role = next((name for name in names if name.startswith("role-")), None)
-    if role is None:
-        raise ValueError(f"<{node.tag} class={' '.join(names)!r}> has no role, and so no colour")
-    return role
+    """The role whose colour an element has, from its class or its style."""
+    told = node.get("class", ""), node.get("style", "")
+    role = re.search(r"\brole-\w+", " ".join(told))
+    if not role:
+        expected = "role-... in its class or its style"
+        raise ValueError(f"<{node.tag} class={told[0]!r}> has no role: expected {expected}")
+    return role[0]
 
 
 def _style(node: Element) -> dict[str, float]:
@@ -591,13 +573,8 @@ def _style(node: Element) -> dict[str, float]:
 
 def _words(text: str | None, pen: Pen) -> Iterator[Box | str]:
     """The words of a text, and a space wherever there is one."""
-    if not text:
-        return
-    yield from " " if text[0].isspace() else ""
-    for at, word in enumerate(text.split()):
-        yield from " " if at else ""
-        yield words(word, pen)
-    yield from " " if text[-1].isspace() and text.strip() else ""
+    for piece in re.findall(r"\s+|\S+", text or ""):
+        yield " " if piece.isspace() else words(piece, pen)
 
 
 def _lines(pieces: Iterable[Box | str], widest: float) -> Iterator[list[Box]]:

@@ -85,13 +85,13 @@ def as_words(page: str) -> str:
 
 
 def _as_words(found: re.Match) -> str:
-    text = html.escape(plain(found[0]))
+    text = html.escape(plain(ElementTree.fromstring(found[0])))
     return f"<p>{text}</p>" if 'display="block"' in found[0] else text
 
 
-def plain(mathml: str) -> str:
+def plain(math: Element) -> str:
     """A `<math>` element as plain text."""
-    text = unicodedata.normalize("NFKC", _plain(ElementTree.fromstring(mathml)))
+    text = unicodedata.normalize("NFKC", _plain(math))
     text = re.sub(r"(?<=[\w^]{2}) (?=\()|(?<=[(\[√]) | (?=[)\],.;])", "", text)
     return re.sub(r"(?<=[_^])\{(\w*)\}", r"\1", text.replace("⊤", "T"))
 
