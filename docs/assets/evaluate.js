@@ -2,16 +2,17 @@
 // src/qkv_site/markdown/trees.py. A node is a list, its kind first: ["Product", left, right].
 //
 // A world has `sizes`, a number for each size; `shapes`, of each role its sizes as trees; and `values`, of
-// each role its rows of numbers, or those of each head where each head has its own. A bias is one row.
+// each role its rows of numbers, or those of each head where each head has its own.
 
 /** Two parts of a node that do not fit, with their shapes, and the sizes that would have to be equal. */
 export class Misfit extends Error {
   constructor(tree, parts, shapes, sides) {
-    super(sides ? `${sides.map(nameOf).join(" and ")} have to be equal` : "a matrix and a vector: one has an axis more than it may have")
+    super(`${sides.map(nameOf).join(" and ")} have to be equal`)
     Object.assign(this, { tree, parts, shapes, sides })
   }
 }
 
+const HEADS = ["Symbol", "h"] // how many there are
 const ARITHMETIC = {
   "+": (a, b) => a + b,
   "-": (a, b) => a - b,
@@ -47,20 +48,15 @@ export function shapeOf(tree, world) {
   switch (kind) {
     case "Symbol": return known(world.shapes, parts[0], "role")
     case "Transpose": return [...shape(parts[0])].reverse()
-    case "OverRoot":
-      sizeOf(parts[1], sizes)
-      return shape(parts[0])
+    case "OverRoot": return shape(parts[0])
     case "Product": {
       const [left, right] = parts.map(shape)
-      if (left.length !== 2 || right.length !== 2) throw new Misfit(tree, parts, [left, right])
       meet(tree, parts, [left, right], [left[1], right[0]], sizes)
       return [left[0], right[1]]
     }
     case "Sum": {
       const [left, right] = parts.map(shape)
-      if (right.length > left.length) throw new Misfit(tree, parts, [left, right])
-      const beside = left.slice(-right.length)
-      right.forEach((side, axis) => meet(tree, parts, [left, right], [beside[axis], side], sizes))
+      left.forEach((side, axis) => meet(tree, parts, [left, right], [side, right[axis]], sizes))
       return left
     }
     case "Apply": {
@@ -74,11 +70,10 @@ export function shapeOf(tree, world) {
       return [queries[0], values[1]]
     }
     case "OverHeads": {
-      const [how, each, heads] = parts
+      const [how, each] = parts
       const [rows, columns] = shape(each)
-      const count = ["Symbol", countOf(heads, sizes), ""]
       if (how === "sum") return [rows, columns]
-      return how === "stack" ? [["Arithmetic", "*", count, rows], columns] : [rows, ["Arithmetic", "*", count, columns]]
+      return how === "stack" ? [["Arithmetic", "*", HEADS, rows], columns] : [rows, ["Arithmetic", "*", HEADS, columns]]
     }
   }
   throw unknown(kind)
@@ -98,15 +93,15 @@ export function valueOf(tree, world, head = 0) {
 function compute([kind, ...parts], world, head) {
   const value = (part) => compute(part, world, head)
   switch (kind) {
-    case "Symbol": return ofHead(known(world.values, parts[0], "role"), parts, world.sizes, head)
+    case "Symbol": return ofHead(known(world.values, parts[0], "role"), parts[0], head)
     case "Transpose": return transpose(value(parts[0]))
     case "OverRoot": return scale(value(parts[0]), 1 / Math.sqrt(sizeOf(parts[1], world.sizes)))
     case "Product": return product(...parts.map(value))
     case "Sum": return plus(...parts.map(value))
     case "Apply": return parts[0] === "softmax" ? softmax(value(parts[1])) : attention(...parts.slice(1).map(value))
     case "OverHeads": {
-      const [how, each, heads] = parts
-      const all = Array.from({ length: world.sizes[countOf(heads, world.sizes)] }, (_, i) => compute(each, world, i))
+      const [how, each] = parts
+      const all = Array.from({ length: sizeOf(HEADS, world.sizes) }, (_, i) => compute(each, world, i))
       if (how === "sum") return all.reduce(plus)
       return how === "stack" ? all.flat() : all[0].map((_, row) => all.flatMap((one) => one[row]))
     }
@@ -114,27 +109,16 @@ function compute([kind, ...parts], world, head) {
   throw unknown(kind)
 }
 
-/** Of a role that each head has: what this head has, or the head that the index names. */
-function ofHead(values, [key, index], sizes, head) {
-  if (!key.endsWith("[i]")) return values
-  const shared = Math.floor(head / (sizes.h / (sizes.h_kv ?? sizes.h)))
-  const place = index === "i" ? head : index === "g(i)" ? shared : Number(index) - 1
-  return known(values, place, `head of ${key}`)
-}
+/** Of a role that each head has: what this head has. */
+const ofHead = (values, key, head) => (key.endsWith("[i]") ? known(values, head, `head of ${key}`) : values)
 
-const countOf = (heads, sizes) => (heads === "kv_heads" && Object.hasOwn(sizes, "h_kv") ? "h_kv" : "h")
 const dot = (a, b) => a.reduce((sum, each, i) => sum + each * b[i], 0)
 const transpose = (a) => a[0].map((_, column) => a.map((row) => row[column]))
 const scale = (a, factor) => a.map((row) => row.map((each) => each * factor))
+const plus = (a, b) => a.map((row, i) => row.map((each, j) => each + b[i][j]))
 const product = (a, b) => a.map((row) => transpose(b).map((column) => dot(row, column)))
 const attention = (queries, keys, values) =>
   product(softmax(scale(product(queries, transpose(keys)), 1 / Math.sqrt(keys[0].length))), values)
-
-/** A sum; a bias, which is one row, is added to each row. */
-function plus(a, b) {
-  if (!Array.isArray(a[0])) return a.map((each, i) => each + b[i])
-  return a.map((row, i) => plus(row, Array.isArray(b[0]) ? b[i] : b))
-}
 
 /** Positive numbers whose sum is one, in each row; the largest is taken away first, so that none is too large. */
 function softmax(a) {

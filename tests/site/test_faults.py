@@ -216,7 +216,23 @@ PANELS = {
     ),
     "heads of keys and values in a panel": (
         PANEL.format("W_V = concat(W_V[i] for i in kv_heads)\n"),
-        r"PAGE:5: formula `W_V = .*`: `concat\(.*\)` goes over kv_heads, and the worked example",
+        r"PAGE:5: formula `W_V = .*`: `concat\(.*\)` is a node OverHeads that "
+        r"docs/assets/evaluate\.js does not compute: it goes over kv_heads, and heads are expected",
+    ),
+    "shared keys in a panel": (
+        PANEL.format("K[i] = X @ W_K[i]\nS[i] = Q[i] @ K[g(i)].T\n"),
+        r"PAGE:6: formula `S\[i\] = .*`: `K\[g\(i\)\]` is a node Symbol that "
+        r"docs/assets/evaluate\.js does not compute: K\[i\] is expected",
+    ),
+    "a numbered head in a panel": (
+        PANEL.format("head[1] = attention(Q[1], X @ W_K[1], X @ W_V[1])\n"),
+        r"PAGE:5: formula `head\[1\] = .*`: `head\[1\]` is a node Symbol that "
+        r"docs/assets/evaluate\.js does not compute: head\[i\] is expected",
+    ),
+    "a bias in a panel": (
+        "```change-it\nQ[i] = X @ W_Q[i] + b_Q[i]\n```\n",
+        r"PAGE:4: formula `Q\[i\] = .*`: `b_Q\[i\]` is a node Symbol that docs/assets/evaluate\.js "
+        r"does not compute: it is a vector, and a matrix is expected",
     ),
     "a role that a panel has no numbers for": (
         PANEL.format("S[i] = Q[i] @ K[i].T\n"),

@@ -19,7 +19,6 @@ from qkv.notation.tree import (
     Apply,
     Expression,
     Formula,
-    OverHeads,
     Product,
     Setting,
     Sum,
@@ -101,7 +100,8 @@ def faults(code: str) -> tuple[tuple[int, str], ...]:
         found += [
             (line.number, f"formula `{line.formula}`: {why}") for why in _amiss(formula, made)
         ]
-        made.add(str(formula.defined))
+        if formula.defined:
+            made.add(formula.defined.role.key)
     if not any(map(_is_projection, (parse(line.formula) for line in lines))):
         found.append((-1, f"a panel changes the map of {_QUERIES}: no line is {_QUERIES} = X @ W"))
     return tuple(found)
@@ -112,17 +112,16 @@ def _amiss(formula: Formula, made: set[str]) -> Iterator[str]:
     if formula.defined is None or len(formula.sides) != 2:
         yield f"a line of a panel says what a role is, as in {_QUERIES} = X_Q @ W_Q[i]"
         return
-    if str(formula.defined) in made:
+    if formula.defined.role.key in made:
         yield f"{formula.defined} is already known: a line of a panel says what a new role is"
-    try:
-        trees.as_data(formula.sides[-1])
-    except ValueError as error:
-        yield str(error)
+    for side in formula.sides:
+        try:
+            trees.as_data(side)
+        except ValueError as error:
+            yield str(error)
     for node in formula.sides[-1].walk():
-        if isinstance(node, Symbol) and str(node) not in made:
+        if isinstance(node, Symbol) and node.role.key not in made:
             yield f"{node} is no part of the worked example, and no line above says what it is"
-        if isinstance(node, OverHeads) and node.heads != "heads":
-            yield f"`{node}` goes over {node.heads}, and the worked example has heads alone"
 
 
 def versions(lines: Sequence[str]) -> dict[str, Block]:
@@ -217,7 +216,7 @@ def _given(role: Role, setting: Setting) -> dict:
     """A role's shape, and its numbers in the example, if it is there."""
     shape = [trees.as_data(parse_size(size)) for size in setting.define(role).shape]
     if role.key == _EXTRA:
-        shape[1] = ["Symbol", _WIDTH, ""]
+        shape[1] = ["Symbol", _WIDTH]
     values = GIVEN[role.key].tolist() if role.key in GIVEN else None
     return {"shape": shape, "values": values}
 
