@@ -6,7 +6,6 @@ import { Misfit, nameOf, shapeOf, sizeOf, valueOf } from "./evaluate.js"
 import { fieldsOf, mark, refuse, result, tellFaults, textsOf } from "./form.js"
 
 const STYLES = ["tools.css", "change-it.css"]
-const TOKENS = { n: "word", n_q: "query", n_k: "key" }
 const WIDTH = "width" // of what the extra map gives; square if none is entered
 
 const notation = () => document.documentElement.dataset.notation ?? "site"
@@ -266,7 +265,7 @@ const factorsOf = (tree) => (tree[0] === "Product" ? [...factorsOf(tree[1]), tre
 function heat({ values, shape, letter, role }, line, data, most) {
   const [group, meaning] = data.roles[role]
   const rows = isTurned(line) ? values[0].map((_, i) => values.map((row) => row[i])) : values
-  const [down, across] = inOrder(line, shape).map(([kind, name]) => (kind === "Symbol" && TOKENS[name]) || "")
+  const [down, across] = inOrder(line, shape).map(([kind, name]) => (kind === "Symbol" && data.tokens[name]) || "")
   const digits = digitsOf(values.flat())
   const cells = (row) => row.map((value) => cell(value, digits, most[group]))
   const name = (word, scope) => element("th", { scope }, element("span", {}, word))

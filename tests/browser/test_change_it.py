@@ -43,7 +43,7 @@ def opened(page, address=WHICH):
 
 
 def enter(page, *, maps="one", **sizes):
-    texts = {"d_model": 7, "h": 2, "d_k": 3, "d_v": 4} | sizes
+    texts = change_it.SIZES | sizes
     page.evaluate(ENTER, {"map": maps} | {name: str(text) for name, text in texts.items()})
 
 

@@ -83,7 +83,7 @@ def test_what_goes_in_is_the_examples(page):
     for key, given in data["given"].items():
         sides = [notation.size_of(name_of(side), data["sizes"]) for side in given["shape"]]
         if key == "P_Q":
-            assert (given["values"], sides) == (None, [7, 7])
+            assert (given["values"], sides) == (None, [example.layer.d_model] * 2)
             continue
         name = key.removesuffix("[i]")
         expected = arrays.get(key, example.X if name.startswith("X") else None)

@@ -48,8 +48,9 @@ GIVEN = {
     "W_O[i]": example.layer.W_O,
     "W_O": np.concatenate(example.layer.W_O),
 }
-FIXED = dict.fromkeys(("n", "n_q", "n_k"), 5)
-SIZES = {"d_model": 7, "h": 2, "d_k": 3, "d_v": 4}  # a reader may change them
+FIXED = dict.fromkeys(formulas.TOKENS, len(example.words))
+# A reader may change them.
+SIZES = {name: getattr(example.layer, name) for name in ("d_model", "h", "d_k", "d_v")}
 MOST = 8
 _QUERIES, _EXTRA, _MERGED = "Q[i]", "P_Q", "M[i]"
 _WIDTH = "width"  # of what the extra map gives, for which no text has a letter
@@ -189,6 +190,7 @@ def data(code: str) -> dict:
     pool: dict[Said, int] = {}
     found = {
         "words": example.words,
+        "tokens": formulas.TOKENS,
         "most": MOST,
         "open": [_MERGED, _QUERIES],
         "sizes": {**FIXED, **SIZES, _WIDTH: SIZES["d_model"]},

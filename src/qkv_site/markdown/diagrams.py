@@ -44,8 +44,6 @@ from qkv_site.markdown.mathml import mark, to_mathml
 SIZES = {"n": 5, "n_q": 5, "n_k": 7, "d_model": 16, "h": 4, "h_kv": 2, "d_k": 4, "d_v": 4}
 SIZES |= {"d_c": 6, "d_cq": 6, "d_r": 2}
 
-_TOKENS = {"n", "n_q", "n_k"}
-
 
 @dataclass(frozen=True)
 class Axis:
@@ -351,7 +349,9 @@ class _Drawer:
             case Arithmetic("*", Glyph(count), each) if count.key in ("h", "h_kv"):
                 return replace(self._of_heads(self._axis(each), count.key), latex=latex(size, mark))
             case Glyph(role):
-                return Axis(self.sizes[role.key], latex(size, mark), tokens=role.key in _TOKENS)
+                return Axis(
+                    self.sizes[role.key], latex(size, mark), tokens=role.key in formulas.TOKENS
+                )
         raise TypeError(f"{size!r} cannot be drawn.")
 
     def _of_heads(self, one: Axis, count: str) -> Axis:

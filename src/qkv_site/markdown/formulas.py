@@ -25,7 +25,7 @@ from qkv_site.markdown.mathml import mark, to_mathml
 
 _KEYS = {role.key for role in notation.roles()}
 INLINE = r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}"
-_TOKENS = {"n", "n_q", "n_k"}
+TOKENS = {"n": "word", "n_q": "query", "n_k": "key"}  # sizes that count them; what each is called
 _PUNCTUATION = r"([.,:;)?!]*)"
 _SHORT = 4  # nodes of a definition: a product of two letters, one of them transposed
 BORROWED = "this site's letter"
@@ -190,7 +190,7 @@ def _display(code: str, source: str, *, tied: bool) -> str:
     )
     legend = sorted(block.legend(source, mark=mark), key=_place)
     where = "".join(map(_explain, legend))
-    vectors = [entry for entry in legend if _TOKENS & {*entry.role.shape}]
+    vectors = [entry for entry in legend if TOKENS.keys() & {*entry.role.shape}]
     note = ""
     if tied and vectors and notation.source(source).one_token:
         note = f'<p class="wq-vectors">{one_token(vectors[0], notation.source(source))}</p>'

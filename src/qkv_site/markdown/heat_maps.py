@@ -27,7 +27,6 @@ from qkv import notation
 from qkv_site.markdown import formulas, tables
 
 _MINUS = "\u2212"
-_TOKENS = {"n": "word", "n_q": "query", "n_k": "key"}
 Part = tuple[str, np.ndarray] | tuple[str, np.ndarray, str] | str
 
 
@@ -129,7 +128,7 @@ class _Matrix:
         """A table, or that of the transpose where tokens are columns."""
         values = self.values.T if columns else self.values
         turned = self.expression.endswith(".T") != columns
-        axes = [_TOKENS.get(size, "") for size in self.role.shape[:: -1 if turned else 1]]
+        axes = [formulas.TOKENS.get(size, "") for size in self.role.shape[:: -1 if turned else 1]]
         names = [words if axis else () for axis in axes]
         if any(each and len(each) != n for each, n in zip(names, values.shape, strict=True)):
             raise ValueError(
