@@ -3,12 +3,13 @@
 
 import { element } from "./element.js"
 import { Misfit, nameOf, shapeOf, sizeOf, valueOf } from "./evaluate.js"
-import { fieldsOf, mark, refuse, result, tellFaults, textsOf } from "./form.js"
+import { fieldsOf, mark, result, tellFaults, textsOf } from "./form.js"
+import { chosenNotation } from "./notation.js"
+import { wholeNumber } from "./sizes.js"
 
 const STYLES = ["tools.css", "change-it.css"]
 const WIDTH = "width" // of what the extra map gives; square if none is entered
 
-const notation = () => document.documentElement.dataset.notation ?? "site"
 const here = (name) => new URL(name, import.meta.url)
 
 /** Put the form, and what follows from it, into a panel. */
@@ -69,7 +70,7 @@ function begin(panel, data) {
 
 /** What the chosen source has of what all sources write. */
 function pick(data, said) {
-  return data.said[said].find(([, sources]) => sources.split(" ").includes(notation()))[0]
+  return data.said[said].find(([, sources]) => sources.split(" ").includes(chosenNotation()))[0]
 }
 
 /** A place for what a source writes; `write` fills it. */
@@ -110,17 +111,11 @@ function sizesOf(texts, data) {
   const sizes = { ...data.sizes }
   const wrong = []
   for (const [name, text] of Object.entries(texts)) {
-    const [size, refused] = name === WIDTH && !text ? [sizes.d_model] : result(() => read(name, text, data))
+    const [size, refused] = name === WIDTH && !text ? [sizes.d_model] : result(() => Number(wholeNumber(name, text, data.most)))
     sizes[name] = size
     if (refused) wrong.push(refused)
   }
   return [sizes, wrong]
-}
-
-function read(name, text, { most }) {
-  const size = /^\d+$/.test(text) ? Number(text) : 0
-  if (size >= 1 && size <= most) return size
-  refuse(name, `${name} is ${text ? `“${text}”` : "empty"}: a whole number from 1 to ${most} is expected.`)
 }
 
 /** Every line, with its shape or what is wrong with it; and the world that it was computed in. */
@@ -142,8 +137,8 @@ function value({ defines, tree }, world) {
   if (missing) return {}
   try {
     const shape = shapeOf(tree, world)
-    const values = Array.from({ length: world.sizes.h }, (_, head) => valueOf(tree, world, head))
-    world.values[defines] = defines.endsWith("[i]") ? values : values[0]
+    const values = forHeads(defines, world.sizes.h, (head) => valueOf(tree, world, head))
+    world.values[defines] = values
     world.shapes[defines] = shape
     return { shape, values }
   } catch (misfit) {
@@ -162,8 +157,11 @@ function madeUp(key, [rows, columns], { roles }, heads) {
   const name = roles[key][0] === "source" ? "source" : key // the sources are one and the same
   const of = (head) => Array.from({ length: rows }, (_, row) =>
     Array.from({ length: columns }, (_, column) => hash(`${name} ${head} ${row} ${column}`) % 3 - 1))
-  return key.endsWith("[i]") ? Array.from({ length: heads }, (_, head) => of(head)) : of(0)
+  return forHeads(key, heads, of)
 }
+
+/** What each head has, for a role that each has its own of; or what all have. */
+const forHeads = (key, heads, of) => (key.endsWith("[i]") ? Array.from({ length: heads }, (_, head) => of(head)) : of(0))
 
 /** A whole number that follows from a text (FNV-1a, its bits mixed once more). */
 function hash(text) {
@@ -212,7 +210,7 @@ function drawn(line, world, data, opened) {
   return element("li", {}, written, element("span", { className: "wq-is", innerHTML: fits }), numbers)
 }
 
-const isTurned = ({ turned }) => turned.includes(notation())
+const isTurned = ({ turned }) => turned.includes(chosenNotation())
 const inOrder = (line, list) => (isTurned(line) ? [...list].reverse() : list)
 const times = (sides) => sides.join(" × ")
 

@@ -3,6 +3,7 @@
 
 import { element } from "./element.js"
 import { fieldsOf, linked, linkTo, mark, result, tellFaults, textsOf } from "./form.js"
+import { chosenNotation } from "./notation.js"
 import { divisors, evaluate, faults, format, layer, read, size } from "./sizes.js"
 
 const powers = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => 2n ** BigInt(first + i))
@@ -15,8 +16,6 @@ const STOPS = {
 }
 const MOST_BLOCKS = 16 // as in src/qkv_site/generated/tools.py
 const CALLED_BEFORE = { merged: "w_qk" } // in links that were made before it had this name
-
-const notation = () => document.documentElement.dataset.notation ?? "site"
 
 function begin(root) {
   const form = root.querySelector("form")
@@ -80,7 +79,7 @@ function begin(root) {
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   // What the page comes with is what it shows without a link's wishes: then only sliders are set.
   const note = follow(form, fields)
-  if (location.search || notation() !== "site") show({ note })
+  if (location.search || chosenNotation() !== "site") show({ note })
   else slide(form, sizesOf({ ...textsOf(fields), h_kv: "" }))
 }
 
@@ -157,7 +156,7 @@ const breakable = (number) => (number.length > 15 ? number.replaceAll(",", ",<wb
 
 /** Where tokens are columns, factors stand the other way round, and each is its transpose. */
 function turn(drawn) {
-  const turned = drawn.dataset.turned.split(" ").includes(notation())
+  const turned = drawn.dataset.turned.split(" ").includes(chosenNotation())
   if (turned === drawn.classList.contains("wq-turned")) return
   drawn.classList.toggle("wq-turned", turned)
   const matrices = [...drawn.querySelectorAll(".wq-matrix")]

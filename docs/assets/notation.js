@@ -4,6 +4,10 @@
 
 const root = document.documentElement
 const choice = document.querySelector("[data-wq-notation]")
+
+/** The notation that is chosen. */
+export const chosenNotation = () => root.dataset.notation ?? "site"
+
 const known = (notation) => [...choice.options].some(({ value }) => value === notation)
 
 function show(notation) {
@@ -46,7 +50,7 @@ async function copyLink(button) {
   setTimeout(() => (button.innerHTML = said), 3000)
 }
 
-choice.value = root.dataset.notation ?? "site"
+choice.value = chosenNotation()
 choice.addEventListener("change", () => choose(choice.value))
 document.addEventListener("click", ({ target }) => {
   if (target.closest?.("[data-wq-copy]")) copyLink(target.closest("button"))

@@ -2,6 +2,7 @@
 // label says what it is. An entry of a legend says so itself.
 
 import { element } from "./element.js"
+import { chosenNotation } from "./notation.js"
 
 const GAP = 6 // as in letters.css
 const label = element("div", { className: "wq-label", role: "tooltip", hidden: true })
@@ -26,7 +27,7 @@ async function name(symbol) {
   roles ??= fetch(new URL("roles.json", import.meta.url)).then((answer) => answer.json())
   const { meaning, group, shapes } = (await roles)[symbol.dataset.role]
   if (symbol !== pointedAt) return
-  const source = symbol.closest("[data-of]")?.dataset.of ?? document.documentElement.dataset.notation ?? "site"
+  const source = symbol.closest("[data-of]")?.dataset.of ?? chosenNotation()
   const [shape] = shapes.find(([, sources]) => sources.split(" ").includes(source)) ?? [""]
   const borrowed = symbol.closest(".wq-borrowed") ? " (this site's letter)" : ""
   label.innerHTML = `${group === "size" ? "" : `<i class="wq-swatch role-${group}"></i>`}${meaning}${shape && ", "}${shape}${borrowed}`

@@ -3,6 +3,7 @@
 
 import { element } from "./element.js"
 import { fieldsOf, linked, linkTo, mark, refuse, result, tellFaults, textsOf } from "./form.js"
+import { chosenNotation } from "./notation.js"
 import { evaluate, faults, layer, read } from "./sizes.js"
 
 function begin(root) {
@@ -186,7 +187,7 @@ function wayBack(root, { letters }, sizesOf) {
     role = letters[source.value][letter.value].role
     tell()
   })
-  const follow = () => choose({ source: document.documentElement.dataset.notation ?? "site", role })
+  const follow = () => choose({ source: chosenNotation(), role })
   new MutationObserver(follow)
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
   follow()

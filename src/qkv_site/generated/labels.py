@@ -1,9 +1,11 @@
 """What each role is, and its shape in each source: what the label of a letter says, as data."""
 
 import json
+from functools import partial
 
 from qkv import notation
 from qkv.notation import Role
+from qkv_site.markdown import formulas
 from qkv_site.markdown.mathml import to_mathml
 
 
@@ -19,7 +21,5 @@ def labels() -> str:
 def _shapes(role: Role) -> list[tuple[str, str]]:
     if not role.shape:
         return []
-    shapes: dict[str, list[str]] = {}
-    for source in notation.sources():
-        shapes.setdefault(notation.shape(role.key, source), []).append(source.id)
-    return [(to_mathml(latex), " ".join(sources)) for latex, sources in shapes.items()]
+    shapes = formulas.alike(partial(notation.shape, role.key))
+    return [(to_mathml(latex), sources) for latex, sources in shapes.items()]

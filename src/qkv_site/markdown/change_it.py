@@ -300,10 +300,7 @@ def _part(block: Block, result: Symbol, part: Expression, source: str) -> str:
 
 def _said(write: Callable[[str], str]) -> Said:
     """What is written in each source; what several of them write alike stands there once."""
-    found: dict[str, list[str]] = {}
-    for source in notation.sources():
-        found.setdefault(write(source.id), []).append(source.id)
-    return Said((written, " ".join(sources)) for written, sources in found.items())
+    return Said(formulas.alike(write).items())
 
 
 def _pooled(part: object, pool: dict[Said, int]) -> object:

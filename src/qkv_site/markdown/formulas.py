@@ -121,17 +121,23 @@ def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
     if only:
         current.tied.add(only)
         return _tied(render(only), tag, only)
-    renderings: dict[str, list[str]] = {}
-    for source in notation.sources():  # the site's own comes first
-        renderings.setdefault(render(source.id), []).append(source.id)
+    renderings = alike(render)
     own, *rest = (
-        f'<{tag} data-in="{" ".join(sources)}">{rendering}</{tag}>'
+        f'<{tag} data-in="{sources}">{rendering}</{tag}>'
         for rendering, sources in renderings.items()
     )
     if not rest:
         return next(iter(renderings))
     number = current.add_variants("".join([own, *rest]))
     return own.replace(" data-in", f' data-set="{number}" data-in', 1)
+
+
+def alike(render: Callable[[str], str]) -> dict[str, str]:
+    """What `render` makes for every source, each once, and the sources that have it alike."""
+    found: dict[str, list[str]] = {}
+    for source in notation.sources():  # the site's own comes first
+        found.setdefault(render(source.id), []).append(source.id)
+    return {rendering: " ".join(sources) for rendering, sources in found.items()}
 
 
 def short(written: Expression) -> Expression:
