@@ -283,6 +283,14 @@ def test_what_cannot_be_drawn_is_named_with_its_page(build):
     assert said in built.stdout
 
 
+def test_a_formula_in_a_table_that_has_no_latex_is_named_with_its_page(build):
+    table = '<table class="wq-mask"><caption><math><mi>x</mi></math></caption></table>'
+    block = f'```python exec="on" html="on"\nprint(\'{table}\')\n```\n'
+    built = build({"index.md": "# Home\n", "threads/one.md": f"# One\n\n{BLOCK}\n{block}"})
+    assert built.returncode == 1, built.stdout
+    assert "threads/one.md: its notebook lacks numbers: a formula of a table" in built.stdout
+
+
 def test_a_block_that_draws_nothing_is_named_with_its_page(build):
     block = '```python exec="on" html="on"\nprint("<p>Words.</p>")\n```\n'
     built = build({"index.md": "# Home\n", "threads/one.md": f"# One\n\n{BLOCK}\n{block}"})

@@ -43,3 +43,8 @@ def test_the_links_are_on_the_page(site):
     page = (site / "questions" / "index.html").read_text()
     assert page.count(">check</a>") > 60
     assert page.count(">who writes it how</a>") > 60
+
+
+def test_a_fold_out_and_a_tab_stand_below_their_titles_at_each_depth():
+    text = '??? note "A"\n    a\n\n    === "B"\n        b\n!!! wq-own "C"\n    c\nd\n'
+    assert sections.unfolded(text).split() == ["**A**", "a", "**B**", "b", "**C**", "c", "d"]

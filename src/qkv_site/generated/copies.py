@@ -38,6 +38,7 @@ from qkv_site.markdown import (
     on_library,
     questions,
     run,
+    sections,
 )
 
 NAME = "index.md"  # beside the page's index.html
@@ -46,10 +47,6 @@ SHORT, FULL = "llms.txt", "llms-full.txt"
 # An address below the site's; it is written as each file needs it.
 _ADDRESS = re.compile("\x02([^\x03]*)\x03")
 _REFERENCE = re.compile(r"^::: ([\w.]+)\n((?: {4}.*\n|\n(?= {4}))*)", re.MULTILINE)
-_FOLDED = re.compile(
-    r'^(?:(?:!!!|\?\?\?\+?) [\w-]+|===) "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)',
-    re.MULTILINE,
-)
 _SPAN = re.compile(
     r"(?P<code>(?P<ticks>`+).*?[^`](?P=ticks)(?!`))"
     r"|(?P<formula>\{\{.+?\}\})"
@@ -125,7 +122,7 @@ class _Writer:
     def copy(self, markdown: str, printed: Iterator[str]) -> str:
         """Markdown that any reader of Markdown knows, with what the blocks of the page printed."""
         markdown = _SILENT.sub("", _REFERENCE.sub(_documented, markdown))
-        markdown = self._unfold(markdown)
+        markdown = sections.unfolded(markdown)
         done, parts = 0, []
         fences = blocks.FENCE.finditer(markdown)
         for fence, block in zip(fences, blocks.find(markdown), strict=True):
@@ -169,13 +166,6 @@ class _Writer:
         else:
             parts.append(self.copy(_without_forms(said), iter(())))
         return "\n".join(filter(None, parts))
-
-    def _unfold(self, markdown: str) -> str:
-        """Put what stands in a fold-out or a tab below its title."""
-        return _FOLDED.sub(
-            lambda found: f"**{found['title']}**\n\n{self._unfold(textwrap.dedent(found['body']))}",
-            markdown,
-        )
 
     def _plain(self, text: str) -> str:
         """Text between blocks, without what only this site's Markdown knows."""

@@ -13,7 +13,6 @@ import json
 import posixpath
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import ip_address
 from typing import Any
@@ -34,6 +33,7 @@ from qkv_site.markdown import (
     formulas,
     on_library,
     run,
+    sections,
 )
 from qkv_site.markdown import map as layer_map
 
@@ -44,7 +44,6 @@ _INSTALLED = {"numpy", "qkv", "qkv_site", *sys.stdlib_module_names}
 _FIGURE = re.compile(r"^<figure\b", re.MULTILINE)
 _TABLES = re.compile(r"<table.*?</table>", re.DOTALL)
 # Of a table of numbers Jupyter shows the text, and not what the stylesheet needs.
-_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
 # A table that says its letter as LaTeX, and the formula in its caption.
 _LETTERED = re.compile(r'(<table[^>]* data-letter="([^"]*)".*?)<math.*?</math>', re.DOTALL)
 _TAG = re.compile(r"<(/?)(\w+)[^>]*>")
@@ -91,11 +90,6 @@ _METADATA = {
     "language_info": {"name": "python"},
 }
 
-# An admonition, a fold-out or a tab: its title, and what stands indented below it.
-_FOLDED = re.compile(
-    r'^(?:(?:!!!|\?\?\?\+?) \w+|===[+!]*) "(?P<title>[^"\n]*)" *\n(?P<body>(?:(?: {4}.*)?\n)*)',
-    re.MULTILINE,
-)
 # What only the stylesheet needs around Markdown.
 _WRAPPED = re.compile(r'^(?:<div class="[\w-]+" markdown="1">|</div>)\n', re.MULTILINE)
 # What Python-Markdown knows and Jupyter does not. Code comes first: nothing inside it is meant.
@@ -404,18 +398,15 @@ def _prints(statement: ast.stmt) -> bool:
 def _numbers(drawn: str) -> str:
     """The numbers of a drawing as tables, with its letters as LaTeX; empty if it has none."""
     drawn = _LETTERED.sub(lambda table: f"{table[1]}${html.unescape(table[2])}$", drawn)
-    drawn = _MATH.sub(lambda math: f"${_letter(math[0])}$", "".join(_TABLES.findall(drawn)))
-    plain = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] in _TABLE else " ", drawn)
+    found = "".join(_TABLES.findall(drawn))
+    if "<math" in found:
+        current.warn("its notebook lacks numbers: a formula of a table is not its data-letter")
+        return ""
+    plain = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] in _TABLE else " ", found)
     if not plain:
         return ""
     tables = re.sub(r" +", " ", plain)
     return f"<details><summary>The drawing as text</summary>\n\n{tables}\n\n</details>\n\n"
-
-
-def _letter(math: str) -> str:
-    """The letter of a formula in MathML, in this site's notation."""
-    role = html.unescape(re.search(r'data-role="([^"]+)"', math)[1])
-    return notation.typeset(role) + (r"^\top" if "⊤" in math else "")
 
 
 def _stated(block: blocks.Block, address: Address) -> str:
@@ -426,11 +417,7 @@ def _stated(block: blocks.Block, address: Address) -> str:
 
 
 def _unfold(markdown: str) -> str:
-    """Put what stands in a fold-out or a tab below its title."""
-    return _FOLDED.sub(
-        lambda found: f"**{found['title']}**\n\n{_unfold(textwrap.dedent(found['body']))}",
-        _WRAPPED.sub("", markdown),
-    )
+    return _WRAPPED.sub("", sections.unfolded(markdown))
 
 
 def _plain(text: str, address: Address) -> str:

@@ -1,11 +1,18 @@
-"""The parts of a page, by its headings: what a link to a heading leads to."""
+"""The parts of a page: what stands below its headings, and in its fold-outs and tabs."""
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 from qkv_site.markdown import blocks
 
 _HEADING = re.compile(r"^(#{1,6}) (.*?)(?: *\{[^}\n]*#([\w-]+)[^}\n]*\})? *$", re.MULTILINE)
+# An admonition, a fold-out or a tab: its title, and what stands indented below it.
+_FOLDED = re.compile(
+    r'^(?:(?:!!!|\?\?\?\+?) [\w-]+|===[+!]*) "(?P<title>[^"\n]*)" *\n'
+    r"(?P<body>(?:(?: {4}.*)?\n)*)",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -45,3 +52,10 @@ def below(text: str, anchor: str) -> str:
     if not anchor:
         return text
     return next((text[it.start : it.end] for it in find(text) if it.id == anchor), "")
+
+
+def unfolded(text: str) -> str:
+    """The same with what stands in a fold-out or a tab below its title."""
+    return _FOLDED.sub(
+        lambda found: f"**{found['title']}**\n\n{unfolded(textwrap.dedent(found['body']))}", text
+    )
