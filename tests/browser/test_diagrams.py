@@ -3,6 +3,8 @@
 import pytest
 
 from qkv import example
+from qkv_site.markdown import diagrams
+from support import ROOT
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,23 @@ def test_a_heat_map_is_a_table_with_a_name(page):
     for row in table.locator("tbody").get_by_role("row").all():
         numbers = [float(text) for text in row.get_by_role("cell").all_inner_texts()]
         assert sum(numbers) == pytest.approx(1, abs=0.026)
+
+
+@pytest.mark.parametrize(
+    ("formula", "seen"),
+    [
+        ("(X_Q @ W_Q[i]).T  # turned", ["visible"]),
+        (
+            "Q[i].T == W_Q[i].T @ X_Q.T\n== (X_Q @ W_Q[i]).T  # turned",
+            ["hidden", "visible", "visible"],
+        ),
+    ],
+)
+def test_the_sign_before_the_first_side_is_hidden_and_no_other(chromium, formula, seen):
+    page = chromium.new_page()
+    page.set_content(diagrams.block(formula, "site"))
+    page.add_style_tag(path=ROOT / "docs" / "assets" / "formulas.css")
+    signs = page.locator(".wq-side > .wq-sign")
+    how = signs.evaluate_all("all => all.map(sign => getComputedStyle(sign).visibility)")
+    assert how == seen
+    page.close()
