@@ -312,6 +312,18 @@ def test_torch_fused_function_takes_more_values_than_keys_and_its_plain_one_does
         attend(Q, K, V)
 
 
+def test_torch_fused_function_leaves_out_keys_that_have_no_value(torch, rng):
+    """PyTorch's fused function on a CPU leaves out keys that have no value, without an error.
+
+    With 1, 2 or 3 values for 5 keys it computes what it computes with the first 1, 2 or 3 keys.
+    """
+    Q, K, V = map(torch.from_numpy, drawn(rng, n_k=5))
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for n in (1, 2, 3):
+        first_keys, first_values = K[:, :, :n], V[:, :, :n].contiguous()
+        assert torch.allclose(attend(Q, K, first_values), attend(Q, first_keys, first_values))
+
+
 def test_torch_takes_axes_that_are_exchanged_and_then_attends_across_heads(torch, rng):
     """PyTorch's `scaled_dot_product_attention` attends across heads if its axes are exchanged.
 

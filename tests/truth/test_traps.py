@@ -250,6 +250,35 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
     assert_allclose(step.numpy(), whole[:, 3:].numpy(), atol=1e-5)
 
 
+def test_past_key_values_of_deepseek_v3_hold_the_latent_and_the_rotated_key(torch):
+    """In DeepSeek-V3 past_key_values holds the latent and the rotated key, once for all heads.
+
+    In Qwen3-Next three layers of four have linear attention, and keep a state in place of keys.
+    """
+    sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_key_value_heads": 3}
+    sizes |= {"intermediate_size": 8, "vocab_size": 11, "bos_token_id": 0, "eos_token_id": 1}
+    latents = {"q_lora_rank": 8, "kv_lora_rank": 6, "qk_rope_head_dim": 4, "qk_nope_head_dim": 10}
+    deepseek = transformers("deepseek_v3")
+    config = deepseek.DeepseekV3Config(
+        **sizes, **latents, v_head_dim=7, num_hidden_layers=2, first_k_dense_replace=2
+    )
+    words = torch.tensor([[1, 2, 3, 4, 5]])
+    with torch.no_grad():
+        cache = deepseek.DeepseekV3Model(config).eval()(words, use_cache=True).past_key_values
+    for layer in cache.layers:
+        assert (*layer.keys.shape, *layer.values.shape) == (1, 1, 5, 6, 1, 1, 5, 4)
+
+    qwen = transformers("qwen3_next")
+    linear = {"linear_num_key_heads": 1, "linear_num_value_heads": 1}
+    linear |= {"linear_key_head_dim": 8, "linear_value_head_dim": 8}
+    config = qwen.Qwen3NextConfig(**sizes, **linear, head_dim=8, num_hidden_layers=4, num_experts=0)
+    with torch.no_grad():
+        cache = qwen.Qwen3NextModel(config).eval()(words, use_cache=True).past_key_values
+    holds_keys = [torch.is_tensor(getattr(layer, "keys", None)) for layer in cache.layers]
+    assert holds_keys == [False, False, False, True]
+    assert all(hasattr(layer, "recurrent_states") for layer in cache.layers[:3])
+
+
 def test_flax_nnx_computes_head_dim_and_takes_no_argument_for_it():
     """Flax nnx computes head dim and takes no argument for it."""
     nnx = pytest.importorskip("flax.nnx")
@@ -1123,9 +1152,9 @@ def test_haiku_output_is_as_wide_as_all_heads_unless_told_otherwise():
 # Transformers
 
 
-def rotary_layer(model: str, rng, *, attn_implementation="sdpa", **options):
+def rotary_layer(model: str, rng, *, module=None, attn_implementation="sdpa", **options):
     """The attention of a rotary model of width E, with random weights."""
-    library = transformers(model.lower())
+    library = transformers(module or model.lower())
     sizes = {"hidden_size": E, "num_attention_heads": H, "num_key_value_heads": H, "head_dim": 4}
     config = getattr(library, f"{model}Config")(
         **sizes, attn_implementation=attn_implementation, **options
@@ -1836,6 +1865,50 @@ def test_rotation_makes_a_key_bias_count(torch, rng, x):
     assert not np.allclose(after[1], before[1], atol=1e-3)
 
 
+def test_rotation_turns_a_query_bias(torch, rng, x):
+    """RoPE turns a query bias: without query weights, Qwen2's queries may prefer different keys.
+
+    Without the rotation each query prefers the same keys. Key weights of zero give equal weights
+    without the rotation, and others with it, because the key bias is turned, too.
+    """
+    layer, rotary = rotary_layer("Qwen2", rng, attn_implementation="eager")
+    rotation = rotary(torch.from_numpy(x), torch.arange(N_Q)[None])
+    with torch.no_grad():
+        layer.q_proj.weight.zero_()
+        layer.q_proj.bias.copy_(torch.tensor([5.0, 0, 0, 0]).repeat(H))
+    still, turned = (attend(layer, x, angles)[1] for angles in (no_rotation(), rotation))
+    preferred = turned.argmax(axis=-1)
+    assert close(still, np.broadcast_to(still[:, :, :1], still.shape))
+    assert (preferred != preferred[..., :1]).any()
+
+    layer, rotary = rotary_layer("Qwen2", rng, attn_implementation="eager")
+    with torch.no_grad():
+        layer.k_proj.weight.zero_()
+    still, turned = (attend(layer, x, angles)[1] for angles in (no_rotation(), rotation))
+    assert np.allclose(still, 1 / N_Q, rtol=0, atol=1e-6)
+    assert not np.allclose(turned, 1 / N_Q, atol=0.01)
+
+
+def test_gpt_oss_value_bias_does_not_move_into_the_output_bias(torch, rng, x):
+    """In gpt-oss a value bias does not move into the output bias: its sinks take a share.
+
+    Without the share of the sinks it does, although the layer rotates queries and keys.
+    """
+    layer, rotary = rotary_layer("GptOss", rng, module="gpt_oss", attn_implementation="eager")
+    rotation = rotary(torch.from_numpy(x), torch.arange(N_Q)[None])
+    moved = deepcopy(layer)
+    with torch.no_grad():
+        moved.o_proj.bias += moved.o_proj.weight @ moved.v_proj.bias
+        moved.v_proj.bias.zero_()
+    with_sinks = [attend(each, x, rotation)[0] for each in (layer, moved)]
+    with torch.no_grad():
+        for each in (layer, moved):
+            each.sinks.fill_(float("-inf"))
+    without = [attend(each, x, rotation)[0] for each in (layer, moved)]
+    assert not np.allclose(*with_sinks, atol=0.01)
+    assert close(*without)
+
+
 def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
     """QK-norm makes Qwen3's attention weights ignore the length of a token.
 
@@ -2024,14 +2097,24 @@ def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):
 def test_qk_norm_bounds_scores_by_its_gains(torch, rng):
     """QK-norm bounds scores by its gains.
 
-    With gains of 3 on both sides a scaled score of Qwen3 reaches 9 √d_k, whatever the token.
+    With gains of 3 on both sides a scaled score of Qwen3 reaches 9 √d_k, whatever the token. The
+    rotation comes after the gains, so a gain of 2 for queries meets one of 2 for keys in the other
+    coordinate of its pair: 4 √d_k, where a coordinate's own two gains have the product 2.
     """
     layer, _ = rotary_layer("Qwen3", rng)
     with torch.no_grad():
         for norm in (layer.q_norm, layer.k_norm):
             norm.weight.fill_(3)
         query, key = (norm(torch.tensor([5.0, 0, 0, 0])) for norm in (layer.q_norm, layer.k_norm))
-    assert (query @ key).item() * layer.scaling == pytest.approx(9 * 4**0.5, rel=1e-4)
+        assert (query @ key).item() * layer.scaling == pytest.approx(9 * 4**0.5, rel=1e-4)
+
+        layer.q_norm.weight.copy_(torch.tensor([2.0, 1, 1, 1]))
+        layer.k_norm.weight.copy_(torch.tensor([1.0, 1, 2, 1]))
+        query = layer.q_norm(torch.tensor([5.0, 0, 0, 0]))[None, None, None]
+        key = layer.k_norm(torch.tensor([0, 0, 5.0, 0]))
+        quarter_turn = torch.zeros(1, 1, 4), torch.ones(1, 1, 4)  # cosines, sines
+        turned, _ = transformers("qwen3").apply_rotary_pos_emb(query, query, *quarter_turn)
+    assert (turned.flatten() @ key).item() * layer.scaling == pytest.approx(4 * 4**0.5, rel=1e-4)
 
 
 def vit_attention(rng, **options):
