@@ -845,6 +845,26 @@ def test_torch_one_key_gives_w_q_and_w_k_no_gradient_and_one_query_does(torch, m
     assert min(largest["one query"]) > 1e-3
 
 
+def test_torch_dropout_gives_w_q_a_gradient_with_equal_values(torch, rng, x):
+    """PyTorch's layer with dropout gives W_Q a gradient, in training, though the values are equal.
+
+    In evaluation it is zero.
+    """
+    layer = randomised(torch.nn.MultiheadAttention(E, H, dropout=0.5, batch_first=True), rng)
+    with torch.no_grad():
+        layer.in_proj_weight[2 * E :] = 0  # each value is the bias
+    X = torch.from_numpy(x)
+    largest = {}
+    torch.manual_seed(0)
+    for training in (True, False):
+        layer.train(training)
+        layer.zero_grad()
+        layer(X, X, X)[0].square().sum().backward()
+        largest[training] = float(layer.in_proj_weight.grad[:E].abs().max())
+    assert largest[True] > 1e-3
+    assert largest[False] < 1e-12
+
+
 def test_torch_refuses_values_of_another_length_than_the_keys(torch, mha, x, y, rng):
     """PyTorch's layer refuses values of another length than the keys, and takes others as long.
 
@@ -1097,6 +1117,23 @@ def test_flax_qkv_features_is_the_width_of_all_heads():
     assert stored().d_k == 32 // 8
     with pytest.raises(AssertionError, match="divisible"):
         stored(qkv_features=20)
+
+
+def test_jax_takes_the_last_key_head_for_an_index_beyond_it(torch, rng):
+    """JAX takes the last key head for an index beyond it, where NumPy and PyTorch raise.
+
+    Covers: 2 key heads, indexed by each of 14 query heads.
+    """
+    W_K = rng.normal(size=(2, 5, 3)).astype(np.float32)
+    in_jax = pytest.importorskip("jax.numpy").asarray(W_K)
+    for h in range(14):
+        assert np.array_equal(in_jax[h], W_K[min(h, 1)])
+        for array in (W_K, torch.from_numpy(W_K)):
+            if h < 2:
+                assert np.array_equal(array[h], W_K[h])
+            else:
+                with pytest.raises(IndexError):
+                    array[h]
 
 
 def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, x):
@@ -2448,6 +2485,52 @@ def test_qwen2_query_head_h_uses_key_head_h_over_7_where_14_share_2(torch, rng):
     assert not np.allclose(weights[0, 1], wrong, atol=0.01)
 
 
+def test_qwen2_scores_a_word_with_itself_by_a_matrix_one_number_wider(torch, rng):
+    """Qwen2's rotated score of a word with itself is that of a matrix that reads a constant 1, too.
+
+    Without the biases the matrix gives another score.
+    """
+    library, layer = transformers("qwen2"), grouped_qwen2(rng)
+    x = torch.from_numpy(rng.normal(size=(N_Q, 28)))
+    with torch.no_grad():
+        projected = (
+            each(x).reshape(N_Q, -1, 2).swapaxes(0, 1) for each in (layer.q_proj, layer.k_proj)
+        )
+        angles = torch.arange(N_Q, dtype=torch.float64)[None, :, None].expand(1, N_Q, 2)
+        q, k = library.apply_rotary_pos_emb(
+            *(each[None] for each in projected), angles.cos(), angles.sin()
+        )
+        wider = torch.cat([x, torch.ones(N_Q, 1)], dim=1)
+        for h in range(14):
+            W_Q, W_K = (
+                torch.cat([each.weight.T, each.bias[None]])[:, 2 * head : 2 * head + 2]
+                for each, head in ((layer.q_proj, h), (layer.k_proj, h // 7))
+            )
+            itself = (q[0, h] * k[0, h // 7]).sum(dim=1)
+            assert close(itself, ((wider @ W_Q @ W_K.T) * wider).sum(dim=1))
+            assert not close(itself, ((x @ W_Q[:-1] @ W_K[:-1].T) * x).sum(dim=1))
+
+
+def test_qwen2_equal_keys_that_are_turned_give_w_q_a_gradient(torch, rng):
+    """Qwen2 with W_K = 0 and a key bias: the rotation makes the equal keys differ.
+
+    Then W_Q has a gradient. Without the rotation it has none, up to rounding.
+    """
+    layer = grouped_qwen2(rng)
+    with torch.no_grad():
+        layer.k_proj.weight.zero_()
+    x = torch.from_numpy(rng.normal(size=(1, N_Q, 28)))
+    angles = torch.arange(N_Q, dtype=torch.float64)[None, :, None].expand(1, N_Q, 2)
+    largest = []
+    for cos, sin in ((angles.cos(), angles.sin()), no_rotation()):
+        layer.zero_grad()
+        layer(x, position_embeddings=(cos, sin), attention_mask=None)[0].square().sum().backward()
+        largest.append(float(layer.q_proj.weight.grad.abs().max()))
+    turned, unturned = largest
+    assert turned > 1e-3
+    assert unturned < turned / 1000  # its softmax is in float32
+
+
 def test_llama_zero_value_rows_of_a_group_remove_its_query_heads(torch, rng):
     """Llama: zero value rows of a key head remove each query head that shares it, without biases.
 
@@ -2577,6 +2660,8 @@ def test_llama_a_scale_moves_from_o_proj_to_v_proj_if_a_group_shares_it(torch, r
     wrong = proposed, proposed.repeat_interleave(g)
     own = shared, scale
     before = attend(layer, x, no_rotation())[0]
+    with pytest.raises(RuntimeError, match="leaf Variable"):  # the page says: under no_grad
+        layer.v_proj.weight.div_(shared.reshape(-1, 1))
     for (of_values, of_output), exact in ((right, True), (wrong, False), (own, False)):
         new = deepcopy(layer)
         with torch.no_grad():
