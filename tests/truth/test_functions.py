@@ -447,15 +447,17 @@ def test_torch_says_which_heads_do_not_match_and_broadcasts_one_head(torch, rng)
     """PyTorch names the numbers of heads that do not match, and one head of keys serves each head.
 
     With 32 heads of queries, 8 heads of keys raise an error. `enable_gqa=True` or
-    repeat_interleave serves them, and repeat pairs other heads.
+    repeat_interleave serves them, and repeat pairs other heads. Of arrays with three axes the
+    error names dimension 0, and `enable_gqa=True` serves these heads too.
     """
     Q, K, V = drawn(rng, h=32, h_kv=8)
-    said = (
-        r"size of tensor a \(32\) must match the size of tensor b \(8\) at non-singleton dim\w+ 1"
-    )
-    with pytest.raises(RuntimeError, match=said):
+    said = r"size of tensor a \(32\) must match the size of tensor b \(8\) at non-singleton dim\w+ "
+    with pytest.raises(RuntimeError, match=said + "1"):
         sdpa(torch, Q, K, V)
     grouped = sdpa(torch, Q, K, V, enable_gqa=True)
+    with pytest.raises(RuntimeError, match=said + "0"):
+        sdpa(torch, Q[0], K[0], V[0])
+    assert near(sdpa(torch, Q[0], K[0], V[0], enable_gqa=True), grouped[0])
     K_4, V_4 = (torch.from_numpy(each).repeat_interleave(4, dim=1).numpy() for each in (K, V))
     assert near(sdpa(torch, Q, K_4, V_4), grouped)
     K_4, V_4 = (torch.from_numpy(each).repeat(1, 4, 1, 1).numpy() for each in (K, V))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from real_layers import (
+    alone,
     in_float64,
     keras_library,
     openai_whisper_code,
@@ -26,6 +27,8 @@ from real_layers import (
 )
 
 import qkv
+from qkv_site.markdown import blocks
+from support import ROOT
 
 E, H, D_K = 6, 2, 3  # embed_dim of torch, heads, and the width of one
 N_Q, N_K = 5, 7
@@ -1845,6 +1848,17 @@ def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch, rng):
         assert {*torch.where(moved[i])[0].tolist()} == expected
 
 
+def test_llama_refuses_a_rotation_of_a_part_of_the_head_at_dimension_3(torch):
+    """Llama's code refuses a rotation of a part of the head, and names dimension 3.
+
+    The two numbers are the width of the head and that of the rotation.
+    """
+    q, cos = torch.ones(2, H, N_Q, 16), torch.ones(2, N_Q, 4)
+    said = r"tensor a \(16\) must match .* tensor b \(4\) at non-singleton dimension 3"
+    with pytest.raises(RuntimeError, match=said):
+        transformers("llama").apply_rotary_pos_emb(q, q, cos, cos)
+
+
 @pytest.mark.parametrize("kind", ["yarn", "longrope", "linear"])
 def test_yarn_and_longrope_multiply_scores_at_distance_zero_and_linear_scaling_does_not(
     torch, kind
@@ -2171,6 +2185,52 @@ def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
         output = layer(torch.from_numpy(x)).numpy()
     assert close(output, mh(source))
     assert not np.allclose(output, mh(x), atol=1e-3)
+
+
+def test_cait_of_vit_pytorch_mixes_heads_after_the_softmax(torch, rng, x):
+    """CaiT of `vit-pytorch` mixes the heads' weights after the softmax, so some are negative.
+
+    What is multiplied with the values does not sum to 1. The scores are mixed before it, too.
+    """
+    layer = randomised(alone("vit_pytorch.cait").Attention(E, heads=H, dim_head=D_K), rng)
+    with torch.no_grad():
+        source = layer.norm(torch.from_numpy(x))
+        q, k, v = (
+            made.reshape(N_Q, H, D_K).transpose(0, 1)
+            for made in (layer.to_q(source), *layer.to_kv(source).chunk(2, dim=-1))
+        )
+        before, after = layer.mix_heads_pre_attn, layer.mix_heads_post_attn
+        scores = torch.einsum("hij,hg->gij", q @ k.mT / D_K**0.5, before)
+        weights = torch.einsum("hij,hg->gij", scores.softmax(dim=-1), after)
+        joined = (weights @ v).transpose(0, 1).reshape(1, N_Q, H * D_K)
+        assert close(layer(torch.from_numpy(x)), layer.to_out(joined))
+    assert weights.min() < 0
+    assert not np.allclose(weights.sum(dim=-1), 1, atol=0.1)
+
+
+def test_the_check_of_steps_holds_for_a_fresh_layer_of_torch_in_float32(torch):
+    """The check of steps holds for a fresh nn.MultiheadAttention in float32.
+
+    Without biases, 512 wide. Its output is small, so a LayerNorm's eps takes some of the variance.
+    """
+    page = (ROOT / "docs" / "symptoms" / "steps.md").read_text()
+    (block,) = (each for each in blocks.find(page) if "def step_that_differs" in each.code)
+    exec(block.code, names := {})
+    step_that_differs = names["step_that_differs"]
+    torch.manual_seed(0)
+    mha = torch.nn.MultiheadAttention(512, 8, bias=False, batch_first=True).eval()
+    x = torch.randn(1, 50, 512)
+    with torch.no_grad():
+        right, _ = mha(x, x, x)
+        outputs = {
+            "residual": right + x,
+            "W_O twice": mha.out_proj(right),
+            "a LayerNorm comes last": torch.nn.functional.layer_norm(right, (512,)),
+        }
+        W_O = mha.out_proj.weight.T.numpy()
+    for step, mine in outputs.items():
+        found = step_that_differs(mine[0].numpy(), right[0].numpy(), x[0].numpy(), W_O)
+        assert found == [step]
 
 
 def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng, x):
