@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from qkv.notation._expressions import Apply, Expression, Formula, OverHeads, Symbol
 from qkv.notation._roles import Role
@@ -43,6 +44,15 @@ class Setting:
 
     def define(self, role: Role) -> Role:
         """The role as it is made and sized here."""
+        if role not in self._defined:  # lines name few roles, and each of them many times
+            self._defined[role] = self._define(role)
+        return self._defined[role]
+
+    @cached_property
+    def _defined(self) -> dict[Role, Role]:
+        return {}
+
+    def _define(self, role: Role) -> Role:
         definition = self.definitions.get(role.key, role.definition)
         if definition and not self.grouped:
             definition = definition.replace("kv_heads", "heads")

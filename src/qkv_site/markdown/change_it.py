@@ -201,7 +201,7 @@ def data(code: str) -> dict:
         "maps": {
             name: {
                 "said": _said(partial(_choice, name)),
-                "lines": [_as_data(block, number) for number in range(len(block.lines))],
+                "lines": _lines(block),
             }
             for name, block in blocks.items()
         },
@@ -267,14 +267,21 @@ def _math(line: str, source: str) -> str:
     return to_mathml(notation.typeset(line, source, mark=mark))
 
 
-def _as_data(block: Block, number: int) -> dict:
+def _lines(block: Block) -> list[dict]:
+    written = {source.id: block.typeset(source, mark=mark) for source in notation.sources()}
+    return [
+        _as_data(block, formula, lambda source, number=number: to_mathml(written[source][number]))
+        for number, formula in enumerate(block.formulas)
+    ]
+
+
+def _as_data(block: Block, formula: Formula, write: Callable[[str], str]) -> dict:
     """A line: its tree, and in each source the line, its parts, and on which side tokens stand."""
-    formula = block.formulas[number]
     result, right = formula.sides
     return {
         "defines": result.role.key,
         "tree": trees.as_data(right),
-        "written": _said(lambda source: to_mathml(block.typeset(source, mark=mark)[number])),
+        "written": _said(write),
         "turned": [each.id for each in notation.sources() if each.transposes(result.role)],
         "result": _said(partial(_part, block, result, result)),
         "parts": [
