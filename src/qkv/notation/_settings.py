@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from qkv.notation._expressions import Apply, Expression, Formula, OverHeads, Symbol
 from qkv.notation._roles import Role
@@ -44,27 +44,30 @@ class Setting:
 
     def define(self, role: Role) -> Role:
         """The role as it is made and sized here."""
-        if role not in self._defined:  # lines name few roles, and each of them many times
-            self._defined[role] = self._define(role)
-        return self._defined[role]
+        return _define(self, role)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @cached_property
-    def _defined(self) -> dict[Role, Role]:
-        return {}
-
-    def _define(self, role: Role) -> Role:
-        definition = self.definitions.get(role.key, role.definition)
-        if definition and not self.grouped:
-            definition = definition.replace("kv_heads", "heads")
-        shape = tuple(
-            re.sub(r"\w+", lambda size: self.sizes.get(size[0], size[0]), axis)
-            for axis in role.shape
-        )
-        return replace(role, shape=shape, definition=definition)
+    def _hash(self) -> int:
+        return hash((*sorted(self.definitions.items()), *sorted(self.sizes.items()), self.grouped))
 
     def is_mapped(self, role: Role) -> bool:
         """Whether a map stands between `X` and this source."""
         return role.key.startswith("X_") and "@ P_" in self.definitions.get(role.key, "")
+
+
+@cache  # a page names few roles, and each of them many times
+def _define(setting: Setting, role: Role) -> Role:
+    definition = setting.definitions.get(role.key, role.definition)
+    if definition and not setting.grouped:
+        definition = definition.replace("kv_heads", "heads")
+    shape = tuple(
+        re.sub(r"\w+", lambda size: setting.sizes.get(size[0], size[0]), axis)
+        for axis in role.shape
+    )
+    return replace(role, shape=shape, definition=definition)
 
 
 def _shares(node: Expression) -> bool:

@@ -104,6 +104,9 @@ class Source:
     note: str = ""
     finding: str = ""
 
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def names(self, role: Role) -> bool:
         """Whether it has a letter for this role."""
         return role.key in self.letters

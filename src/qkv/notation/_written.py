@@ -6,6 +6,7 @@ LaTeX, the legend and drawings are made from that tree.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from qkv.notation._expressions import (
     Apply,
@@ -213,29 +214,7 @@ class Writer:
         raise TypeError(f"{node!r} is no expression of roles.")
 
     def _symbol(self, symbol: Symbol) -> Glyph:
-        if symbol.index.isdigit():
-            return replace(self, head=symbol.index)._symbol(replace(symbol, index="i"))
-        defined = self.setting.define(symbol.role)
-        shape = self.shape(defined)[:: -1 if self.transposed else 1]
-        turned = len(shape) == 2 and self.transposed != self.source.transposes(symbol.role)
-        shared = self.shared or symbol.index == "g(i)"
-        own = self._has_letter(symbol.role)
-        owner = self.source if own else source("site")
-        head = self.head or self._index
-        glyph = Glyph(
-            role=symbol.role,
-            latex=owner.letter(symbol.role, _index(head, shared)),
-            general=owner.letter(symbol.role, _index(self._index, shared)),
-            shape=shape,
-            turned=turned,
-            borrowed=not own,
-        )
-        if own or not self._can_spell_out(defined):
-            return glyph
-        (definition,) = parse(defined.definition).sides
-        upright = self.source.transposes(symbol.role)
-        writer = replace(self, transposed=upright, shared=shared)
-        return replace(glyph, borrowed=False, spelled=writer.write(definition))
+        return _glyph(self, symbol)
 
     def shape(self, role: Role) -> tuple[Expression, ...]:
         """The sizes of a role where tokens are rows, as the source calls them."""
@@ -315,6 +294,33 @@ class Writer:
         return all(
             writer._has_letter(part) or writer._can_spell_out(part) for part in parts if part.shape
         )
+
+
+@cache  # few letters are written, and each of them many times
+def _glyph(writer: Writer, symbol: Symbol) -> Glyph:
+    if symbol.index.isdigit():
+        return replace(writer, head=symbol.index)._symbol(replace(symbol, index="i"))
+    defined = writer.setting.define(symbol.role)
+    shape = writer.shape(defined)[:: -1 if writer.transposed else 1]
+    turned = len(shape) == 2 and writer.transposed != writer.source.transposes(symbol.role)
+    shared = writer.shared or symbol.index == "g(i)"
+    own = writer._has_letter(symbol.role)
+    owner = writer.source if own else source("site")
+    head = writer.head or writer._index
+    glyph = Glyph(
+        role=symbol.role,
+        latex=owner.letter(symbol.role, _index(head, shared)),
+        general=owner.letter(symbol.role, _index(writer._index, shared)),
+        shape=shape,
+        turned=turned,
+        borrowed=not own,
+    )
+    if own or not writer._can_spell_out(defined):
+        return glyph
+    (definition,) = parse(defined.definition).sides
+    upright = writer.source.transposes(symbol.role)
+    spelled = replace(writer, transposed=upright, shared=shared).write(definition)
+    return replace(glyph, borrowed=False, spelled=spelled)
 
 
 def _transposed(written: Expression) -> Expression:

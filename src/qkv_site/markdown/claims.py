@@ -310,7 +310,12 @@ def tested() -> str:
 
 def last_run() -> dict:
     """When the tests last ran on the libraries, `date`, and on which `versions` of them."""
-    return tomllib.loads(current.read(current.docs.parent / LAST_RUN))
+    return _read_toml(current.read(current.docs.parent / LAST_RUN))
+
+
+@cache
+def _read_toml(text: str) -> dict:
+    return tomllib.loads(text)
 
 
 def ran_on(layout: str) -> str:
