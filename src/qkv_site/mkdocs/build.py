@@ -160,7 +160,7 @@ class Build:
 
     def note_letters(self, html: str) -> None:
         """Note what a page is drawn with."""
-        self._characters |= font.characters(html) | set(map(ord, html))
+        self._characters |= font.characters(html) | {*map(ord, {*html})}
 
     def guard(self, html: str, page=None) -> str:
         """Say on the page what it may run, and report what would not."""
