@@ -126,7 +126,8 @@ def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch,
 def test_torch_linear_layers_fold_into_the_thirds_of_in_proj_weight(torch, mha, x, rng):
     """PyTorch's linear layers fold into the thirds of `in_proj_weight` and of `in_proj_bias`.
 
-    A layer without biases first gives its weights to a new one, whose biases begin as zeros.
+    A layer without biases first gives its weights to a new one, whose biases begin as zeros. Layers
+    with add_bias_kv or add_zero_attn keep what it gives.
     """
     linears = [randomised(torch.nn.Linear(E, E), rng) for _ in range(3)]
     make = partial(torch.nn.MultiheadAttention, E, H, batch_first=True, dtype=torch.float64)
@@ -136,7 +137,8 @@ def test_torch_linear_layers_fold_into_the_thirds_of_in_proj_weight(torch, mha, 
     assert not fresh.in_proj_bias.any()
     assert not fresh.out_proj.bias.any()
 
-    for before, layer in (mha, mha), (plain, fresh):
+    keys_more = [randomised(make(**{option: True}), rng) for option in ("add_bias_kv", "add_zero_attn")]
+    for before, layer in (mha, mha), (plain, fresh), *zip(keys_more, keys_more, strict=True):
         sources = [linear(torch.from_numpy(x)).detach().numpy() for linear in linears]
         twice = called(before, *sources)[0]
         for third, linear in enumerate(linears):
@@ -2325,8 +2327,11 @@ def test_timm_qk_norm_without_weights_loads_and_changes_the_output(torch, rng, x
         assert not np.allclose(layer(torch.from_numpy(x)).numpy(), mh(x), atol=1e-3)
 
 
-def test_timm_latent_query_takes_its_projection_into_itself(torch, rng, x):
-    """`AttentionPoolLatent` of timm without `q_proj` gives the same output from a folded latent."""
+def test_timm_latent_query_takes_its_projection_into_itself(torch, rng, x, monkeypatch):
+    """`AttentionPoolLatent` of timm without `q_proj` gives the same output from a folded latent.
+
+    `scaled_dot_product_attention` gets this latent as its query, cut into heads.
+    """
     AttentionPoolLatent = timm_code("attention_pool").AttentionPoolLatent
     sizes = {"in_features": E, "num_heads": H, "latent_len": 3, "pool_type": ""}
     whole = randomised(AttentionPoolLatent(**sizes), rng)
@@ -2336,7 +2341,17 @@ def test_timm_latent_query_takes_its_projection_into_itself(torch, rng, x):
     del weights["q.weight"], weights["q.bias"]
     folded.load_state_dict(weights)
     assert folded.latent.shape == whole.latent.shape
-    assert close(called(folded, x)[0], called(whole, x)[0])
+    output, queries = called(whole, x)[0], []
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def seen(q, k, v, **options):
+        queries.append(q)
+        return attend(q, k, v, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", seen)
+    assert close(called(folded, x)[0], output)
+    (query,) = queries
+    assert torch.equal(query[0].transpose(0, 1).flatten(1), folded.latent[0])
 
 
 # diffusers
