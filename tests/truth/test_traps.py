@@ -137,8 +137,10 @@ def test_torch_linear_layers_fold_into_the_thirds_of_in_proj_weight(torch, mha, 
     assert not fresh.in_proj_bias.any()
     assert not fresh.out_proj.bias.any()
 
-    keys_more = [randomised(make(**{option: True}), rng) for option in ("add_bias_kv", "add_zero_attn")]
-    for before, layer in (mha, mha), (plain, fresh), *zip(keys_more, keys_more, strict=True):
+    options = {"add_bias_kv": True}, {"add_zero_attn": True}
+    folded_in_place = [mha, *(randomised(make(**each), rng) for each in options)]
+    pairs = (plain, fresh), *((layer, layer) for layer in folded_in_place)
+    for before, layer in pairs:
         sources = [linear(torch.from_numpy(x)).detach().numpy() for linear in linears]
         twice = called(before, *sources)[0]
         for third, linear in enumerate(linears):
