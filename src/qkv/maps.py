@@ -35,7 +35,8 @@ def merge(
         b_second: Added after `second`.
 
     Returns:
-        `(W, b)` with `X @ W + b` equal to the two steps; `b` is None where both biases are.
+        `(W, b)` with `X @ W + b[..., None, :]` equal to the two steps; `b` is None where both
+            biases are.
 
     Raises:
         TypeError: If an array does not hold floating-point numbers.
@@ -255,7 +256,7 @@ def gauge(
       (W_i^V B_i)\,(B_i^{-1} W_i^O) = W_i^V W_i^O$$
 
     So single weights of a head, and the coordinates of its queries, keys and values, mean nothing
-    on their own: any invertible $A_i$ and $B_i$ give them other numbers.
+    on their own: no invertible $A_i$ and $B_i$ change what the layer computes.
 
     Args:
         mh: The layer.

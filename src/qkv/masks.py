@@ -20,7 +20,8 @@ class Form:
     Args:
         argument: The argument, and of what.
         axes: Its axes.
-        true_means: What True says of a key, "attend" or "hide"; empty where only floats are taken.
+        true_means: What True says of a key, "attend" or "hide"; empty where it has no one
+            meaning: in Transformers sdpa takes it for "attend", and eager mode adds it as 1.
         adds: Whether it may be a mask of floats, which is added to the scores.
         read_in: Where this was read.
     """
@@ -179,7 +180,7 @@ def convert(
 
     Args:
         mask: True where a query may attend: (n_q, n_k), or with all axes of the scores,
-            (batch, h, n_q, n_k), where any may be 1.
+            (batch, h, n_q, n_k), where any but n_k may be 1.
         form: One of `FORMS`.
         h: The number of heads, for "attn_mask" of a batch, which needs a mask for each head.
         n_q: The number of queries, for "attn_mask" of a mask that has 1 for them, such as
@@ -216,8 +217,9 @@ def convert(
     array = as_mask(mask, np.shape(mask))
     if array.ndim not in (2, 4):
         raise ValueError(
-            "mask must have shape (n_q, n_k) or (batch, h, n_q, n_k), where any may be 1, but has "
-            f"shape {array.shape}. For one mask a sample, shared by its heads, pass mask[:, None]."
+            "mask must have shape (n_q, n_k) or (batch, h, n_q, n_k), where any but n_k may be 1, "
+            f"but has shape {array.shape}. For one mask a sample, shared by its heads, pass "
+            "mask[:, None]."
         )
     array = array if array.ndim == 4 else array[None, None]
     match form:

@@ -240,6 +240,8 @@ def test_an_axis_of_length_one_is_repeated_in_silence_by_some_functions(function
         assert refused(function, few, K, V) != repeats
         if repeats:
             assert near(call(function, few, K, V), qkv.attention(few, K, V))
+            # With one sentence of keys the shape is right.
+            assert near(call(function, Q, K[:1], V[:1]), qkv.attention(Q, K[:1], V[:1]))
 
 
 def test_keras_with_jax_refuses_masks_of_floats_and_one_head_of_queries():

@@ -1776,11 +1776,12 @@ def test_t5_heads_need_not_fill_d_model():
 
 
 def test_whisper_has_no_key_bias():
-    """Whisper has no key bias."""
+    """Whisper has no key bias. With bias=False it has none of the others."""
     library = transformers("whisper")
-    layer = library.WhisperAttention(E, H, config=library.WhisperConfig())
-    biases = {name for name in layer.state_dict() if name.endswith("bias")}
-    assert biases == {"q_proj.bias", "v_proj.bias", "out_proj.bias"}
+    for options, letters in ({}, {"q", "v", "out"}), ({"bias": False}, set()):
+        layer = library.WhisperAttention(E, H, config=library.WhisperConfig(), **options)
+        biases = {name for name in layer.state_dict() if name.endswith("bias")}
+        assert biases == {f"{letter}_proj.bias" for letter in letters}
 
 
 def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
@@ -1965,20 +1966,21 @@ def test_gpt_oss_value_bias_does_not_move_into_the_output_bias(torch, rng, x):
 
 
 def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
-    """QK-norm makes Qwen3's attention weights ignore the length of a token.
+    """Without biases QK-norm makes Qwen3's attention weights ignore the length of a token.
 
-    Qwen3 normalises projected queries and keys, so its scores are not bilinear in the tokens.
+    Qwen3 normalises projected queries and keys, so its scores are not bilinear in the tokens. With
+    attention_bias=True the weights change.
     """
     longer = x.copy()
     longer[:, 1] *= 5
-    moved = {}
-    for model in ("Llama", "Qwen3"):
-        layer, _ = rotary_layer(model, rng, attn_implementation="eager")
-        _, before = attend(layer, x, no_rotation())
-        _, after = attend(layer, longer, no_rotation())
-        moved[model] = np.abs(after - before).max()
-    assert moved["Qwen3"] < 1e-4
-    assert moved["Llama"] > 1e-2
+
+    def moved(model, **options):
+        layer, _ = rotary_layer(model, rng, attn_implementation="eager", **options)
+        before, after = (attend(layer, each, no_rotation())[1] for each in (x, longer))
+        return np.abs(after - before).max()
+
+    assert moved("Qwen3") < 1e-4
+    assert min(moved("Llama"), moved("Qwen3", attention_bias=True)) > 1e-2
 
 
 def test_torch_attention_without_positions_is_equivariant(torch, rng, x):
@@ -2387,6 +2389,24 @@ def test_diffusers_with_pre_only_has_no_output_map(rng):
         qkv.load(stored, "diffusers", h=H)
 
 
+def test_diffusers_with_added_kv_proj_dim_holds_second_matrices(rng):
+    """In diffusers a layer made with added_kv_proj_dim holds second matrices of keys and values.
+
+    With context_pre_only True or False it holds one of queries too, and with False one for the
+    output. With only_cross_attention=True it holds no first ones of keys and values.
+    """
+    first, keys, values = {"to_q", "to_out.0"}, {"to_k", "add_k_proj"}, {"to_v", "add_v_proj"}
+    second = {None: set(), True: {"add_q_proj"}, False: {"add_q_proj", "to_add_out"}}
+    for context, more in second.items():
+        options = {"added_kv_proj_dim": 12, "context_pre_only": context}
+        for cross in (False, True):
+            layer = diffusers_layer(rng, only_cross_attention=cross, **options)
+            stored = {name.removesuffix(".weight") for name in layer.state_dict()}
+            stored -= {f"{name}.bias" for name in ("to_out.0", "to_add_out")}
+            stored -= {f"add_{letter}_proj.bias" for letter in "qkv"}
+            assert stored == (first | keys | values | more) - ({"to_k", "to_v"} if cross else set())
+
+
 def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):
     """In diffusers heads are 64 wide unless told otherwise.
 
@@ -2418,7 +2438,8 @@ def test_diffusers_without_scale_qk_does_not_scale(torch, rng, x):
 def test_diffusers_qk_norms_without_weights_load_and_change_the_output(torch, rng, x):
     """In diffusers a norm of queries and keys without weights loads, and changes the output.
 
-    "l2" and "fp32_layer_norm" have none, nor has "layer_norm" with elementwise_affine=False.
+    "l2" and "fp32_layer_norm" have none, nor have "layer_norm" and "rms_norm" with
+    elementwise_affine=False. Those across heads have weights in spite of it.
     """
     plain = diffusers_layer(rng, dim_head=D_K)
     affine = {"elementwise_affine": False}
@@ -2427,6 +2448,7 @@ def test_diffusers_qk_norms_without_weights_load_and_change_the_output(torch, rn
         {"qk_norm": "l2"},
         {"qk_norm": "fp32_layer_norm"},
         affine | {"qk_norm": "layer_norm"},
+        affine | {"qk_norm": "rms_norm"},
     ):
         layer = diffusers_layer(rng, dim_head=D_K, **options)
         layer.load_state_dict(plain.state_dict())
@@ -2434,6 +2456,9 @@ def test_diffusers_qk_norms_without_weights_load_and_change_the_output(torch, rn
         with torch.no_grad():
             real = layer(torch.from_numpy(x)).numpy()
         assert np.allclose(real, mh(x), rtol=0, atol=1e-3) == (not options)
+    for norm in ("layer_norm_across_heads", "rms_norm_across_heads"):
+        layer = diffusers_layer(rng, dim_head=D_K, kv_heads=1, qk_norm=norm, **affine)
+        assert {"norm_q.weight", "norm_k.weight"} <= {*layer.state_dict()}
 
 
 # OpenAI's Whisper

@@ -60,4 +60,5 @@ LAYOUT = Layout(
         "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
         "pass it to MultiHead as mask",
     ),
+    unknown=("qkv_bias=False of the Vision Transformer, which stores the output's bias alone",),
 )

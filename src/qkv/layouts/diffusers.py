@@ -50,8 +50,8 @@ LAYOUT = Layout(
         "residual_connection=True adds the source to the output, and rescale_output_factor divides "
         "the output, with the source or without",
         "scale_qk=False changes the scale and stores nothing",
-        'qk_norm="l2" or "fp32_layer_norm", or another one with elementwise_affine=False, is a '
-        "norm of queries and keys that stores nothing",
+        'qk_norm="l2" or "fp32_layer_norm", or "layer_norm" or "rms_norm" with '
+        "elementwise_affine=False, is a norm of queries and keys that stores nothing",
         "another processor than the one that a new layer has",
         "dropout",
     ),

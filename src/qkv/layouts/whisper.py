@@ -33,4 +33,5 @@ LAYOUT = Layout(
         "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
         "pass it to MultiHead as mask",
     ),
+    unknown=("bias=False, which stores no biases",),
 )

@@ -37,7 +37,7 @@ def _ways_to_split():
             f"the {whose} are split into heads by view or reshape alone, without a transposition",
             who="who reshapes (batch, n, h·d_k) straight to (batch, h, n, d_k)",
             seen_as="heads-mixed",
-            symptom="Shapes fit. A head holds parts of several tokens.",
+            symptom="Shapes fit. A head holds numbers that belong to other heads.",
             cure="Reshape to (batch, n, h, d_k), then exchange axes 1 and 2.",
             right=f"{first} = {first}.reshape(batch, n, h, d_k).swapaxes(1, 2)",
             wrong=f"{first} = {first}.reshape(batch, h, n, d_k)",

@@ -80,7 +80,7 @@ def _used_for_another():
             f"the weight of the {ROLES[used]} projects the {ROLES[instead_of]} too",
             who="who copies a line and changes its name on one side only",
             seen_as="idle",
-            symptom="No error, and one weight never changes anything.",
+            symptom="No error if both have one shape. One weight never changes anything.",
             cure="Give queries, keys and values their own weights.",
             right=f"{instead_of} = X_{instead_of} @ W_{instead_of}",
             wrong=f"{instead_of} = X_{instead_of} @ W_{used}",
