@@ -25,9 +25,9 @@ SAID = {
     "W^K with W^V, one weight for both": "nn---n",
     "the value bias, with the output bias": "y-ynny",
     "the key bias, with nothing: left out": "y-nnyy",
-    "W^Q, W^K, W^V in one array, one source": "yyyyyy",
-    "W^Q, W^K, W^V in one array, cross-attention": "nn---n",
-    "W^K, W^V in one array, cross-attention": "yyyyyy",
+    "W^Q, W^K, W^V in one product, one source": "yyyyyy",
+    "W^Q, W^K, W^V in one product, cross-attention": "nn---n",
+    "W^K, W^V in one product, cross-attention": "yyyyyy",
     "W^O with a linear layer that follows at once": "yyynny",
     "W^O with the next layer, the residual added between": "nnnnnn",
 }
@@ -79,7 +79,7 @@ def test_what_is_found_is_the_product_that_the_pages_derive():
         ("W^V with W^O", "dropout"): W_V[0] @ W_O[0],
         ("the value bias, with the output bias", ""): [merges.B_V[0] @ W_O[0]],
         ("the key bias, with nothing: left out", ""): [[1]],
-        ("W^K, W^V in one array, cross-attention", ""): np.hstack([W_K[0], W_V[0]]),
+        ("W^K, W^V in one product, cross-attention", ""): np.hstack([W_K[0], W_V[0]]),
         ("W^O with a linear layer that follows at once", ""): np.vstack([*W_O]) @ merges.NEXT,
     }
     for (name, extra), array in expected.items():

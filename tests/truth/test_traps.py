@@ -217,7 +217,7 @@ def test_embed_dim_must_be_divisible_by_num_heads_and_the_message_says_so(torch)
         ((2, 5, 64), (512, 512), "10x64 and 512x512"),
         ((2, 8, 5, 64), (512, 512), "80x64 and 512x512"),
         ((2, 5, 512), (64, 64), "10x512 and 64x64"),
-        ((2, 7, 512), (300, 512), "14x512 and 300x512"),
+        ((2, 5, 512), (300, 512), "10x512 and 300x512"),
         ((5, 768), (2304, 768), "5x768 and 2304x768"),
     ],
 )
@@ -307,6 +307,25 @@ def test_torch_stores_w_q_of_a_head_as_transposed_rows(mha):
             rows = slice(third * E + i * D_K, third * E + (i + 1) * D_K)
             assert_array_equal(W[i], weight[rows].T)
             assert_array_equal(b[i], bias[rows])
+
+
+def test_torch_in_proj_weight_holds_three_maps_in_cross_attention_too(torch, rng, x, y):
+    """PyTorch: `in_proj_weight` holds the three maps in cross-attention, too.
+
+    So it does in a decoder's layer. It is cut: the source of the queries meets the first third.
+    """
+    decoder = torch.nn.TransformerDecoderLayer(E, H, batch_first=True)
+    cross = randomised(decoder.multihead_attn, rng)
+    weight, bias = cross.in_proj_weight.detach().numpy(), cross.in_proj_bias.detach().numpy()
+    assert weight.shape == (3 * E, E)
+    Q, K, V = (
+        (source @ W.T + b).reshape(-1, H, D_K).swapaxes(0, 1)
+        for source, W, b in zip((x, y, y), np.split(weight, 3), np.split(bias, 3), strict=True)
+    )
+    joined = qkv.attention(Q, K, V).swapaxes(0, 1).reshape(1, N_Q, E)
+    with torch.no_grad():
+        expected = cross.out_proj(torch.from_numpy(joined))
+    assert close(called(cross, x, y, y)[0], expected)
 
 
 def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(torch):
@@ -1544,6 +1563,41 @@ def test_gptj_rotates_neighbours_and_llama_rotates_halves(torch):
     assert halves.flatten().tolist() == [0, 0, 1, 0]
 
 
+def test_gptj_and_codegen_turn_a_quarter_of_a_head_which_no_reordering_makes_llamas(torch):
+    """GPT-J and CodeGen turn a quarter of a head by default, which no reordering makes Llama's.
+
+    If GPT-J turns the whole head, queries and keys whose coordinates are reordered from neighbours
+    to halves get its scores from Llama's rotation. If it turns a quarter, they get others, whether
+    the whole head or that quarter is reordered.
+    """
+    gptj, llama = transformers("gptj"), transformers("llama")
+    for config in (gptj.GPTJConfig(), transformers("codegen").CodeGenConfig()):
+        assert 4 * config.rotary_dim == config.n_embd // config.n_head
+
+    d_k = 16
+    q, k = torch.randn(2, 1, N_Q, 1, d_k, generator=torch.Generator().manual_seed(0))
+    of_head = llama.LlamaConfig(hidden_size=d_k, num_attention_heads=1)
+    cos_sin = llama.LlamaRotaryEmbedding(of_head)(q, torch.arange(N_Q)[None])
+
+    def of_gptj(turned):
+        sin, cos = gptj.create_sinusoidal_positions(N_Q, turned)[None].chunk(2, dim=-1)
+        parts = (x.split([turned, d_k - turned], dim=-1) for x in (q, k))
+        each = (
+            torch.cat([gptj.apply_rotary_pos_emb(part, sin, cos), rest], dim=-1)
+            for part, rest in parts
+        )
+        return torch.einsum("bihd,bjhd->ij", *each)
+
+    def of_llama(reordered):
+        pairs = [*range(0, reordered, 2), *range(1, reordered, 2), *range(reordered, d_k)]
+        each = (x[..., pairs].transpose(1, 2) for x in (q, k))
+        return torch.einsum("bhid,bhjd->ij", *llama.apply_rotary_pos_emb(*each, *cos_sin))
+
+    assert torch.allclose(of_llama(d_k), of_gptj(d_k), atol=1e-4)
+    for reordered in (d_k, d_k // 4):
+        assert not torch.allclose(of_llama(reordered), of_gptj(d_k // 4), atol=0.1)
+
+
 OF_TRANSFORMERS = [
     each for each in qkv.layouts.layouts().values() if each.title.startswith("Transformers, ")
 ]
@@ -1702,6 +1756,7 @@ def test_deberta_divides_by_the_root_of_as_many_widths_as_it_adds_scores(torch, 
     """DeBERTa v2 and v3 divide by √(n·d_k), where n counts the scores that are added.
 
     With content-to-position and position-to-content n is 3; each of the added scores is divided.
+    The kinds that the config names are counted, even with `relative_attention=False`.
     """
     library = transformers("deberta_v2")
     config = library.DebertaV2Config(
@@ -1731,6 +1786,9 @@ def test_deberta_divides_by_the_root_of_as_many_widths_as_it_adds_scores(torch, 
     content = Q @ K.transpose(1, 2) / ((1 + len(kinds)) * D_K) ** 0.5
     of_zeros = scores(torch.zeros(16, E))
     assert np.allclose(of_zeros, content - content[..., :1], rtol=0, atol=1e-6)  # √ in float32
+    layer.relative_attention = False
+    assert np.allclose(scores(positions=torch.ones(16, E)), of_zeros, rtol=0, atol=1e-6)
+    layer.relative_attention = True
 
     if kinds:
         with torch.no_grad():

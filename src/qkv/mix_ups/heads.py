@@ -102,7 +102,8 @@ def _ways_to_attend():
         "other",
         who="who passes (batch, n, h, d_k) to scaled_dot_product_attention",
         seen_as="heads-mixed",
-        symptom="Shapes fit. A token's output does not depend on other tokens.",
+        symptom="Shapes fit if there are as many queries as keys. A token's output does not depend "
+        "on other tokens.",
         cure="Exchange axes 1 and 2 before the attention, and after it.",
         right="attention(Q.swapaxes(1, 2), K.swapaxes(1, 2), V.swapaxes(1, 2))",
         wrong="attention(Q, K, V)",

@@ -12,12 +12,13 @@ from qkv.layouts import Layout, layouts
 from qkv_site.generated import libraries
 
 SIGNS = {
-    "=": "the weights fit as they are; between two that rotate, look at [the rotation](#rotation)",
+    "=": "the weights fit after reordering, and nothing is added or lost; between two that rotate, "
+    "look at [the rotation](#rotation)",
     "0": "zeros are added for biases that the target stores",
     "k": "the key bias is left out; in equation (1) it has no effect",
     "s": "the scale moves into the weight of the queries",
     "b": "a bias has no place in the target and is lost",
-    "r": "one of the two rotates queries and keys, and the other does not",
+    "r": "one of the two [rotates queries and keys](#rotation), and the other does not",
 }
 _BIASES = ("b_Q", "b_K", "b_V", "b_O")
 

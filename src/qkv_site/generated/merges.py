@@ -254,7 +254,7 @@ def _one_for_both(extra: str) -> Case:
 
 
 def _side_by_side(*parts: tuple[np.ndarray, np.ndarray]):
-    """Weights with a source each, next to each other in one array that reads the first source."""
+    """Weights with a source each, side by side in one product that reads the first source."""
 
     def case(extra: str) -> Case:
         gives = [
@@ -410,21 +410,21 @@ GROUPS = {
     ),
     "beside": (
         Pair(
-            "W^Q, W^K, W^V in one array, one source",
+            "W^Q, W^K, W^V in one product, one source",
             "square-or-rectangular.md#thirds",
             _side_by_side((X, W_Q), (X, W_K), (X, W_V)),
             (3 * _512, 3 * _512),
             notes=_AFTER,
         ),
         Pair(
-            "W^Q, W^K, W^V in one array, cross-attention",
+            "W^Q, W^K, W^V in one product, cross-attention",
             "are-they-the-same.md#cross-attention",
             _side_by_side((X, W_Q), (Y, W_K), (Y, W_V)),
             (3 * _512, 3 * _512),
             ("", "biases", "packed"),
         ),
         Pair(
-            "W^K, W^V in one array, cross-attention",
+            "W^K, W^V in one product, cross-attention",
             "grouped-and-latent-heads.md#to-kv",
             _side_by_side((Y, W_K), (Y, W_V)),
             (2 * _512, 2 * _512),
