@@ -118,7 +118,7 @@ def _in_another_order():
             f"W_{one} and W_{two} are exchanged, and their biases are not",
             who="who copies weights and biases by hand",
             seen_as="first-third",
-            symptom=f"Each shape fits. {_where(one + two)}",
+            symptom=f"No error if both have one shape. {_where(one + two)}",
             cure="Copy each weight to its own name.",
             right=f"{one} = X_{one} @ W_{one} + b_{one}",
             wrong=f"{one} = X_{one} @ W_{two} + b_{one}",
