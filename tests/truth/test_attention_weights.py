@@ -343,6 +343,35 @@ def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch):
             assert torch.allclose(weights.sum(dim=-1), torch.ones(1, H, N))
 
 
+def test_longformer_and_swin_return_weights_of_windows(torch):
+    """Longformer and Swin return weights of windows, with other axes than most models.
+
+    Longformer's last axis is the window and one more. Swin's first axis counts images and windows.
+    """
+    library = pytest.importorskip("transformers")
+    config = library.LongformerConfig(
+        vocab_size=11,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        attention_window=4,
+    )
+    words = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]] * 3)
+    with torch.no_grad():
+        found = library.LongformerModel(config).eval()(words, output_attentions=True).attentions
+    assert [tuple(weights.shape) for weights in found] == [(3, 2, 8, 4 + 1)]
+
+    config = library.SwinConfig(
+        image_size=32, patch_size=4, embed_dim=16, depths=[1], num_heads=[2], window_size=4
+    )
+    config._attn_implementation = "eager"
+    images = torch.zeros(3, 3, 32, 32)  # 8 by 8 patches, which are four windows of 4 by 4
+    with torch.no_grad():
+        found = library.SwinModel(config).eval()(images, output_attentions=True).attentions
+    assert [tuple(weights.shape) for weights in found] == [(3 * 4, 2, 16, 16)]
+
+
 def test_transformers_return_weights_of_the_layers_with_softmax_attention_alone(torch):
     """Transformers returns weights of layers with softmax attention, so the first may be layer 3's.
 

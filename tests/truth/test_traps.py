@@ -477,6 +477,45 @@ def test_torch_view_fails_after_a_transpose_and_reshape_does_not(torch, rng):
     assert not torch.allclose(joined, heads.view(1, N_Q, H * D_K))
 
 
+def test_torch_fused_attention_to_one_key_leaves_rounding_in_place_of_a_zero_gradient(torch):
+    """PyTorch's fused attention to one key leaves rounding in place of a gradient of zero.
+
+    The gradient of the queries is far below that of the values. By hand it is exactly 0.
+    """
+    largest = {}
+    for name in ("fused", "by hand"):
+        torch.manual_seed(0)
+        q, k, v = (torch.randn(3, 4, n, 16, requires_grad=True) for n in (5, 1, 1))
+        weights = (q @ k.transpose(-1, -2) / 4).softmax(-1)
+        fused = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        heads = fused if name == "fused" else weights @ v
+        (heads * torch.randn_like(heads)).sum().backward()
+        largest[name] = [each.grad.abs().max().item() for each in (q, v)]
+    of_q, of_v = largest["fused"]
+    assert 0 < of_q < 1e-5 * of_v
+    assert largest["by hand"][0] == 0
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_torch_view_may_join_the_heads_of_its_fused_attention(torch, rng, masked):
+    """PyTorch `view` may join the heads of its fused attention, whose numbers stand token by token.
+
+    Their order in memory is that of a right join: there `view` without the transpose fails, and
+    `reshape` without it copies, into a wrong order.
+    """
+    q, k, v = (
+        torch.from_numpy(rng.normal(size=(2, N_Q, H, 8)).astype(np.float32)).transpose(1, 2)
+        for _ in range(3)
+    )
+    mask = torch.ones(N_Q, N_Q, dtype=torch.bool).tril() if masked else None
+    heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    joined = heads.transpose(1, 2).view(2, N_Q, H * 8)
+    assert torch.equal(joined, torch.cat([*heads.unbind(dim=1)], dim=-1))
+    with pytest.raises(RuntimeError, match="view size is not compatible with input tensor's size"):
+        heads.view(2, N_Q, H * 8)
+    assert not torch.allclose(heads.reshape(2, N_Q, H * 8), joined)
+
+
 def test_torch_einsum_sums_a_letter_of_one_input_alone(torch, rng):
     """PyTorch `einsum` sums a letter of one input alone, if the output does not have it.
 

@@ -65,7 +65,7 @@ def _turned():
             who="who gets an error about shapes and repairs it with reshape or view",
             seen_as="square-weight",
             symptom=f"Shapes fit. {_where(letter)}",
-            cure="Transpose: reshape keeps the order of the numbers in memory.",
+            cure="Transpose: reshape keeps the order of the numbers.",
             right=f"W_{letter} = weight.T",
             wrong=f"W_{letter} = weight.reshape(weight.T.shape)",
             planted={f"W_{letter}": _reshape},

@@ -1,0 +1,244 @@
+"""The checks that pages give for a reader's own code, on PyTorch's layers in float32.
+
+A reader's layer is rarely in float64. A right one has to pass, and a wrong one not, at each width.
+"""
+
+import ast
+from functools import partial
+
+import numpy as np
+import pytest
+
+import qkv
+from qkv_site.markdown import blocks
+from support import ROOT
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+WIDTHS = pytest.mark.parametrize(("width", "h"), [(24, 3), (64, 4), (768, 12)])
+SEEDS = pytest.mark.parametrize("seed", range(3))
+
+
+def check(page, name, width=24):
+    """A function of a page's block, as a reader pastes it, with the reader's width for 24."""
+    names = {
+        "np": np,
+        "attention": qkv.attention,
+        "softmax": qkv.softmax,
+        "MultiHead": qkv.MultiHead,
+    }
+    for block in blocks.find((ROOT / "docs" / f"{page}.md").read_text()):
+        if block.executed and f"def {name}(" in block.code:
+            tree = ast.parse(block.code)
+            found = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+            exec("\n".join(map(ast.unparse, found)).replace("24", str(width)), names)
+            return names[name]
+    raise AssertionError(f"{page} has no function {name}")
+
+
+def single(x):
+    return torch.as_tensor(np.asarray(x, dtype=np.float32))
+
+
+def mha(width, h, seed, **options):
+    """A fresh nn.MultiheadAttention, with biases that are not zero, and samples first."""
+    torch.manual_seed(seed)
+    layer = torch.nn.MultiheadAttention(width, h, batch_first=True, **options).eval()
+    for name, parameter in layer.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter, 0, 0.1)
+    return layer
+
+
+@torch.no_grad()
+def called(layer, *sources, **options):
+    return layer(*map(single, sources), **options)[0].numpy()
+
+
+@torch.no_grad()
+def sdpa(Q, K, V, **options):
+    return F.scaled_dot_product_attention(*map(single, (Q, K, V)), **options).numpy()
+
+
+@SEEDS
+@WIDTHS
+@torch.no_grad()
+def test_a_folded_norm_passes_and_a_wrong_fold_does_not(width, h, seed):
+    folds = check("how-to/fold-a-norm", "folds")
+    torch.manual_seed(seed)
+    norm = torch.nn.LayerNorm(width)
+    torch.nn.init.normal_(norm.weight, 1, 0.3)
+    torch.nn.init.normal_(norm.bias, 0, 0.3)
+    W, g, b = (each.numpy() for each in (torch.nn.Linear(width, h).weight, *norm.parameters()))
+    ways = (
+        lambda x: norm(single(x)).numpy(),
+        lambda x: F.layer_norm(single(x), (width,)).numpy(),
+    )
+    assert folds(*ways, W, W * g, W @ b)
+    for wrong in ((W * (g - 1), W @ b), (W * g, 0), (W, W @ b)):
+        assert not folds(*ways, W, *wrong)
+
+
+@SEEDS
+@WIDTHS
+def test_a_batch_of_a_right_layer_passes_and_a_tiled_mask_does_not(width, h, seed):
+    samples_are_apart = check("symptoms/only-batches", "samples_are_apart")
+    layer = mha(width, h, seed)
+    X = np.random.default_rng(seed).normal(size=(3, 7, width))
+    real = np.arange(7) < np.array([7, 5, 2])[:, None, None]
+
+    def right(X, mask):
+        return called(layer, X, X, X, key_padding_mask=~torch.as_tensor(mask[:, 0]))
+
+    def tiled(X, mask):
+        of_heads = np.tile(np.broadcast_to(mask, (len(X), 7, 7)), (h, 1, 1))
+        return called(layer, X, X, X, attn_mask=~torch.as_tensor(of_heads))
+
+    assert samples_are_apart(right, X, real)
+    assert not samples_are_apart(tiled, X, real)
+
+
+@SEEDS
+@WIDTHS
+def test_sources_in_place_pass_and_exchanged_ones_do_not(width, h, seed):
+    sources_are_in_place = check("symptoms/only-cross-attention", "sources_are_in_place", width)
+    layer = partial(called, mha(width, h, seed))
+    assert sources_are_in_place(lambda q, k, v: layer(q[None], k[None], v[None])[0])
+    assert not sources_are_in_place(lambda q, k, v: layer(q[None], v[None], k[None])[0])
+    assert not sources_are_in_place(lambda q, k, v: layer(q[None], k[None], k[None])[0])
+    assert not sources_are_in_place(lambda q, k, v: layer(k[None], q[None], q[None])[0])
+
+
+@pytest.mark.parametrize("n", [6, 100])
+def test_a_right_cache_passes_and_a_mask_from_the_first_key_does_not(n):
+    cache_agrees = check("symptoms/causal-and-cache", "cache_agrees")
+
+    def to_the_last_key(Q, K, V):
+        mask = torch.ones(len(Q), len(K), dtype=torch.bool).tril(len(K) - len(Q))
+        return sdpa(Q[None], K[None], V[None], attn_mask=mask)[0]
+
+    def from_the_first_key(Q, K, V):
+        return sdpa(Q[None], K[None], V[None], is_causal=True)[0]
+
+    assert cache_agrees(to_the_last_key, n)
+    assert not cache_agrees(from_the_first_key, n)
+
+
+@WIDTHS
+def test_idle_weights_are_named_in_float32(width, h):
+    """With all keys the bias of the keys alone is idle; with one key queries and keys are."""
+    idle_weights = check("symptoms/idle", "idle_weights")
+    names = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V")
+    mh = qkv.MultiHead.random(d_model=width, h=h, bias=True)
+    weights = {name: getattr(mh, name) for name in names}
+    X = np.random.default_rng(0).normal(size=(5, width))
+
+    def layer(weights, X, Y):
+        w = {name: single(each) for name, each in weights.items()}
+        q, k, v = (
+            single(source) @ w[f"W_{name}"] + w[f"b_{name}"][:, None]
+            for name, source in zip("QKV", (X, Y, Y), strict=True)
+        )
+        return (single(sdpa(q[None], k[None], v[None])[0]) @ w["W_O"]).sum(dim=0).numpy()
+
+    def heads_of(*names):
+        return [f"{name}[{head}]" for name in names for head in range(h)]
+
+    assert idle_weights(layer, weights, X, X) == heads_of("b_K")
+    assert idle_weights(layer, weights, X, X[:1]) == heads_of("W_Q", "W_K", "b_Q", "b_K")
+
+
+@SEEDS
+@pytest.mark.parametrize(("n", "d_k", "size"), [(6, 24, 1), (64, 128, 1), (64, 128, 3)])
+def test_two_right_rotations_agree_at_each_distance_and_other_pairs_do_not(n, d_k, size, seed):
+    """Neighbours turned as complex numbers, and halves with the coordinates permuted."""
+    wrong_distances = check("symptoms/rotation", "wrong_distances")
+    angle = torch.arange(n)[:, None] * 1e4 ** (-torch.arange(0, d_k, 2) / d_k)
+
+    def neighbours(x):
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], d_k // 2, 2).contiguous())
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
+
+    def halves(x):
+        a, b = x.chunk(2, dim=-1)
+        cos, sin = angle.cos(), angle.sin()
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+
+    permuted = torch.arange(d_k).reshape(-1, 2).T.flatten()
+    torch.manual_seed(seed)
+    Q, K = size * torch.randn(2, 3, n, d_k)
+    theirs = (neighbours(Q) @ neighbours(K).transpose(-1, -2)).numpy()
+    right = halves(Q[..., permuted]) @ halves(K[..., permuted]).transpose(-1, -2)
+    wrong = halves(Q) @ halves(K).transpose(-1, -2)
+    assert wrong_distances(right.numpy(), theirs) == []
+    assert wrong_distances(wrong.numpy(), theirs) == list(range(1, n))
+
+
+def test_the_scale_is_found_in_float32():
+    scale_used = check("symptoms/scale", "scale_used")
+    candidates = {"1/√d_k": 1 / 4, "none": 1.0, "1/d_k": 1 / 16, "1/√(h·d_k)": 32**-0.5}
+    for name, scale in candidates.items():
+        assert scale_used(partial(sdpa, scale=scale), candidates) == [name]
+
+
+def test_scores_in_float32_are_dot_products_and_reshaped_ones_are_not():
+    scores_are_dot_products = check("symptoms/square-weight", "scores_are_dot_products")
+
+    def product(Q, K):
+        return (single(Q) @ single(K)).numpy()
+
+    assert scores_are_dot_products(lambda Q, K: product(Q, K.swapaxes(-1, -2)))
+    assert scores_are_dot_products(lambda Q, K: product(Q, K.swapaxes(-1, -2)) / 11**0.5)
+    assert not scores_are_dot_products(lambda Q, K: product(Q, K.reshape(2, 3, 11, 7)))
+
+
+@SEEDS
+@WIDTHS
+@pytest.mark.parametrize("size", [1, 10])
+def test_a_bias_that_is_left_out_is_named_in_float32(width, h, size, seed):
+    constant_difference = check("symptoms/constant-vector", "constant_difference")
+    layer = mha(width, h, seed)
+    X = size * np.random.default_rng(seed).normal(size=(5, width)).astype(np.float32)
+    theirs = called(layer, X, X, X)
+    b_O = layer.out_proj.bias.detach().numpy()
+    mine = qkv.load(layer.state_dict(), "pytorch", h=h)(X).astype(np.float32)
+    assert constant_difference(mine - b_O, theirs, {"b_O": b_O}) == ["-1 b_O"]
+    assert constant_difference(mine, theirs, {"b_O": b_O}) == []
+
+
+@SEEDS
+@WIDTHS
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_causal_encoder_layer_changes_later_places_alone(width, h, norm_first, seed):
+    """Behind a LayerNorm too, where the same number added to all coordinates changes nothing."""
+    outputs_that_change = check("symptoms/index", "outputs_that_change")
+    hidden = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    torch.manual_seed(seed)
+    layer = torch.nn.TransformerEncoderLayer(
+        width, h, 2 * width, batch_first=True, norm_first=norm_first
+    ).eval()
+    X = np.random.default_rng(seed).normal(size=(7, width))
+    found = outputs_that_change(lambda X: called(layer, X[None], src_mask=hidden), X, 3)
+    assert found.tolist() == [3, 4, 5, 6]
+
+
+@SEEDS
+@WIDTHS
+def test_hidden_padding_passes_and_a_mask_that_is_added_does_not(width, h, seed):
+    hides_padding = check("symptoms/padding-leaks", "hides_padding")
+    real = np.arange(5) < np.array([5, 4, 3, 5, 2])[:, None]
+    X = np.random.default_rng(seed).normal(size=(5, 5, width))
+    layer = mha(width, h, seed)
+
+    def right(X, real):
+        hidden = ~torch.as_tensor(real)
+        return called(layer, X, X, X, key_padding_mask=hidden)
+
+    def added(X, real):
+        of_heads = single(real).repeat_interleave(h, 0)[:, None].expand(-1, 5, -1)
+        return called(layer, X, X, X, attn_mask=of_heads)
+
+    assert hides_padding(right, X, real)
+    assert not hides_padding(added, X, real)
