@@ -176,6 +176,23 @@ def test_two_right_rotations_agree_at_each_distance_and_other_pairs_do_not(n, d_
     assert wrong_distances(wrong.numpy(), theirs) == list(range(1, n))
 
 
+@SEEDS
+@WIDTHS
+def test_one_common_output_weight_shows_in_the_directions_of_float32(width, h, seed):
+    """A narrow rank is found; of a wide layer rounding may take a few directions."""
+    directions = check("explanation/add-or-concatenate", "directions")
+    layer = mha(width, h, seed, bias=False)
+    W_QKV, W_O = layer.in_proj_weight.detach().numpy().T, layer.out_proj.weight.detach().numpy().T
+
+    def added(X):
+        Q, K, V = np.split(single(X).numpy() @ W_QKV, 3, axis=-1)
+        heads = sdpa(*(x.reshape(len(X), h, -1).swapaxes(0, 1)[None] for x in (Q, K, V)))[0]
+        return heads.sum(axis=0) @ W_O[: width // h]
+
+    assert directions(added, width) == width // h
+    assert directions(lambda X: called(layer, *[X[None]] * 3)[0], width) > 0.9 * width
+
+
 def test_the_scale_is_found_in_float32():
     scale_used = check("symptoms/scale", "scale_used")
     candidates = {"1/√d_k": 1 / 4, "none": 1.0, "1/d_k": 1 / 16, "1/√(h·d_k)": 32**-0.5}
