@@ -645,6 +645,28 @@ def test_nan_where_a_query_may_see_nothing():
 # The data
 
 
+@pytest.mark.parametrize(
+    ("n_k", "widths"), [(7, {}), (5, {"h_kv": 2}), (5, {"d_v": 5})], ids=["n_k", "h_kv", "d_v"]
+)
+def test_a_mix_up_whose_shapes_are_said_to_fit_has_an_output_at_other_sizes_too(n_k, widths):
+    """What fits in plain self-attention alone says when it fits."""
+    rng = np.random.default_rng(0)
+
+    def fits(planted, n_k=5, **widths):
+        mh = MultiHead.random(24, h=4, bias=True, **widths)
+        X, Y = (rng.normal(size=(2, n, 24)) for n in (5, n_k))
+        try:
+            output = Layer(Given.of(mh, [X, Y, Y], None, np.float64), (planted,)).output
+        except (ValueError, IndexError):
+            return False
+        return output.shape == X.shape
+
+    said = [each for each in mix_ups().values() if re.match(r"[\w ]+ fits?\.", each.symptom)]
+    of_plain = [each for each in said if fits(each.planted)]
+    assert of_plain
+    assert [each.name for each in of_plain if not fits(each.planted, n_k, **widths)] == []
+
+
 def test_each_mix_up_is_told_in_words():
     for name, known in mix_ups().items():
         assert known.name == name

@@ -90,7 +90,8 @@ def _ways_to_attend():
         "the heads are not split: one head as wide as all attends, scaled by its own width",
         who="who calls scaled_dot_product_attention on (batch, n, d_model), or writes one head",
         seen_as="heads-mixed",
-        symptom="Shapes fit. There is one set of weights for all heads.",
+        symptom="Shapes fit if there are as many heads of keys as of queries. There is one set of "
+        "weights for all heads.",
         cure="Split queries, keys and values into heads first.",
         right="attention(split(Q), split(K), split(V))",
         wrong="attention(Q, K, V)",

@@ -375,7 +375,8 @@ def _batch():
         "other",
         who="who passes (batch, n, d_model) to nn.MultiheadAttention without batch_first=True",
         seen_as="only-batches",
-        symptom="Shapes fit. An output changes if another sample changes.",
+        symptom="Shapes fit if there are as many queries as keys. An output changes if another "
+        "sample changes.",
         cure="Write batch_first=True, or pass (n, batch, d_model).",
         right="nn.MultiheadAttention(d_model, h, batch_first=True)",
         wrong="nn.MultiheadAttention(d_model, h)",

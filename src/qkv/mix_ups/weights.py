@@ -102,7 +102,7 @@ def _in_another_order():
             f"weights are exchanged so",
             who="who loads another code base's packed weight",
             seen_as="first-third",
-            symptom=f"Each shape fits. {_where(taken)}",
+            symptom=f"Each shape fits if the exchanged parts are equally wide. {_where(taken)}",
             cure="Cut the packed weight in the order in which it was written.",
             right="Q, K, V = np.split(packed, 3, axis=-1)",
             wrong=f"{', '.join(order)} = np.split(packed, 3, axis=-1)",
@@ -172,7 +172,8 @@ def _packed_per_head():
         "who": "who moves weights between GPT-NeoX or BLOOM, which pack head by head, "
         "and code that packs queries, keys and values",
         "seen_as": "first-third",
-        "symptom": "Each shape fits. The numbers are wrong everywhere.",
+        "symptom": "Each shape fits if the parts are equally wide. The numbers are wrong "
+        "everywhere.",
         "cure": "Reshape the packed axis in the order in which it was written.",
     }
     for letters, count in (("QKV", 3), ("KV", 2)):
