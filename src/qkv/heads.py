@@ -298,10 +298,9 @@ def _same(a: object, b: object) -> bool:
 
 
 def _freeze(array: np.ndarray | None) -> np.ndarray | None:
-    if array is None or (array.base is None and not array.flags.writeable):
-        return array  # what is frozen, as the weights of another layer are, needs no copy
-    array = array.copy()
-    array.flags.writeable = False
+    if array is not None:
+        array = array.copy()
+        array.flags.writeable = False
     return array
 
 

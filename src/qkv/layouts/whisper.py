@@ -14,7 +14,7 @@ LAYOUT = Layout(
     "of 1/d_k.",
     forms=(
         Form(
-            "always",
+            "bias=True",
             (
                 Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
                 Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
