@@ -347,6 +347,7 @@ def test_longformer_and_swin_return_weights_of_windows(torch):
     """Longformer and Swin return weights of windows, with other axes than most models.
 
     Longformer's last axis is the window and one more. Swin's first axis counts images and windows.
+    Mistral's and Gemma 2's have the usual axes, with zeros outside the window.
     """
     library = pytest.importorskip("transformers")
     config = library.LongformerConfig(
@@ -370,6 +371,24 @@ def test_longformer_and_swin_return_weights_of_windows(torch):
     with torch.no_grad():
         found = library.SwinModel(config).eval()(images, output_attentions=True).attentions
     assert [tuple(weights.shape) for weights in found] == [(3 * 4, 2, 16, 16)]
+
+    distance = torch.arange(8)[:, None] - torch.arange(8)
+    for name in ("Mistral", "Gemma2"):
+        config = getattr(library, f"{name}Config")(
+            vocab_size=11,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            head_dim=8,
+            intermediate_size=16,
+            sliding_window=3,
+            attn_implementation="eager",
+        )
+        model = getattr(library, f"{name}Model")(config).eval()
+        with torch.no_grad():
+            (weights,) = model(words, output_attentions=True).attentions
+        assert torch.equal(weights > 0, ((distance >= 0) & (distance < 3)).expand(3, 2, 8, 8))
 
 
 def test_transformers_return_weights_of_the_layers_with_softmax_attention_alone(torch):

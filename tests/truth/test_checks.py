@@ -18,6 +18,7 @@ F = torch.nn.functional
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 WIDTHS = pytest.mark.parametrize(("width", "h"), [(24, 3), (64, 4), (768, 12)])
+SIZES = pytest.mark.parametrize("size", [1, 10, 30])  # of a residual stream, too
 SEEDS = pytest.mark.parametrize("seed", range(3))
 
 
@@ -83,10 +84,11 @@ def test_a_folded_norm_passes_and_a_wrong_fold_does_not(width, h, seed):
 
 @SEEDS
 @WIDTHS
-def test_a_batch_of_a_right_layer_passes_and_a_tiled_mask_does_not(width, h, seed):
+@SIZES
+def test_a_batch_of_a_right_layer_passes_and_a_tiled_mask_does_not(width, h, seed, size):
     samples_are_apart = check("symptoms/only-batches", "samples_are_apart")
     layer = mha(width, h, seed)
-    X = np.random.default_rng(seed).normal(size=(3, 7, width))
+    X = size * np.random.default_rng(seed).normal(size=(3, 7, width))
     real = np.arange(7) < np.array([7, 5, 2])[:, None, None]
 
     def right(X, mask):
@@ -111,6 +113,14 @@ def test_sources_in_place_pass_and_exchanged_ones_do_not(width, h, seed):
     assert not sources_are_in_place(lambda q, k, v: layer(k[None], q[None], q[None])[0])
 
 
+@pytest.mark.parametrize("option", ["add_zero_attn", "add_bias_kv"])
+def test_the_check_of_sources_refuses_a_layer_with_an_added_key(option):
+    """As the page says: weights on the given keys sum to less than 1."""
+    sources_are_in_place = check("symptoms/only-cross-attention", "sources_are_in_place")
+    layer = mha(24, 3, 0, **{option: True})
+    assert not sources_are_in_place(lambda *QKV: called(layer, *(x[None] for x in QKV))[0])
+
+
 @pytest.mark.parametrize("n", [6, 100])
 def test_a_right_cache_passes_and_a_mask_from_the_first_key_does_not(n):
     cache_agrees = check("symptoms/causal-and-cache", "cache_agrees")
@@ -127,13 +137,15 @@ def test_a_right_cache_passes_and_a_mask_from_the_first_key_does_not(n):
 
 
 @WIDTHS
-def test_idle_weights_are_named_in_float32(width, h):
+@pytest.mark.parametrize("size", [1, 10])
+def test_idle_weights_are_named_in_float32(width, h, size):
     """With all keys the bias of the keys alone is idle; with one key queries and keys are."""
     idle_weights = check("symptoms/idle", "idle_weights")
     names = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V")
     mh = qkv.MultiHead.random(d_model=width, h=h, bias=True)
     weights = {name: getattr(mh, name) for name in names}
-    X = np.random.default_rng(0).normal(size=(5, width))
+    weights |= {name: weights[name] / size for name in ("W_Q", "W_K")}  # or one key gets all
+    X = size * np.random.default_rng(0).normal(size=(5, width))
 
     def layer(weights, X, Y):
         w = {name: single(each) for name, each in weights.items()}
@@ -148,6 +160,20 @@ def test_idle_weights_are_named_in_float32(width, h):
 
     assert idle_weights(layer, weights, X, X) == heads_of("b_K")
     assert idle_weights(layer, weights, X, X[:1]) == heads_of("W_Q", "W_K", "b_Q", "b_K")
+
+
+@SIZES
+@SEEDS
+@WIDTHS
+def test_a_layer_without_positions_does_not_see_the_order(width, h, seed, size):
+    sees_order = check("explanation/word-order", "sees_order")
+    layer = mha(width, h, seed)
+    rng = np.random.default_rng(seed)
+    X, positions = size * rng.normal(size=(9, width)), rng.normal(size=(9, width))
+    hidden = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    assert not sees_order(lambda x: called(layer, *[x[None]] * 3)[0], X)
+    assert sees_order(lambda x: called(layer, *[(x + positions)[None]] * 3)[0], X)
+    assert sees_order(lambda x: called(layer, *[x[None]] * 3, attn_mask=hidden)[0], X)
 
 
 @SEEDS
@@ -174,6 +200,12 @@ def test_two_right_rotations_agree_at_each_distance_and_other_pairs_do_not(n, d_
     wrong = halves(Q) @ halves(K).transpose(-1, -2)
     assert wrong_distances(right.numpy(), theirs) == []
     assert wrong_distances(wrong.numpy(), theirs) == list(range(1, n))
+    later = torch.ones(n, n, dtype=torch.bool).triu(1)
+    for hidden in (-torch.inf, -1e9, torch.finfo(torch.float32).min):
+        scores = (single(theirs), right, wrong, 8 * right)
+        masked, *ours = (S.masked_fill(later, hidden).numpy() for S in scores)
+        found = [wrong_distances(each, masked) for each in ours]
+        assert found == [[], [*range(1, n)], [*range(n)]]
 
 
 @SEEDS
@@ -209,6 +241,29 @@ def test_scores_in_float32_are_dot_products_and_reshaped_ones_are_not():
     assert scores_are_dot_products(lambda Q, K: product(Q, K.swapaxes(-1, -2)))
     assert scores_are_dot_products(lambda Q, K: product(Q, K.swapaxes(-1, -2)) / 11**0.5)
     assert not scores_are_dot_products(lambda Q, K: product(Q, K.reshape(2, 3, 11, 7)))
+
+
+@SIZES
+@SEEDS
+@WIDTHS
+@torch.no_grad()
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_step_that_differs_is_named_in_float32(width, h, seed, size, bias):
+    step_that_differs = check("symptoms/steps", "step_that_differs")
+    layer = mha(width, h, seed, bias=bias)
+    W_O, b_O = layer.out_proj.weight.numpy().T, layer.out_proj.bias.numpy() if bias else 0
+    X = size * np.random.default_rng(seed).normal(size=(9, width)).astype(np.float32)
+    right = called(layer, X, X, X)
+    outputs = {
+        "residual": right + X,
+        "W_O twice": layer.out_proj(single(right)).numpy(),
+        "a LayerNorm comes last": F.layer_norm(single(right), (width,)).numpy(),
+        "W_O left out": np.linalg.solve(W_O.T.astype(float), (right - b_O).T).T,
+    }
+    for step, mine in outputs.items():
+        assert step_that_differs(mine, right, X, W_O, b_O) == [step]
+        assert step_that_differs(mine, mine, X, W_O, b_O) == []
+    assert step_that_differs(right, right, X, W_O, b_O) == []
 
 
 @SEEDS

@@ -1953,12 +1953,14 @@ def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch, rng):
 def test_llama_refuses_a_rotation_of_a_part_of_the_head_at_dimension_3(torch):
     """Llama's code refuses a rotation of a part of the head, and names dimension 3.
 
-    The two numbers are the width of the head and that of the rotation.
+    The two numbers are the width of the head and that of the rotation, which may be larger, too.
     """
-    q, cos = torch.ones(2, H, N_Q, 16), torch.ones(2, N_Q, 4)
-    said = r"tensor a \(16\) must match .* tensor b \(4\) at non-singleton dimension 3"
-    with pytest.raises(RuntimeError, match=said):
-        transformers("llama").apply_rotary_pos_emb(q, q, cos, cos)
+    q = torch.ones(2, H, N_Q, 16)
+    for width in (4, 32):
+        cos = torch.ones(2, N_Q, width)
+        said = rf"tensor a \(16\) must match .* tensor b \({width}\) at non-singleton dimension 3"
+        with pytest.raises(RuntimeError, match=said):
+            transformers("llama").apply_rotary_pos_emb(q, q, cos, cos)
 
 
 @pytest.mark.parametrize("kind", ["yarn", "longrope", "linear"])
