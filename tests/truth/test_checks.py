@@ -18,7 +18,7 @@ F = torch.nn.functional
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 WIDTHS = pytest.mark.parametrize(("width", "h"), [(24, 3), (64, 4), (768, 12)])
-SIZES = pytest.mark.parametrize("size", [1, 10, 30])  # of a residual stream, too
+SIZES = pytest.mark.parametrize("size", [0.02, 1, 10, 30])  # embeddings, norms, residual streams
 SEEDS = pytest.mark.parametrize("seed", range(3))
 
 
@@ -137,7 +137,7 @@ def test_a_right_cache_passes_and_a_mask_from_the_first_key_does_not(n):
 
 
 @WIDTHS
-@pytest.mark.parametrize("size", [1, 10])
+@pytest.mark.parametrize("size", [0.02, 1, 10])
 def test_idle_weights_are_named_in_float32(width, h, size):
     """With all keys the bias of the keys alone is idle; with one key queries and keys are."""
     idle_weights = check("symptoms/idle", "idle_weights")
@@ -174,6 +174,18 @@ def test_a_layer_without_positions_does_not_see_the_order(width, h, seed, size):
     assert not sees_order(lambda x: called(layer, *[x[None]] * 3)[0], X)
     assert sees_order(lambda x: called(layer, *[(x + positions)[None]] * 3)[0], X)
     assert sees_order(lambda x: called(layer, *[x[None]] * 3, attn_mask=hidden)[0], X)
+
+
+@SEEDS
+@pytest.mark.parametrize("d", [4, 64, 512])
+@pytest.mark.parametrize("size", [0.02, 1, 3])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_words_see_other_words_unless_words_and_heads_are_exchanged(d, size, is_causal, seed):
+    sees_other_words = check("libraries/attention-functions", "sees_other_words")
+    x = size * np.random.default_rng(seed).normal(size=(2, 5, 3, d))
+    attend = partial(sdpa, is_causal=is_causal)
+    assert sees_other_words(lambda x: attend(*[x.swapaxes(1, 2)] * 3).swapaxes(1, 2), x)
+    assert not sees_other_words(lambda x: attend(x, x, x), x)
 
 
 @SEEDS
@@ -260,6 +272,8 @@ def test_a_step_that_differs_is_named_in_float32(width, h, seed, size, bias):
         "a LayerNorm comes last": F.layer_norm(single(right), (width,)).numpy(),
         "W_O left out": np.linalg.solve(W_O.T.astype(float), (right - b_O).T).T,
     }
+    if size < 1 and not bias:  # a LayerNorm's eps takes most of so small a variance
+        assert step_that_differs(outputs.pop("a LayerNorm comes last"), right, X, W_O) == []
     for step, mine in outputs.items():
         assert step_that_differs(mine, right, X, W_O, b_O) == [step]
         assert step_that_differs(mine, mine, X, W_O, b_O) == []
@@ -268,7 +282,7 @@ def test_a_step_that_differs_is_named_in_float32(width, h, seed, size, bias):
 
 @SEEDS
 @WIDTHS
-@pytest.mark.parametrize("size", [1, 10])
+@SIZES
 def test_a_bias_that_is_left_out_is_named_in_float32(width, h, size, seed):
     constant_difference = check("symptoms/constant-vector", "constant_difference")
     layer = mha(width, h, seed)
