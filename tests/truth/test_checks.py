@@ -189,11 +189,14 @@ def test_words_see_other_words_unless_words_and_heads_are_exchanged(d, size, is_
 
 
 @SEEDS
-@pytest.mark.parametrize(("n", "d_k", "size"), [(6, 24, 1), (64, 128, 1), (64, 128, 3)])
+@pytest.mark.parametrize(
+    ("n", "d_k", "size"), [(6, 24, 0.02), (6, 24, 1), (64, 128, 1), (512, 128, 3)]
+)
 def test_two_right_rotations_agree_at_each_distance_and_other_pairs_do_not(n, d_k, size, seed):
     """Neighbours turned as complex numbers, and halves with the coordinates permuted."""
     wrong_distances = check("symptoms/rotation", "wrong_distances")
-    angle = torch.arange(n)[:, None] * 1e4 ** (-torch.arange(0, d_k, 2) / d_k)
+    t, j = torch.arange(n)[:, None], torch.arange(0, d_k, 2)
+    angle, same = t * 1e4 ** (-j / d_k), t * torch.exp(j * (-np.log(1e4) / d_k))
 
     def neighbours(x):
         pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], d_k // 2, 2).contiguous())
@@ -201,7 +204,7 @@ def test_two_right_rotations_agree_at_each_distance_and_other_pairs_do_not(n, d_
 
     def halves(x):
         a, b = x.chunk(2, dim=-1)
-        cos, sin = angle.cos(), angle.sin()
+        cos, sin = same.cos(), same.sin()
         return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
 
     permuted = torch.arange(d_k).reshape(-1, 2).T.flatten()
