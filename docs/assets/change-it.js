@@ -41,10 +41,13 @@ function begin(panel, data) {
   const output = element("ol", { className: "wq-lines" })
   output.dataset.output = ""
   const opened = new Set(data.open) // lines whose numbers are shown
-  root.lastChild.append(status, output, element("p", { className: "wq-scale" }, "What each head has is shown for head 1."))
+  const borrowed = element("span", {}, " A letter with dots below it is this site's: the chosen letters have none for it.")
+  root.lastChild.append(status, output,
+    element("p", { className: "wq-scale" }, "The numbers of a head are those of head 1.", borrowed))
 
   function show() {
     write(form, data)
+    borrowed.hidden = !form.querySelector(".wq-borrowed")
     const map = form.elements.map.value
     const extra = hasExtra(map)
     fields[WIDTH].closest(".wq-field").hidden = !extra
@@ -56,13 +59,22 @@ function begin(panel, data) {
     fields[WIDTH].placeholder = `= ${sizes.d_model}`
     const { lines, world } = compute(data, map, sizes)
     root.classList.toggle("wq-misfit", lines.some(({ misfit }) => misfit))
-    const said = [fit(lines, sizes), map === "merged" && likeTwo(lines, data, sizes), whose(data, map, sizes)]
-    status.textContent = said.filter(Boolean).join(" ")
+    status.innerHTML = [fit(lines, map, world, data), ...about(map, lines, world, data), whose(data, map, sizes)].join(" ")
     output.replaceChildren(...lines.map((line) => drawn(line, world, data, opened)))
   }
 
   form.addEventListener("submit", (event) => event.preventDefault())
   form.addEventListener("input", show)
+  form.addEventListener("click", ({ target }) => {
+    const { starts } = target.dataset
+    if (!starts) return
+    form.reset()
+    if (starts === "narrow") {
+      form.elements.map.value = "two"
+      fields[WIDTH].value = data.sizes.d_k
+    }
+    show()
+  })
   new MutationObserver(show).observe(document.documentElement, { attributeFilter: ["data-notation"] })
   panel.append(root)
   show()
@@ -90,12 +102,22 @@ function formOf(data) {
   const sizes = Object.entries(data.fields).map(([name, meaning]) => field(name, meaning, data))
   return element("form", { className: "wq-controls" },
     element("fieldset", { className: "wq-choices" }, element("legend", {}, "From the source to the queries"), ...choices),
-    element("div", { className: "wq-fields" }, ...sizes))
+    element("fieldset", {},
+      element("legend", {}, "Sizes", element("span", {}, `: whole numbers from 1 to ${data.most}`)),
+      element("div", { className: "wq-fields" }, ...sizes)),
+    element("p", { className: "wq-starts" },
+      button("narrow", `Try: two matrices, width ${data.sizes.d_k}`), " ", button("example", "Back to the example")))
+}
+
+function button(starts, said) {
+  const made = element("button", { type: "button" }, said)
+  made.dataset.starts = starts
+  return made
 }
 
 function field(name, meaning, data) {
   const id = `wq-change-${name}`
-  const input = element("input", { id, inputMode: "numeric", autocomplete: "off", value: name === WIDTH ? "" : data.sizes[name] })
+  const input = element("input", { id, inputMode: "numeric", autocomplete: "off", defaultValue: name === WIDTH ? "" : data.sizes[name] })
   input.dataset.size = name
   input.setAttribute("aria-describedby", `${id}-fault`)
   return element("div", { className: "wq-field" },
@@ -128,13 +150,18 @@ function compute(data, map, sizes) {
     values: Object.fromEntries(given.map(([key, { shape, values }]) =>
       [key, own && values ? values : madeUp(key, shape.map((side) => sizeOf(side, sizes)), data, sizes.h)])),
   }
-  const lines = data.maps[map].lines.map((line) => ({ ...line, ...value(line, world) }))
+  const broken = {} // of a role that has no value, the line that does not fit
+  const lines = data.maps[map].lines.map((line, i) => {
+    const found = value(line, world, broken)
+    if (!found.shape) broken[line.defines] = found.because ?? i + 1
+    return { ...line, ...found }
+  })
   return { lines, world }
 }
 
-function value({ defines, tree }, world) {
-  const missing = rolesOf(tree).find((key) => !Object.hasOwn(world.shapes, key) && !Object.hasOwn(world.sizes, key))
-  if (missing) return {}
+function value({ defines, tree }, world, broken) {
+  const missing = rolesOf(tree).find((key) => Object.hasOwn(broken, key))
+  if (missing) return { because: broken[missing] }
   try {
     const shape = shapeOf(tree, world)
     const values = forHeads(defines, world.sizes.h, (head) => valueOf(tree, world, head))
@@ -170,24 +197,36 @@ function hash(text) {
   return Math.imul(number ^ (number >>> 15), 2246822519) >>> 8
 }
 
-function fit(lines, sizes) {
+/** Whether the shapes fit; without a matrix, also why. */
+function fit(lines, map, world, data) {
   const at = lines.findIndex(({ misfit }) => misfit)
-  if (at < 0) return "The shapes fit."
-  const [one, other] = lines[at].misfit.sides.map((side) => sizeOf(side, sizes))
-  return `The shapes do not fit in line ${at + 1}: ${one} and ${other} have to be equal.`
+  if (at >= 0) return `The shapes do not fit in line ${at + 1}: ${unequal(lines[at], world, data)}`
+  const usual = map === "none" && compute(data, map, data.sizes).lines.find(({ misfit }) => misfit)
+  if (!usual) return "The shapes fit."
+  return `The shapes fit, because ${lettersOf(usual, data).join(" and ")} are equal.`
+}
+
+/** What is to be known of a map beside its lines. */
+function about(map, lines, { sizes }, data) {
+  if (map === "none") return [`No line computes queries: without a matrix they are the source itself, ${pick(data, data.source)}.`]
+  return map === "merged" ? likeTwo(lines, data, sizes) : []
 }
 
 /** Whether one matrix gives what two give, as far as numbers with fifteen digits can tell. */
 function likeTwo(lines, data, sizes) {
-  const [one, two] = [lines, compute(data, "two", sizes).lines].map((each) => each.at(-1).values)
-  if (!one || !two) return ""
+  const last = lines.at(-1)
+  const [one, two] = [last, compute(data, "two", sizes).lines.at(-1)].map(({ values }) => values)
+  if (!one || !two) return []
   const difference = Math.max(...one.flat(2).map((each, i) => Math.abs(each - two.flat(2)[i])))
-  return difference < 1e-9 ? "The last line is the same as with two matrices." : `The last line is not the same as with two matrices: it differs by ${difference}.`
+  const letter = pick(data, last.result)
+  return [difference < 1e-9
+    ? `The last line gives the same ${letter} as with two matrices.`
+    : `The last line does not give the same ${letter} as with two matrices: it differs by ${difference}.`]
 }
 
 /** Whose numbers are shown. */
 function whose(data, map, sizes) {
-  if (!isExample(data, sizes)) return "The sizes are not those of the worked example, so what goes in is made up: the numbers −1, 0 and 1."
+  if (!isExample(data, sizes)) return "These are other sizes than in the worked example, so the numbers that go in are made up: −1, 0 and 1."
   const extra = hasExtra(map) ? " The extra matrix is made up: the numbers −1, 0 and 1." : ""
   return `The numbers are those of the worked example.${extra}`
 }
@@ -196,7 +235,7 @@ function whose(data, map, sizes) {
 function drawn(line, world, data, opened) {
   const written = element("span", { innerHTML: pick(data, line.written) })
   if (!line.shape) {
-    const why = line.misfit ? whyNot(line, world, data) : "This line needs one above it that does not fit."
+    const why = line.misfit ? whyNot(line, world, data) : `Not computed: line ${line.because} does not fit.`
     return element("li", {}, written, element("p", { className: "wq-fault", innerHTML: why }))
   }
   const fits = `${shapeOfLine(line.shape, line, world, data)} <b aria-hidden="true">✓</b><span class="wq-unseen">, fits</span>`
@@ -222,13 +261,21 @@ function shapeOfLine(shape, line, world, data) {
 
 const inNumbers = (sides, { sizes }) => times(sides.map((side) => sizeOf(side, sizes)))
 
-/** What does not fit, and the two sizes that would have to be equal. */
+/** What does not fit, and the shapes that it has. */
 function whyNot(line, world, data) {
-  const { parts, shapes, sides } = line.misfit
+  const { parts, shapes } = line.misfit
   const facts = parts.map((part, i) => `${letterOf(part, line, data)} has shape ${inNumbers(inOrder(line, shapes[i]), world)}`)
-  const sizes = sides.map((side) => `${pick(data, data.letters[nameOf(side)])} = ${sizeOf(side, world.sizes)}`)
-  return `It does not fit: ${inOrder(line, facts).join(", and ")}. ${inOrder(line, sizes).join(" and ")} have to be equal.`
+  return `It does not fit: ${inOrder(line, facts).join(", and ")}. ${unequal(line, world, data)}`
 }
+
+/** The two sizes that would have to be equal, each by its letter. */
+function unequal(line, { sizes }, data) {
+  const letters = lettersOf(line, data)
+  const said = inOrder(line, line.misfit.sides).map((side, i) => `${letters[i]} = ${sizeOf(side, sizes)}`)
+  return `${said.join(" and ")} have to be equal.`
+}
+
+const lettersOf = (line, data) => inOrder(line, line.misfit.sides).map((side) => pick(data, data.letters[nameOf(side)]))
 
 function letterOf(tree, { parts }, data) {
   const wanted = JSON.stringify(tree)
@@ -250,7 +297,9 @@ function equation(line, world, data) {
   }
   const pieces = parts.map((part, i) => {
     const sign = i === 0 ? "" : i < factors.length ? "×" : "="
-    return element("div", { className: "wq-part" }, element("span", { className: "wq-sign" }, sign), heat(part, line, data, most))
+    const drawn = element("div", { className: "wq-part" }, element("span", { className: "wq-sign" }, sign), heat(part, line, data, most))
+    drawn.style.setProperty("--rows", drawn.querySelectorAll("tbody > tr").length)
+    return drawn
   })
   const figure = element("figure", { className: "wq-equation" }, element("div", { className: "wq-drawn" }, ...pieces))
   figure.setAttribute("aria-label", "Numbers")

@@ -1,6 +1,7 @@
 """The panel "Change it here": shapes, what fits, and numbers follow what is entered at once."""
 
 import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ WHICH, TWICE = "/explanation/which-q/", "/explanation/projected-twice/"
 TIMES = "\N{MULTIPLICATION SIGN}"
 PANEL = "[data-wq-change]"
 STATUS = f"{PANEL} [role=status]"
+MISFIT = "The shapes do not fit in line "
 PARTS = "change-it.js", "evaluate.js", "change-it.css", "tools.css", "which-q.json"
 # Of each line: what it says of its shape, what it says is wrong, and its matrices with their sizes.
 SHOWN = """() => [...document.querySelectorAll(".wq-lines > li")].map(line => ({
@@ -112,7 +114,7 @@ def test_shapes_fit_and_numbers_follow_what_is_entered(page):
         enter(page, **setting)
         fits = assert_follows(shown(page), setting)
         said = page.locator(STATUS).inner_text()
-        assert said.startswith("The shapes fit." if fits else "The shapes do not fit in line ")
+        assert said.startswith(("The shapes fit.", "The shapes fit, because ") if fits else MISFIT)
         fitted[setting["maps"], fits] += 1
     assert fitted.pop(("one", False)) == 0
     assert all(fitted.values()), fitted
@@ -126,6 +128,7 @@ def assert_follows(lines, setting):
     if maps in ("two", "merged") and width != d_model:
         assert f"= {width} and" in lines[0]["wrong"]
         assert f"= {d_model} have to be equal" in lines[0]["wrong"]
+        assert lines[-1]["wrong"] == "Not computed: line 1 does not fit."
         return False
     first = len(lines) - 7  # the line of the queries, if there is one
     keys, values, scores = lines[first + 1], lines[first + 2], lines[first + 3]
@@ -138,7 +141,8 @@ def assert_follows(lines, setting):
     elif d_k != d_model:
         sentence = f"= {d_model} and d k = {d_k} have to be equal"
         assert " ".join(scores["wrong"].split()).replace("dk", "d k").endswith(f"{sentence}.")
-        assert "needs one above it" in lines[first + 4]["wrong"]
+        after = {line["wrong"] for line in lines[first + 4 :]}
+        assert after == {f"Not computed: line {first + 4} does not fit."}
         return False
     S, A = (np.array(lines[first + place]["tables"][-1]) for place in (3, 4))
     assert_close(S, Q @ K.T)
@@ -173,7 +177,8 @@ def test_two_maps_put_into_one_give_the_same(page):
     assert product["tables"][-1] != two[0]["tables"][2]
     assert [line["tables"][-1] for line in one] == [line["tables"][-1] for line in two]
     said = page.locator(STATUS).inner_text()
-    assert "The last line is the same as with two matrices." in said
+    assert " ".join(said.split()).startswith("The shapes fit. The last line gives the same ")
+    assert " as with two matrices. " in " ".join(said.split())
     assert "The extra matrix is made up: the numbers −1, 0 and 1." in said
 
 
@@ -181,11 +186,77 @@ def test_what_is_made_up_is_said_to_be_and_stays_in_its_place(page):
     opened(page)
     enter(page, d_k=4)
     four = shown(page)[0]["tables"][1]
-    assert "The sizes are not those of the worked example" in page.locator(STATUS).inner_text()
+    assert "These are other sizes than in the worked example" in page.locator(STATUS).inner_text()
     enter(page, d_k=5)
     five = shown(page)[0]["tables"][1]
     assert [row[:4] for row in five] == four
     assert {number for row in five for number in row} == {-1, 0, 1}
+
+
+def letters(text):
+    return "".join(unicodedata.normalize("NFKC", text).split())
+
+
+def status(page):
+    return letters(page.locator(STATUS).inner_text())
+
+
+def test_a_misfit_is_said_with_the_letters_of_both_sizes(page):
+    opened(page, TWICE)
+    enter(page, maps="none")
+    fault = "dmodel=7anddk=3havetobeequal."
+    assert status(page).startswith(f"Theshapesdonotfitinline2:{fault}")
+    assert letters(page.evaluate(SHOWN)[1]["wrong"]).endswith(fault)
+    enter(page, maps="none", d_k=7)
+    assert status(page).startswith("Theshapesfit,becausedmodelanddkareequal.")
+
+
+def test_without_a_matrix_it_says_what_the_queries_are(page):
+    opened(page, TWICE)
+    enter(page, maps="none")
+    for source, letter in {"site": "X", "ng-multi-head": "x"}.items():
+        page.locator("[data-wq-notation]").select_option(source)
+        until(
+            page, f"document.querySelector('{STATUS} math:last-of-type').textContent === '{letter}'"
+        )
+        assert f"withoutamatrixtheyarethesourceitself,{letter}." in status(page)
+    enter(page, maps="one")
+    assert "withoutamatrix" not in status(page)
+
+
+def test_one_click_leads_to_the_first_case_and_one_back_to_the_example(page):
+    opened(page, TWICE)
+    before = shown(page)
+    enter(page, maps="none", d_model=8)
+    page.get_by_role("button", name="Try: two matrices, width 3").click()
+    assert page.locator(f"{PANEL} [value=two]").is_checked()
+    assert page.locator(f"{PANEL} [data-size=d_model]").input_value() == "7"
+    assert status(page).startswith("Theshapesdonotfitinline1:widthafterPQ=3anddmodel=7have")
+    page.locator(f"{PANEL} [data-size=d_model]").fill("512")
+    page.get_by_role("button", name="Back to the example").click()
+    assert page.locator(f"{PANEL} [value=one]").is_checked()
+    assert page.locator(f"{PANEL} [aria-invalid=true]").count() == 0
+    assert shown(page) == before
+    assert status(page) == letters("The shapes fit. The numbers are those of the worked example.")
+
+
+def test_its_limits_are_said_before_a_mistake(page):
+    opened(page)
+    legend = page.locator(f"{PANEL} legend").last.inner_text()
+    assert legend == f"Sizes: whole numbers from 1 to {change_it.MOST}"
+
+
+@pytest.mark.parametrize("address", [WHICH, TWICE])
+def test_each_size_changes_a_shape_that_is_shown(page, address):
+    opened(page, address)
+    sizes = "lines => lines.map(({ shape, wrong, sizes }) => [shape, wrong, sizes])"
+    fields = page.locator(f"{PANEL} input[data-size]").all()
+    for name in [field.get_attribute("data-size") for field in fields]:
+        found = []
+        for setting in ({}, {name: 5}):
+            enter(page, maps="two", **setting)
+            found.append(page.evaluate(sizes, shown(page)))
+        assert found[0] != found[1], name
 
 
 MISTAKES = {

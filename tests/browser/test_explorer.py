@@ -159,7 +159,7 @@ def test_letters_and_sides_follow_the_notation(explorer):
     turned = [[[*side[::-1]] for side in row] for row in explorer.evaluate(SHOWN)["drawn"]]
     assert turned == [[*row[-2::-1], row[-1]] for row in rows]
     first = explorer.locator(".wq-chain").first
-    assert plain(first.locator(".wq-step var").first) == "XQ=PQx"
+    assert [plain(step) for step in first.locator(".wq-step > var").all()] == ["PQx", "Qi=WiQPQx"]
     letters = [plain(letter) for letter in first.locator(".wq-letter > var:first-child").all()]
     assert letters == ["WiQ", "PQ", "x", "Qi"]
     explorer.locator("[data-wq-notation]").select_option("site")

@@ -24,8 +24,9 @@ SIZES = ("n", "h", "h_kv", "d_model", "d_k")
 
 _PER_HEAD = ("Q[i] = X @ W_Q[i]", "K[i] = X @ W_K[i]", "V[i] = X @ W_V[i]")
 _SIDE_BY_SIDE = tuple(f"concat({c}[i] for i in heads) == X @ W_{c}" for c in "QKV")
-_BEFORE_HEADS = tuple(f"X_{c} = X @ P_{c}" for c in "QKV")
-_AFTER_BOTH = tuple(f"{c}[i] = X_{c} @ W_{c}[i]" for c in "QKV")
+# What comes between the two has no letter: X_Q is what enters a layer.
+_BEFORE_HEADS = tuple(f"X @ P_{c}" for c in "QKV")
+_AFTER_BOTH = tuple(f"{c}[i] = X @ P_{c} @ W_{c}[i]" for c in "QKV")
 _MERGED = ("Q[i] = X @ M[i]", "K[i] = X @ M_K[i]", "V[i] = X @ M_V[i]")
 _SCORES = "S[i] = Q[i] @ K[i].T"
 _COMBINE = ("head[i] = A[i] @ V[i]", "Y = concat(head[i] for i in heads) @ W_O")
@@ -59,7 +60,7 @@ COUNTS = {
     "parameters": "parameters",
     "multiply_adds": "multiply-adds",
     "cached_per_token": "numbers cached per token",
-    "activations": "numbers in the results",
+    "activations": "numbers in the products' results",
     "products": "matrix products",
 }
 

@@ -19,6 +19,7 @@ from qkv.notation.tree import (
     Apply,
     Expression,
     Formula,
+    OverHeads,
     Product,
     Setting,
     Sum,
@@ -194,7 +195,8 @@ def data(code: str) -> dict:
         "most": MOST,
         "open": [_MERGED, _QUERIES],
         "sizes": {**FIXED, **SIZES, _WIDTH: SIZES["d_model"]},
-        "fields": _fields(given.values(), blocks["two"].setting),
+        "fields": _fields(given.values(), blocks["two"]),
+        "source": _said(partial(_math, str(_source(blocks["one"])))),
         "roles": {key: [role.group, role.meaning] for key, role in roles.items()},
         "given": {key: _given(role, blocks["two"].setting) for key, role in given.items()},
         "letters": _letters_of_sizes(blocks.values()),
@@ -223,18 +225,24 @@ def _given(role: Role, setting: Setting) -> dict:
     return {"shape": shape, "values": values}
 
 
-def _fields(given: Iterable[Role], setting: Setting) -> dict[str, str]:
-    """The sizes that a reader may change, and what each of them is."""
+def _source(block: Block) -> Expression:
+    """What the queries are made from."""
+    return next(filter(_is_projection, block.formulas)).sides[-1].left
+
+
+def _fields(given: Iterable[Role], block: Block) -> dict[str, str]:
+    """The sizes that a reader may change, as something shown follows them; and what each is."""
     used = {
         size.role.key
         for role in given
-        for text in setting.define(role).shape
+        for text in block.setting.define(role).shape
         for size in parse_size(text).walk()
         if isinstance(size, Symbol)
     }
-    sizes = [size for size in SIZES if size in used or size == "h"]
-    return {size: notation.role(size).meaning for size in sizes} | {
-        _WIDTH: "what the first of two matrices gives"
+    if any(isinstance(node, OverHeads) for line in block.formulas for node in line.walk()):
+        used.add("h")
+    return {size: notation.role(size).meaning for size in SIZES if size in used} | {
+        _WIDTH: "what the first of two matrices gives; if empty, as wide as the source"
     }
 
 
