@@ -12,8 +12,8 @@ from qkv.layouts import Layout, layouts
 from qkv_site.generated import libraries
 
 SIGNS = {
-    "=": "the weights fit after reordering, and nothing is added or lost; between two that rotate, "
-    "look at [the rotation](#rotation)",
+    "=": "the weights fit after reordering, and nothing is added or lost; if both "
+    "rotate, compare [the rotations](#rotation)",
     "0": "zeros are added for biases that the target stores",
     "k": "the key bias is left out; in equation (1) it has no effect",
     "s": "the scale moves into the weight of the queries",
