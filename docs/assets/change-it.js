@@ -265,7 +265,7 @@ const inNumbers = (sides, { sizes }) => times(sides.map((side) => sizeOf(side, s
 function whyNot(line, world, data) {
   const { parts, shapes } = line.misfit
   const facts = parts.map((part, i) => `${letterOf(part, line, data)} has shape ${inNumbers(inOrder(line, shapes[i]), world)}`)
-  return `It does not fit: ${inOrder(line, facts).join(", and ")}. ${unequal(line, world, data)}`
+  return `It does not fit: ${inOrder(line, facts).join(", and ")}, where ${unequal(line, world, data)}`
 }
 
 /** The two sizes that would have to be equal, each by its letter. */
