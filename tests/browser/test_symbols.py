@@ -23,6 +23,19 @@ COVERED = """async () => {
   }
   return [symbols.length, wrong]
 }"""
+BUBBLE = ".md-tooltip2--active .md-tooltip2__inner"
+# How a bubble is set: its letters, its edge, whether the text shines through, and where it ends.
+SET = """bubble => {
+  const set = getComputedStyle(bubble), { left, right } = bubble.getBoundingClientRect()
+  const colours = [set.borderTopColor, set.backgroundColor]
+  return {
+    size: parseFloat(set.fontSize), weight: set.fontWeight, edge: parseFloat(set.borderTopWidth),
+    apart: new Set([...colours, getComputedStyle(document.body).backgroundColor]).size,
+    opaque: !colours.some(colour => colour.startsWith("rgba")),
+    inside: left >= 0 && right <= document.documentElement.clientWidth,
+  }
+}"""
+READABLE = {"weight": "400", "apart": 3, "opaque": True, "inside": True}
 
 
 @pytest.fixture
@@ -133,3 +146,45 @@ def test_no_gap_stands_between_a_root_and_what_follows_it(page):
         }"""
     )
     assert -1 < gap < 3
+
+
+def bubble(page, word, touch=False):
+    """Point at a word until it answers: the script comes to it when it is on the screen."""
+    for _ in range(20):
+        if touch:
+            word.tap()
+        else:
+            page.mouse.move(0, 0)
+            word.hover()
+        page.wait_for_timeout(500)
+        if page.locator(BUBBLE).count():
+            return page.locator(BUBBLE)
+    raise AssertionError(f"{page.url}: no bubble")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "touch"), [(390, True), (1280, False)])
+@pytest.mark.parametrize("path", ["decoding-step", "rope-and-qk-norm"])
+def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text(
+    chromium, origin, scheme, width, touch, path
+):
+    page = chromium.new_page(
+        base_url=origin,
+        viewport={"width": width, "height": 800},
+        color_scheme=scheme,
+        has_touch=touch,
+    )
+    page.goto(f"/explanation/{path}/")
+    found = bubble(page, page.locator("article abbr").first, touch).evaluate(SET)
+    page.close()
+    assert found.pop("size") >= 15
+    assert found.pop("edge") >= 1
+    assert found == READABLE
+
+
+def test_a_letter_and_a_word_have_the_same_bubble(page, label):
+    page.goto("/explanation/rope-and-qk-norm/")
+    page.locator("article .wq-diagram [data-role]:visible").first.hover()
+    label.wait_for()
+    of_letter = label.evaluate(SET)
+    assert bubble(page, page.locator("article abbr").first).evaluate(SET) == of_letter
