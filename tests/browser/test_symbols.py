@@ -129,8 +129,40 @@ def test_one_key_of_colours_stands_below_the_first_figure(chromium, origin, scri
     edges = key.locator(".wq-swatch").evaluate_all(
         "all => all.map(e => getComputedStyle(e).outlineStyle)"
     )
-    assert edges == ["dashed", *["solid"] * 4]
+    assert edges == ["dashed", *["solid"] * 5]
     context.close()
+
+
+def test_the_key_names_what_is_drawn_and_in_other_letters_what_these_write(page):
+    page.goto("/explanation/decoding-step/")
+    key = page.locator(".wq-colours")
+    assert key.get_by_text("projected: queries keys values").is_visible()
+    assert key.get_by_text("then computed: scores and attention weights").is_visible()
+    assert not key.get_by_text("learned: weight").is_visible()
+    page.goto("/explanation/decoding-step/?notation=ng-multi-head")
+    assert key.get_by_text("learned: weight").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_a_product_of_letters_and_the_sizes_of_a_matrix_stay_on_one_line(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/explanation/ov-circuit/")
+    lines = page.locator("article .wq-together:visible").evaluate_all(
+        "all => all.map(e => new Set([...e.getClientRects()].map(line => line.top)).size)"
+    )
+    assert len(lines) > 5
+    assert {*lines} == {1}
+
+
+def test_a_letter_is_set_in_the_list_of_pages_too(page):
+    page.goto("/explanation/decoding-step/")
+    name = page.locator('.md-nav a[href$="/what-trains-w-q/"]').first
+    assert name.locator(".wq-typed sup").text_content() == "Q"
+    sizes = name.evaluate(
+        """link => [link, link.querySelector(".wq-typed")].map(e => getComputedStyle(e))
+          .map(({ fontSize, color }) => `${fontSize} ${color}`)"""
+    )
+    assert sizes[0] == sizes[1]
 
 
 def test_no_gap_stands_between_a_root_and_what_follows_it(page):
@@ -148,14 +180,11 @@ def test_no_gap_stands_between_a_root_and_what_follows_it(page):
     assert -1 < gap < 3
 
 
-def bubble(page, word, touch=False):
+def bubble(page, word):
     """Point at a word until it answers: the script comes to it when it is on the screen."""
     for _ in range(20):
-        if touch:
-            word.tap()
-        else:
-            page.mouse.move(0, 0)
-            word.hover()
+        page.mouse.move(0, 0)
+        word.hover()
         page.wait_for_timeout(500)
         if page.locator(BUBBLE).count():
             return page.locator(BUBBLE)
@@ -163,19 +192,16 @@ def bubble(page, word, touch=False):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "touch"), [(390, True), (1280, False)])
+@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("path", ["decoding-step", "rope-and-qk-norm"])
-def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text(
-    chromium, origin, scheme, width, touch, path
-):
+def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text(chromium, origin, scheme, width, path):
     page = chromium.new_page(
         base_url=origin,
         viewport={"width": width, "height": 800},
         color_scheme=scheme,
-        has_touch=touch,
     )
     page.goto(f"/explanation/{path}/")
-    found = bubble(page, page.locator("article abbr").first, touch).evaluate(SET)
+    found = bubble(page, page.locator("article abbr").first).evaluate(SET)
     page.close()
     assert found.pop("size") >= 15
     assert found.pop("edge") >= 1

@@ -5,6 +5,8 @@ import re
 import markdown
 import pytest
 
+from qkv_site.markdown import letters
+
 
 def html(text):
     return markdown.markdown(text, extensions=["qkv_site.markdown.letters", "tables"])
@@ -37,3 +39,38 @@ def test_a_letter_in_text_is_set_and_stays_the_text_that_was_typed(typed, parts,
 )
 def test_code_and_other_names_stay_as_they_are(typed):
     assert "wq-typed" not in html(f"So {typed} stays.")
+
+
+@pytest.mark.parametrize("product", ["W_O W_V", "W^Q W^K", "W_V W_O W_Q"])
+def test_a_product_of_letters_stays_together(product):
+    found = html(f"# Is it {product} or d_k?")
+    inside = re.search(r'<span class="wq-together">(.*)</span> or', found)[1]
+    assert re.sub(r"<[^>]+>", "", inside) == product
+    assert found.count("wq-together") == 1
+
+
+@pytest.mark.parametrize("sizes", ["4 × 4", "1536 × 512", "10,240 × 64", "2 × 3 × 5"])
+def test_the_sizes_of_a_matrix_stay_together(sizes):
+    assert f'<span class="wq-together">{sizes}</span>.' in html(f"It is {sizes}.")
+    assert "wq-together" not in html(f"`{sizes}`")
+
+
+def test_a_letter_in_the_name_of_a_heading_is_set():
+    assert letters.set_in("Is W_i^Q unique?") == (
+        'Is <span class="wq-typed role-weight">W<span>_</span><sub>i</sub>'
+        "<span>^</span><sup>Q</sup></span> unique?"
+    )
+    assert letters.set_in("What is past_key_values?") == "What is past_key_values?"
+
+
+@pytest.mark.parametrize(
+    ("below", "upright"), [("model", True), ("out", True), ("in", True), ("ij", False)]
+)
+def test_a_word_below_a_letter_is_upright(below, upright):
+    extensions = ["pymdownx.arithmatex", "qkv_site.markdown.mathml"]
+    found = markdown.markdown(
+        f"$d_{{{below}}}$",
+        extensions=extensions,
+        extension_configs={"pymdownx.arithmatex": {"generic": True}},
+    )
+    assert (f"<mtext>{below}</mtext>" in found) == upright

@@ -1,10 +1,12 @@
 """Python-Markdown extension: a letter typed in a sentence, W^Q or d_k, is set as in a formula.
 
 It is still the text that was typed, for whoever copies or searches it: the signs ^ and _ are there,
-and have no width.
+and have no width. A product of such letters, and the sizes of a matrix, stay on one line.
 """
 
-from xml.etree.ElementTree import Element, SubElement
+import re
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from markdown import Extension, Markdown
 from markdown.inlinepatterns import InlineProcessor
@@ -15,18 +17,61 @@ _OTHER = r"(?P<other>[Wb](?=_[QKVO])|[dhn](?=_[mkqv]))_(?P<of>[QKVO]|model|kv|[k
 _ALONE = rf"(?<![\w\\^.])(?:{_WEIGHT}|{_OTHER})(?![\w^\[])"
 
 
-class _Letter(InlineProcessor):
+_LETTER = re.compile(_ALONE)
+_SIZES = r"(?<![\w×.,])\d[\d,]*(?: × \d[\d,]*)+(?![\w×])"
+_TOGETHER = {"class": "wq-together"}
+
+
+class _Product(InlineProcessor):
     def handleMatch(self, m, data):
-        said = m["letter"] or m["other"]
-        role = " role-weight" if said == "W" else ""
-        letter = Element("span", {"class": f"wq-typed{role}"})
-        letter.text = AtomicString(said)
-        for sign, tag, small in (("_", "sub", m["index"] or m["of"]), ("^", "sup", m["power"])):
-            if small:
-                SubElement(letter, "span").text = AtomicString(sign)
-                script = SubElement(letter, tag, {"class": "wq-word"} if len(small) > 1 else {})
-                script.text = AtomicString(small)
-        return letter, m.start(), m.end()
+        letters, end = [_letter(m)], m.end()
+        while data.startswith(" ", end) and (following := _LETTER.match(data, end + 1)):
+            letters[-1].tail = " "
+            letters.append(_letter(following))
+            end = following.end()
+        if len(letters) == 1:
+            return letters[0], m.start(), end
+        product = Element("span", _TOGETHER)
+        product.extend(letters)
+        return product, m.start(), end
+
+
+class _Sizes(InlineProcessor):
+    def handleMatch(self, m, data):
+        sizes = Element("span", _TOGETHER)
+        sizes.text = AtomicString(m[0])
+        return sizes, m.start(), m.end()
+
+
+def _letter(m: re.Match) -> Element:
+    said = m["letter"] or m["other"]
+    role = " role-weight" if said == "W" else ""
+    letter = Element("span", {"class": f"wq-typed{role}"})
+    letter.text = AtomicString(said)
+    for sign, tag, small in (("_", "sub", m["index"] or m["of"]), ("^", "sup", m["power"])):
+        if small:
+            SubElement(letter, "span").text = AtomicString(sign)
+            script = SubElement(letter, tag, {"class": "wq-word"} if len(small) > 1 else {})
+            script.text = AtomicString(small)
+    return letter
+
+
+def set_in(title: str) -> str:
+    """The HTML of a title in which letters are set."""
+    return _LETTER.sub(lambda found: tostring(_letter(found), encoding="unicode"), title)
+
+
+def set_names(page) -> None:
+    """Set the letters in the name of a page and of its headings, for the lists of both."""
+    for named in (page, *_flat(page.toc)):
+        if named.title and _LETTER.search(named.title):
+            named.typeset = {"title": set_in(named.title)}
+
+
+def _flat(anchors) -> Iterator:
+    for anchor in anchors:
+        yield anchor
+        yield from _flat(anchor.children)
 
 
 class Letters(Extension):
@@ -34,7 +79,8 @@ class Letters(Extension):
 
     def extendMarkdown(self, md: Markdown) -> None:
         """Register after code, formulas and links, and before emphasis, at 60."""
-        md.inlinePatterns.register(_Letter(_ALONE, md), "wq-letters", 65)
+        md.inlinePatterns.register(_Product(_ALONE, md), "wq-letters", 65)
+        md.inlinePatterns.register(_Sizes(_SIZES, md), "wq-sizes", 64)
 
 
 def makeExtension(**settings) -> Letters:

@@ -33,6 +33,7 @@ _UNSEEN = re.compile(r'<span class="wq-unseen">.*?</span>')
 
 _converter = LatexToMathML(fancy_error=False)
 _ARITHMATEX = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
+_WORD_BELOW = re.compile(r"_\{([a-z]{3,}|in)\}")  # a word, and no product of letters
 
 
 def mark(role: Role | None, latex: str, borrowed: bool) -> str:
@@ -120,6 +121,7 @@ class _Convert(Postprocessor):
 def _convert(found: re.Match) -> str:
     display = found[1] == "div"
     latex = html.unescape(found[2]).strip()[2:-2].strip()
+    latex = _WORD_BELOW.sub(r"_{\\text{\1}}", latex)
     try:
         mathml = to_mathml(latex, display=display)
     except LatexError as error:

@@ -30,6 +30,7 @@ from qkv_site.markdown import (
     diagrams,
     formulas,
     key,
+    letters,
     on_library,
     sentences,
     tables,
@@ -136,10 +137,11 @@ class Build:
         pointer; for the keyboard there is the list of what the page has in it.
         """
         html = html.replace('class="headerlink"', 'class="headerlink" tabindex="-1"')
-        html = key.with_key(choice.told(tables.labelled(html)))
+        html = key.with_key(choice.told(tables.labelled(html)), [*current.variants])
         if "map" in page.meta:
             html = html.replace("</h1>", f"</h1>{layer_map.mini(page.meta['map'])}", 1)
         page.meta["variants"] = [*current.variants]
+        letters.set_names(page)
         if current.panel:
             written = json.dumps(current.panel, ensure_ascii=False, separators=(",", ":"))
             self._panels[change_it.address(page.file.src_uri)] = written
