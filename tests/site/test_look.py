@@ -1,6 +1,34 @@
 """What the build adds to a page: words for the search, names of columns, a picture for links."""
 
+import re
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+
 from qkv_site.markdown import formulas, mathml, tables
+
+ROOT = Path(__file__).parents[2]
+_COMMENTS_AND_STRINGS = re.compile(r"/\*.*?\*/|\"[^\"\n]*\"", re.DOTALL)
+
+
+def depths(css):
+    """How many braces are open after each brace of a stylesheet, comments and strings left out."""
+    braces = re.findall(r"[{}]", _COMMENTS_AND_STRINGS.sub("", css))
+    return [*accumulate(1 if brace == "{" else -1 for brace in braces)]
+
+
+@pytest.mark.parametrize("path", [*(ROOT / "docs").rglob("*.css")], ids=lambda path: path.name)
+def test_a_stylesheet_closes_what_it_opens(path):
+    """A browser drops the rule after a brace too many, and says nothing."""
+    found = depths(path.read_text())
+    assert found[-1] == 0
+    assert min(found) == 0
+
+
+def test_a_brace_too_many_is_found():
+    assert depths('a { } /* } */ b { content: "}" }') == [1, 0, 1, 0]
+    assert min(depths("@media x { a { } } } b { }")) == -1
 
 
 def test_a_formula_is_plain_text_to_the_search():
