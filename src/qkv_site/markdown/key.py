@@ -26,10 +26,10 @@ def with_key(page: str, variants: Sequence[str] = ()) -> str:
     The key names what is drawn. A source without a letter for queries writes a product, with a
     weight: what is in its letters alone is named where a reader has chosen other letters.
     """
-    ends = [elements.end(page, figure.start()) for figure in _FIGURE.finditer(page)]
-    if not ends:
-        return page
     starts = [figure.start() for figure in _FIGURE.finditer(page)]
+    if not starts:
+        return page
+    ends = [elements.end(page, start) for start in starts]
     drawn = "".join(page[start:end] for start, end in zip(starts, ends, strict=True))
     elsewhere = "".join(variants[int(number)] for number in {*_SET.findall(drawn)})
     key = _key(drawn, elsewhere)
