@@ -2,13 +2,12 @@
 
 import re
 from itertools import accumulate
-from pathlib import Path
 
 import pytest
 
 from qkv_site.markdown import formulas, mathml, tables
+from support import ROOT
 
-ROOT = Path(__file__).parents[2]
 _COMMENTS_AND_STRINGS = re.compile(r"/\*.*?\*/|\"[^\"\n]*\"", re.DOTALL)
 
 

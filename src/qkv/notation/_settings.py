@@ -50,7 +50,7 @@ class Setting:
         return self._hash
 
     @cached_property
-    def _hash(self) -> int:
+    def _hash(self) -> int:  # mappings have none, and caches ask for it often
         return hash((*sorted(self.definitions.items()), *sorted(self.sizes.items()), self.grouped))
 
     def is_mapped(self, role: Role) -> bool:
