@@ -9,6 +9,7 @@ import { wholeNumber } from "./sizes.js"
 
 const STYLES = ["tools.css", "change-it.css"]
 const WIDTH = "width" // of what the extra map gives; square if none is entered
+const QUERIES = "Q[i]"
 
 const here = (name) => new URL(name, import.meta.url)
 
@@ -53,13 +54,14 @@ function begin(panel, data) {
     fields[WIDTH].closest(".wq-field").hidden = !extra
     const [sizes, wrong] = sizesOf({ ...textsOf(fields), ...(extra ? {} : { [WIDTH]: "" }) }, data)
     mark(fields, wrong)
+    for (const fault of wrong) writeFault(fields[fault.field], fault, data)
     root.classList.toggle("wq-refused", wrong.length > 0)
     output.inert = wrong.length > 0 // the last lines stay, and are not taken for what was entered
     if (wrong.length) return tellFaults(status, wrong, "The lines below are for what was entered before.")
     fields[WIDTH].placeholder = `= ${sizes.d_model}`
     const { lines, world } = compute(data, map, sizes)
     root.classList.toggle("wq-misfit", lines.some(({ misfit }) => misfit))
-    status.innerHTML = [fit(lines, map, world, data), ...about(map, lines, world, data), whose(data, map, sizes)].join(" ")
+    status.innerHTML = [fit(lines, map, world, data), ...about(map, lines, world, data), ...whose(lines, map, world, data)].join(" ")
     output.replaceChildren(...lines.map((line) => drawn(line, world, data, opened)))
   }
 
@@ -106,7 +108,7 @@ function formOf(data) {
       element("legend", {}, "Sizes", element("span", {}, `: whole numbers from 1 to ${data.most}`)),
       element("div", { className: "wq-fields" }, ...sizes)),
     element("p", { className: "wq-starts" },
-      button("narrow", `Try: two matrices, width ${data.sizes.d_k}`), " ", button("example", "Back to the example")))
+      button("narrow", "Try two matrices that do not fit"), " ", button("example", "Back to the example")))
 }
 
 function button(starts, said) {
@@ -124,6 +126,12 @@ function field(name, meaning, data) {
     element("label", { htmlFor: id }, place(data.letters[name]), " ", element("span", {}, meaning)),
     input,
     element("p", { className: "wq-fault", id: `${id}-fault` }))
+}
+
+/** A mistake at its field, with the size's letter for its name; what was entered stays text. */
+function writeFault(field, { field: name, message }, data) {
+  const letter = element("span", { innerHTML: pick(data, data.letters[name]) })
+  document.getElementById(field.getAttribute("aria-describedby")).replaceChildren(letter, message.slice(name.length))
 }
 
 const hasExtra = (map) => map === "two" || map === "merged"
@@ -224,19 +232,21 @@ function likeTwo(lines, data, sizes) {
     : `The last line does not give the same ${letter} as with two matrices: it differs by ${difference}.`]
 }
 
-/** Whose numbers are shown. */
-function whose(data, map, sizes) {
-  if (!isExample(data, sizes)) return "These are other sizes than in the worked example, so the numbers that go in are made up: −1, 0 and 1."
-  const extra = hasExtra(map) ? " The extra matrix is made up: the numbers −1, 0 and 1." : ""
-  return `The numbers are those of the worked example.${extra}`
+/** Whose numbers are shown; with an extra matrix, the queries are no longer those of the example. */
+function whose(lines, map, { sizes }, data) {
+  if (!isExample(data, sizes)) return ["These are other sizes than in the worked example, so the numbers that go in are made up: −1, 0 and 1."]
+  if (!hasExtra(map)) return ["The numbers are those of the worked example."]
+  const made = `The matrices that go in are those of the worked example, but ${pick(data, data.extra)} is made up: the numbers −1, 0 and 1.`
+  const query = lines.find(({ defines, shape }) => defines === QUERIES && shape)
+  return query ? [made, `So ${pick(data, query.result)} is not that of the example.`] : [made]
 }
 
 /** A line: its formula, its shape or why it has none, and its numbers to fold out. */
 function drawn(line, world, data, opened) {
   const written = element("span", { innerHTML: pick(data, line.written) })
   if (!line.shape) {
-    const why = line.misfit ? whyNot(line, world, data) : `Not computed: line ${line.because} does not fit.`
-    return element("li", {}, written, element("p", { className: "wq-fault", innerHTML: why }))
+    const [why, ...drawing] = line.misfit ? clash(line, world, data) : [`Not computed: line ${line.because} does not fit.`]
+    return element("li", {}, written, element("p", { className: "wq-fault", innerHTML: why }), ...drawing)
   }
   const fits = `${shapeOfLine(line.shape, line, world, data)} <b aria-hidden="true">✓</b><span class="wq-unseen">, fits</span>`
   const numbers = element("details", { className: "wq-numbers", open: opened.has(line.defines) }, element("summary", {}, "Numbers"))
@@ -261,11 +271,31 @@ function shapeOfLine(shape, line, world, data) {
 
 const inNumbers = (sides, { sizes }) => times(sides.map((side) => sizeOf(side, sizes)))
 
-/** What does not fit, and the shapes that it has. */
-function whyNot(line, world, data) {
-  const { parts, shapes } = line.misfit
-  const facts = parts.map((part, i) => `${letterOf(part, line, data)} has shape ${inNumbers(inOrder(line, shapes[i]), world)}`)
-  return `It does not fit: ${inOrder(line, facts).join(", and ")}, where ${unequal(line, world, data)}`
+/** The two shapes that do not fit, in numbers and as a drawing; the two sides that would have to be equal stand out. */
+function clash(line, { sizes }, data) {
+  const { tree, parts, shapes, axes } = line.misfit
+  const met = inOrder(line, parts.map((part, i) => ({
+    group: data.roles[rolesOf(part)[0]][0],
+    letter: letterOf(part, line, data),
+    lengths: inOrder(line, shapes[i]).map((side) => sizeOf(side, sizes)),
+    axis: isTurned(line) ? 1 - axes[i] : axes[i],
+  })))
+  const [one, other] = met.map(({ lengths, axis }) => lengths[axis])
+  const [first, second] = met.map(({ lengths, axis }) => times(lengths.map((each, i) => (i === axis ? `<b>${each}</b>` : each))))
+  const product = tree[0] === "Product"
+  const fit = product ? `${first} times ${second} does not fit` : `${first} and ${second} do not fit`
+  const sign = element("span", { className: "wq-sign" }, product ? "×" : "")
+  const drawing = element("div", { className: "wq-drawn wq-clash", ariaHidden: "true" }, box(met[0]), sign, box(met[1]))
+  return [`${fit}: ${one} is not ${other}.`, drawing]
+}
+
+/** A matrix to scale, as src/qkv_site/markdown/matrices.py draws it. */
+function box({ group, letter, lengths: [rows, columns], axis }) {
+  const blocks = element("span", { className: "wq-blocks" }, element("span", { className: "wq-block" }))
+  for (const [name, length] of Object.entries({ rows, columns, down: 1, across: 1 })) blocks.style.setProperty(`--${name}`, length)
+  return element("span", { className: `wq-matrix role-${group} wq-clash-${axis ? "across" : "down"}` },
+    element("span", { className: "wq-columns" }, columns), element("span", { className: "wq-rows" }, rows),
+    blocks, element("span", { className: "wq-letter", innerHTML: letter }))
 }
 
 /** The two sizes that would have to be equal, each by its letter. */

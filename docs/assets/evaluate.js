@@ -4,11 +4,13 @@
 // A world has `sizes`, a number for each size; `shapes`, of each role its sizes as trees; and `values`, of
 // each role its rows of numbers, or those of each head where each head has its own.
 
-/** Two parts of a node that do not fit, with their shapes, and the sizes that would have to be equal. */
+/** Two parts of a node that do not fit, with their shapes, and the sizes that would have to be equal: one of each part,
+ * along an axis of its shape. */
 export class Misfit extends Error {
-  constructor(tree, parts, shapes, sides) {
+  constructor(tree, parts, shapes, axes) {
+    const sides = shapes.map((shape, i) => shape[axes[i]])
     super(`${sides.map(nameOf).join(" and ")} have to be equal`)
-    Object.assign(this, { tree, parts, shapes, sides })
+    Object.assign(this, { tree, parts, shapes, axes, sides })
   }
 }
 
@@ -51,12 +53,12 @@ export function shapeOf(tree, world) {
     case "OverRoot": return shape(parts[0])
     case "Product": {
       const [left, right] = parts.map(shape)
-      meet(tree, parts, [left, right], [left[1], right[0]], sizes)
+      meet(tree, parts, [left, right], [1, 0], sizes)
       return [left[0], right[1]]
     }
     case "Sum": {
       const [left, right] = parts.map(shape)
-      left.forEach((side, axis) => meet(tree, parts, [left, right], [side, right[axis]], sizes))
+      left.forEach((_, axis) => meet(tree, parts, [left, right], [axis, axis], sizes))
       return left
     }
     case "Apply": {
@@ -65,8 +67,8 @@ export function shapeOf(tree, world) {
       if (name === "softmax") return shapes[0]
       if (name !== "attention") throw unknown(name)
       const [queries, keys, values] = shapes
-      meet(tree, given.slice(0, 2), [queries, keys], [queries[1], keys[1]], sizes)
-      meet(tree, given.slice(1), [keys, values], [keys[0], values[0]], sizes)
+      meet(tree, given.slice(0, 2), [queries, keys], [1, 1], sizes)
+      meet(tree, given.slice(1), [keys, values], [0, 0], sizes)
       return [queries[0], values[1]]
     }
     case "OverHeads": {
@@ -79,9 +81,9 @@ export function shapeOf(tree, world) {
   throw unknown(kind)
 }
 
-function meet(tree, parts, shapes, sides, sizes) {
-  const [one, other] = sides.map((side) => sizeOf(side, sizes))
-  if (one !== other) throw new Misfit(tree, parts, shapes, sides)
+function meet(tree, parts, shapes, axes, sizes) {
+  const [one, other] = shapes.map((shape, i) => sizeOf(shape[axes[i]], sizes))
+  if (one !== other) throw new Misfit(tree, parts, shapes, axes)
 }
 
 /** What a tree gives, for one head; or a Misfit. */

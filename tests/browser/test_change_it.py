@@ -126,8 +126,7 @@ def assert_follows(lines, setting):
     maps, d_model, d_k = setting["maps"], setting["d_model"], setting["d_k"]
     width = setting["width"] or d_model
     if maps in ("two", "merged") and width != d_model:
-        assert f"= {width} and" in lines[0]["wrong"]
-        assert f"= {d_model} have to be equal" in lines[0]["wrong"]
+        assert_clash(lines[0]["wrong"], 5 if maps == "two" else d_model, width, d_model, d_k)
         assert lines[-1]["wrong"] == "Not computed: line 1 does not fit."
         return False
     first = len(lines) - 7  # the line of the queries, if there is one
@@ -139,8 +138,7 @@ def assert_follows(lines, setting):
         Q = np.array(lines[first]["tables"][-1])
         assert_close(Q, np.linalg.multi_dot([*arrays(lines[first])[:-1]]))
     elif d_k != d_model:
-        sentence = f"= {d_model} and d k = {d_k} have to be equal"
-        assert " ".join(scores["wrong"].split()).replace("dk", "d k").endswith(f"{sentence}.")
+        assert_clash(scores["wrong"], 5, d_model, d_k, 5)
         after = {line["wrong"] for line in lines[first + 4 :]}
         assert after == {f"Not computed: line {first + 4} does not fit."}
         return False
@@ -156,6 +154,12 @@ def assert_follows(lines, setting):
     assert np.abs(Y - heads @ W_O).max() <= 0.0051 * (1 + heads.shape[1])
     assert_close(heads[:, : setting["d_v"]], head)
     return True
+
+
+def assert_clash(wrong, rows, one, other, columns):
+    """The two shapes are said, and the two sizes that differ."""
+    shapes = f"{rows} {TIMES} {one} times {other} {TIMES} {columns}"
+    assert wrong == f"{shapes} does not fit: {one} is not {other}."
 
 
 def of_product(line, *shapes):
@@ -179,7 +183,8 @@ def test_two_maps_put_into_one_give_the_same(page):
     said = page.locator(STATUS).inner_text()
     assert " ".join(said.split()).startswith("The shapes fit. The last line gives the same ")
     assert " as with two matrices. " in " ".join(said.split())
-    assert "The extra matrix is made up: the numbers −1, 0 and 1." in said
+    assert "PQismadeup:thenumbers−1,0and1.SoQiisnotthatoftheexample." in letters(said)
+    assert np.abs(np.array(two[0]["tables"][-1]) - example.Q[0]).max() > 0.1
 
 
 def test_what_is_made_up_is_said_to_be_and_stays_in_its_place(page):
@@ -206,7 +211,7 @@ def test_a_misfit_is_said_with_the_letters_of_both_sizes(page):
     enter(page, maps="none")
     fault = "dmodel=7anddk=3havetobeequal."
     assert status(page).startswith(f"Theshapesdonotfitinline2:{fault}")
-    assert letters(page.evaluate(SHOWN)[1]["wrong"]).endswith(fault)
+    assert_clash(page.evaluate(SHOWN)[1]["wrong"], 5, 7, 3, 5)
     enter(page, maps="none", d_k=7)
     assert status(page).startswith("Theshapesfit,becausedmodelanddkareequal.")
 
@@ -228,10 +233,11 @@ def test_one_click_leads_to_the_first_case_and_one_back_to_the_example(page):
     opened(page, TWICE)
     before = shown(page)
     enter(page, maps="none", d_model=8)
-    page.get_by_role("button", name="Try: two matrices, width 3").click()
+    page.get_by_role("button", name="Try two matrices that do not fit").click()
     assert page.locator(f"{PANEL} [value=two]").is_checked()
     assert page.locator(f"{PANEL} [data-size=d_model]").input_value() == "7"
-    assert status(page).startswith("Theshapesdonotfitinline1:widthafterPQ=3anddmodel=7have")
+    assert status(page).startswith("Theshapesdonotfitinline1:columnsofPQ=3anddmodel=7have")
+    assert "isnotthatoftheexample" not in status(page)  # no query is computed
     page.locator(f"{PANEL} [data-size=d_model]").fill("512")
     page.get_by_role("button", name="Back to the example").click()
     assert page.locator(f"{PANEL} [value=one]").is_checked()
@@ -279,11 +285,15 @@ def test_a_mistake_is_quoted_and_the_last_lines_are_marked_as_old(page, entered)
     message = MISTAKES[entered]
     assert said.inner_text().split("\n")[0].startswith(message)
     assert said.inner_text().endswith("The lines below are for what was entered before.")
-    assert page.locator("#wq-change-d_k-fault").inner_text() == message
+    fault = page.locator("#wq-change-d_k-fault")
+    assert letters(fault.inner_text()) == letters(message.replace("d_k", "dk", 1))
+    assert fault.locator("math").count() == 1
+    assert page.locator(".wq-is > b:visible").count() == 0
     assert field.get_attribute("aria-invalid") == "true"
     assert page.locator(".wq-lines").get_attribute("inert") is not None
     assert page.evaluate(SHOWN) == before
     field.fill("3")
+    assert page.locator(".wq-is > b:visible").count() == len(before)
     assert page.locator(".wq-lines").get_attribute("inert") is None
     assert page.locator("#wq-change-d_k-fault").inner_text() == ""
     assert page.wrong == []
@@ -304,9 +314,33 @@ def test_it_follows_the_letters_and_the_sides_of_a_source(page):
     letters = page.locator(".wq-lines > li").first.locator("math").first
     assert "".join(letters.text_content().split()) == "WiQq"
     enter(page, maps="none")
-    wrong = page.evaluate(SHOWN)[2]["wrong"]
-    assert f"has shape 5 {TIMES} 3" in wrong
-    assert f"has shape 7 {TIMES} 5" in wrong
+    assert_clash(page.evaluate(SHOWN)[2]["wrong"], 5, 3, 7, 5)
+    enter(page, maps="two", width=3)
+    assert_clash(page.evaluate(SHOWN)[0]["wrong"], 3, 7, 3, 5)
+    assert status(page).startswith("Theshapesdonotfitinline1:dmodel=7androwsofPQ=3havetobeequal.")
+
+
+def test_a_misfit_is_drawn_with_the_two_sides_that_do_not_meet(page):
+    opened(page, TWICE)
+    enter(page, maps="two", width=3)
+    boxes = page.locator(".wq-clash > .wq-matrix").all()
+    assert [letters(box.inner_text()) for box in boxes] == ["35XPQ", "37WiQ"]
+    assert [box.locator("xpath=.").get_attribute("class").split()[-1] for box in boxes] == [
+        "wq-clash-across",
+        "wq-clash-down",
+    ]
+    left, right = (box.locator(".wq-block").bounding_box() for box in boxes)
+    assert left["width"] * 7 == pytest.approx(right["height"] * 3, abs=0.5)
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_a_product_and_its_result_stand_on_one_line_where_there_is_room(page, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    opened(page, TWICE)
+    tops = page.eval_on_selector_all(
+        ".wq-numbers[open] .wq-part", "parts => parts.map(e => e.getBoundingClientRect().bottom)"
+    )
+    assert (len({round(top) for top in tops}) == 1) == (width == 1280)
 
 
 def test_each_source_has_a_letter_for_what_is_shown(page):

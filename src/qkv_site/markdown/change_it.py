@@ -197,6 +197,7 @@ def data(code: str) -> dict:
         "sizes": {**FIXED, **SIZES, _WIDTH: SIZES["d_model"]},
         "fields": _fields(given.values(), blocks["two"]),
         "source": _said(partial(_math, str(_source(blocks["one"])))),
+        "extra": _said(partial(_math, _EXTRA)),
         "roles": {key: [role.group, role.meaning] for key, role in roles.items()},
         "given": {key: _given(role, blocks["two"].setting) for key, role in given.items()},
         "letters": _letters_of_sizes(blocks.values()),
@@ -242,7 +243,7 @@ def _fields(given: Iterable[Role], block: Block) -> dict[str, str]:
     if any(isinstance(node, OverHeads) for line in block.formulas for node in line.walk()):
         used.add("h")
     return {size: notation.role(size).meaning for size in SIZES if size in used} | {
-        _WIDTH: "what the first of two matrices gives; if empty, as wide as the source"
+        _WIDTH: "if empty, the matrix is square"
     }
 
 
@@ -257,7 +258,13 @@ def _letters_of_sizes(blocks: Iterable[Block]) -> dict[str, Said]:
     }
     named = {str(side): side for side in (*sizes, *map(parse_size, SIZES))}
     letters = {name: _said(partial(_math, name)) for name in sorted(named)}
-    return letters | {_WIDTH: _said(lambda source: f"width after {_math(_EXTRA, source)}")}
+    return letters | {_WIDTH: _said(_width)}
+
+
+def _width(source: str) -> str:
+    """What the side of the extra map is called that the next one meets."""
+    side = "rows" if notation.source(source).transposes(notation.role(_EXTRA)) else "columns"
+    return f"{side} of {_math(_EXTRA, source)}"
 
 
 def _choice(name: str, source: str) -> str:
