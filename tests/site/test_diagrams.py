@@ -421,6 +421,36 @@ def test_what_is_kept_has_a_thick_edge_and_is_said():
     assert drawn.html.count("wq-kept") == 1 == drawn.words.count("keys of one head, kept")
 
 
+SIZES = "n_q=1 n_k=3 d_k=2"
+
+
+@pytest.mark.parametrize(("source", "turned"), [("site", False), ("ng-self-attention", True)])
+def test_numbered_words_have_a_block_each_and_a_score_that_of_its_key(source, turned):
+    options = {"kept": "K[i]", "words": "numbered"}
+    scores, keys, query = (
+        diagrams.draw(f"{role} == {role}", source, SIZES, **options)[0]
+        for role in ("S[i]", "K[i]", "Q[i]")
+    )
+    for drawn, numbers, old in (
+        (scores, ["1", "2", "3"], []),
+        (keys, ["1", "2", "3"], ["1", "2"]),
+        (query, ["3"], []),
+    ):
+        assert re.findall("<b>(.)</b>", drawn.html) == numbers * 2
+        assert re.findall(r'wq-block wq-kept"><b>(.)', drawn.html) == old * 2
+    assert ("wq-stacked" in keys.html) != turned
+    assert keys.words.count("words 1 to 3, kept 1 to 2") == 2
+    assert ", kept" not in scores.words + query.words
+
+
+def test_each_score_of_several_numbered_words_has_a_block():
+    options = {"kept": "S[i] K[i]", "words": "numbered"}
+    (scores,) = diagrams.draw("S[i] == S[i]", "site", "n_q=2 n_k=2", **options)
+    assert re.findall("<b>(.)</b>", scores.html) == ["1", "2"] * 4
+    assert "wq-cells" in scores.html
+    assert "wq-kept" not in scores.html
+
+
 def test_the_same_formulas_are_drawn_with_several_sizes():
     sizes = "two heads: h=2 h_kv=2; one & all: h=2 h_kv=1"
     figure = diagrams.block("concat(K[i] for i in kv_heads)", "site", sizes)
@@ -434,6 +464,11 @@ def test_the_same_formulas_are_drawn_with_several_sizes():
         ({"sizes": "good: h=4; bad: h=4 h_kv=3"}, "cannot share"),
         ({"sizes": "titled: width=4"}, "expected name=number"),
         ({"kept": "K"}, r"write K\[i\]"),
+        ({"words": "named"}, r"'named': expected words=\"numbered\""),
+        (
+            {"words": "numbered", "sizes": "n_q=3 n_k=2"},
+            "n_q=3 queries cannot be those of the last",
+        ),
     ],
 )
 def test_an_option_of_a_diagram_that_says_nothing_is_named(options, message):

@@ -342,7 +342,8 @@ class _Painter:
         wide, high = self.unit * sizes["--columns"], self.unit * sizes["--rows"]
         size = wide / sizes["--across"], high / sizes["--down"]
         drawn = [self._block(block, node, size) for block in blocks]
-        whole = below(drawn) if _is(blocks, "wq-stacked") else beside(drawn)
+        across = 1 if _is(blocks, "wq-stacked") else int(sizes["--across"])
+        whole = below([beside(drawn[at : at + across]) for at in range(0, len(drawn), across)])
         down, across = (
             range(1, int(sizes[side])) if _is(blocks, f"wq-lines-{way}") else ()
             for way, side in (("down", "--rows"), ("across", "--columns"))
@@ -360,7 +361,8 @@ class _Painter:
         part = 0.14 if shade is None else 1 if self.stored else 0.08 + 0.4 * shade
         apart = 1.5 if _is(matrix, "wq-slices") else 0
         wide, high = (length - 2 * apart for length in size)
-        ground = self._area(role, wide, high, part, 3.5 if _is(matrix, "wq-kept") else 1.5)
+        kept = _is(matrix, "wq-kept") or _is(block, "wq-kept")
+        ground = self._area(role, wide, high, part, 3.5 if kept else 1.5)
         hatched = [area(wide, high, fill="url(#hatched)")] if role == _HATCHED and part < 1 else []
         written = self._text(block, self._pen(0.72 * _EM, "paper" if part == 1 else "ink"))
         return _in_room(on(ground, *hatched, written), *size)

@@ -22,7 +22,7 @@ LANGUAGES = {
         "library",
     },
     "formula": {"in"},
-    "diagram": {"in", "sizes", "heads", "kept"},
+    "diagram": {"in", "sizes", "heads", "kept", "words"},
     "map": {"state", "lit"},
     "change-it": set(),
     "console": {"title"},

@@ -12,10 +12,15 @@ A line crosses a rectangle between two tokens. Between two heads it is cut, and 
 number of its head, or the numbers of those that share it, and its own shade. `heads="apart"` draws
 what all heads have as one rectangle for each, and a sum over heads as its terms.
 `kept="K[i] V[i]"` gives these roles a thick edge: what a model keeps for the next tokens.
+
+`words="numbered"` cuts rectangles between tokens instead, and writes the number of its word into
+each block. The queries are then those of the last words, and `kept` marks what the words before
+them have.
 """
 
 import html
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 
@@ -116,9 +121,14 @@ def read_cases(text: str) -> dict[str, str]:
 def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
     found = [*formulas.faults(code, options.get("in", ""))]
+    words = options.get("words", "")
+    if words not in ("", "numbered"):
+        found.append((-1, f'words is {words!r}: expected words="numbered"'))
     try:
-        for sizes in read_cases(options.get("sizes", "")).values():
-            read_sizes(sizes)
+        for text in read_cases(options.get("sizes", "")).values():
+            sizes = read_sizes(text)
+            if words and sizes["n_q"] > sizes["n_k"]:
+                found.append((-1, _no_last_words(sizes)))
         for key in options.get("kept", "").split():
             notation.role(key)
     except ValueError as error:
@@ -126,19 +136,25 @@ def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     return found
 
 
-def block(code: str, sources: str = "", sizes: str = "", heads: str = "", kept: str = "") -> str:
+def _no_last_words(sizes: dict[str, int]) -> str:
+    return (
+        f"n_q={sizes['n_q']} queries cannot be those of the last of n_k={sizes['n_k']} words, as "
+        'words="numbered" says'
+    )
+
+
+def block(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
     """HTML of a block of formulas, drawn: in every source's notation, or in those named."""
-    cases = read_cases(sizes)
-    return formulas.in_notations(partial(_figure, code, cases, heads=heads, kept=kept), sources)
+    return formulas.in_notations(partial(_figure, code, read_cases(sizes), **options), sources)
 
 
 @cache
 def draw(
-    code: str, source: str, sizes: str = "", *, heads: str = "", kept: str = ""
+    code: str, source: str, sizes: str = "", *, heads: str = "", kept: str = "", words: str = ""
 ) -> tuple[Drawing, ...]:
     """Draw the formulas of a block in a source's letters and orientation."""
     chosen = notation.source(source)
-    drawer = _Drawer.of(chosen, read_sizes(sizes))
+    drawer = _Drawer.of(chosen, read_sizes(sizes), numbered=bool(words))
     drawer = replace(drawer, apart=heads == "apart", kept=frozenset(kept.split()))
     notes = [line.notes for line in formulas.read(code)]
     return tuple(map(drawer.line, formulas.as_block(code).write(chosen), notes))
@@ -154,10 +170,11 @@ def _figure(code: str, cases: dict[str, str], source: str, **options: str) -> st
     ]
     pictures = "".join(_case(title, lines) for title, lines in drawn.items())
     together = tuple(line for lines in drawn.values() for line in lines)
+    numbered = bool(options.get("words"))
     return (
-        f'<figure class="wq-diagram" data-search-exclude style="--units:'
+        f'<figure class="wq-diagram{" wq-numbered" * numbered}" data-search-exclude style="--units:'
         f'{max(each.units for each in widest)};--ems:{max(each.ems for each in widest):g}">'
-        f"{pictures}<figcaption>{_caption(together, pictures)}</figcaption></figure>"
+        f"{pictures}<figcaption>{_caption(together, pictures, numbered)}</figcaption></figure>"
     )
 
 
@@ -173,16 +190,22 @@ def _case(title: str, drawn: tuple[Drawing, ...]) -> str:
     return f'<div class="wq-case"><p>{html.escape(title)}</p><div>{pictures}</div></div>'
 
 
-def _caption(drawn: tuple[Drawing, ...], pictures: str) -> str:
+def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
     lengths = {axis.latex: axis.length for each in drawn for axis in each.axes if axis.latex}
     scale = ", ".join(to_mathml(f"{latex} = {length}") for latex, length in lengths.items())
     parts = [f"Drawn to scale for {scale}."]
-    if any(axis.tokens for each in drawn for axis in each.axes):
+    if numbered:
+        parts.append("A number in a block is that of its word.")
+    elif any(axis.tokens for each in drawn for axis in each.axes):
         parts.append("Lines separate tokens.")
     if "--shade" in pictures:
         parts.append("Each head has its number and its shade.")
     if "wq-kept" in pictures:
-        parts.append("A thick edge marks what is kept for the next tokens.")
+        parts.append(
+            "A thick edge marks what is kept from earlier steps. The rest is computed now."
+            if numbered
+            else "A thick edge marks what is kept for the next tokens."
+        )
     if "wq-borrowed" in pictures:
         parts.append(formulas.BORROWED_BELOW)
     return " ".join(parts)
@@ -201,6 +224,7 @@ class _Drawer:
         sizes: How long each size is drawn.
         apart: Whether each head has a rectangle of its own.
         kept: The keys of roles that have a thick edge.
+        numbered: Whether rectangles are cut between tokens, and blocks have the numbers of words.
         head: Which head's it draws, as a block to be put into its rectangle; or None.
     """
 
@@ -208,14 +232,19 @@ class _Drawer:
     sizes: dict[str, int]
     apart: bool = False
     kept: frozenset[str] = frozenset()
+    numbered: bool = False
     head: matrices.Block | None = None
 
     @classmethod
-    def of(cls, source: Source, sizes: dict[str, int]) -> "_Drawer":
-        """Draw for a source: if it has one letter for X_Q and X_K, as many keys as queries."""
-        if source.letter(notation.role("X_Q")) == source.letter(notation.role("X_K")):
+    def of(cls, source: Source, sizes: dict[str, int], *, numbered: bool = False) -> "_Drawer":
+        """Draw for a source: if it has one letter for X_Q and X_K, as many keys as queries.
+
+        Numbered words need no letter for how many there are.
+        """
+        one = source.letter(notation.role("X_Q")) == source.letter(notation.role("X_K"))
+        if one and not numbered:
             sizes = sizes | {"n_q": sizes["n"], "n_k": sizes["n"]}
-        return cls(source, sizes)
+        return cls(source, sizes, numbered=numbered)
 
     def line(self, written: Written, notes: list[str]) -> Drawing:
         """Draw a line: its sides, one below the other if each of them has a line of its own."""
@@ -290,8 +319,13 @@ class _Drawer:
         if self.head and glyph.role.per_head:
             axes[1] = replace(axes[1], blocks=(self.head,))
         words, _, _ = glyph.role.meaning.partition(":")  # how heads stand is said with the shape
-        words += ", transposed" * glyph.turned + ", kept" * (glyph.role.key in self.kept)
-        return _matrix(*axes, latex(glyph, mark), words, glyph.role, glyph.role.key in self.kept)
+        kept = glyph.role.key in self.kept
+        words += ", transposed" * glyph.turned
+        if self.numbered:
+            axes, numbers = _numbers(axes, glyph.shape, kept)
+            return _matrix(*axes, latex(glyph, mark), words + numbers, glyph.role)
+        words += ", kept" * kept
+        return _matrix(*axes, latex(glyph, mark), words, glyph.role, kept)
 
     def _applied(self, name: str, sign: str, drawn: list[Drawing]) -> Drawing:
         first, last = drawn[0], drawn[-1]
@@ -348,11 +382,22 @@ class _Drawer:
                 return replace(self._axis(of), latex=latex(size, mark))
             case Arithmetic("*", Glyph(count), each) if count.key in ("h", "h_kv"):
                 return replace(self._of_heads(self._axis(each), count.key), latex=latex(size, mark))
+            case Glyph(role) if self.numbered and role.key in formulas.TOKENS:
+                return Axis(self.sizes[role.key], blocks=self._words(role.key), tokens=True)
             case Glyph(role):
                 return Axis(
                     self.sizes[role.key], latex(size, mark), tokens=role.key in formulas.TOKENS
                 )
         raise TypeError(f"{size!r} cannot be drawn.")
+
+    def _words(self, count: str) -> tuple[matrices.Block, ...]:
+        """The blocks of words, which end with the last one; those before the queries are old."""
+        old = self.sizes["n_k"] - self.sizes["n_q"]
+        last = self.sizes["n_k"]
+        return tuple(
+            matrices.Block(str(number), kept=number <= old)
+            for number in range(last - self.sizes[count] + 1, last + 1)
+        )
 
     def _of_heads(self, one: Axis, count: str) -> Axis:
         """The side along which all heads stand that have this one."""
@@ -502,6 +547,24 @@ def _side(axis: Axis, css_class: str) -> matrices.Side:
     )
 
 
+def _numbers(axes: list[Axis], sizes: Sequence[Glyph], kept: bool) -> tuple[list[Axis], str]:
+    """Sides whose blocks are kept only if this is; and in words, which words stand there.
+
+    A score has the number of its key.
+    """
+    if all(axis.tokens for axis in axes):
+        query = next(at for at, size in enumerate(sizes) if size.role.key != "n_k")
+        axes[query] = replace(axes[query], blocks=(matrices.Block(),) * axes[query].length)
+    marked = [
+        replace(axis, blocks=tuple(replace(each, kept=each.kept and kept) for each in axis.blocks))
+        for axis in axes
+    ]
+    named = [each for axis in marked for each in axis.blocks if axis.tokens and each.name]
+    told = f", words {named[0].name} to {named[-1].name}" if named[1:] else ""
+    old = [each.name for each in named if each.kept]
+    return marked, told + (f", kept {old[0]} to {old[-1]}" if old else "")
+
+
 def _in_blocks(count: int, stacked: bool) -> str:
     where = "one below the other" if stacked else "side by side"
     return f" in {count} blocks {where}" if count > 1 else ""
@@ -517,7 +580,7 @@ def fence(source, language, css_class, options, md, **_) -> str:
     """Format a fenced block of formulas as diagrams, for `pymdownx.superfences`."""
     if faults(source, options):  # reported, with its line, when the page began
         return f"<pre><code>{html.escape(source)}</code></pre>"
-    how = {name: options.get(name, "") for name in ("sizes", "heads", "kept")}
+    how = {name: options.get(name, "") for name in ("sizes", "heads", "kept", "words")}
     drawn = block(source, options.get("in", ""), **how)
     return f'<div class="wq-diagrams">{drawn}</div>'
 
@@ -525,4 +588,4 @@ def fence(source, language, css_class, options, md, **_) -> str:
 def validate(language, inputs, options, attrs, md) -> bool:
     """Take the options of a fence, for `pymdownx.superfences`."""
     options.update(inputs)
-    return set(inputs) <= {"in", "sizes", "heads", "kept"}
+    return set(inputs) <= {"in", "sizes", "heads", "kept", "words"}

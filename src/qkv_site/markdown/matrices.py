@@ -9,22 +9,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a rectangle that belongs to a head, or to some, or the whole of it.
+    """A part of a rectangle that belongs to a head, to some, or to a word, or the whole of it.
 
     Attributes:
         name: What is written into it.
         shade: How dark it is, from 0 to 1, so that a head can be followed; or None.
+        kept: Whether it has a thick edge, as what was kept.
     """
 
     name: str = ""
     shade: float | None = None
+    kept: bool = False
 
     @property
     def html(self) -> str:
         """The block, as large as the stylesheet makes it."""
         style = "" if self.shade is None else f' style="--shade:{self.shade:.2f}"'
         name = f"<b>{self.name}</b>" if self.name else ""
-        return f'<span class="wq-block"{style}>{name}</span>'
+        kept = " wq-kept" if self.kept else ""
+        return f'<span class="wq-block{kept}"{style}>{name}</span>'
 
 
 @dataclass(frozen=True)
@@ -57,18 +60,20 @@ def matrix(
 
     Args:
         rows: Its vertical side, which may be cut into blocks.
-        columns: Its horizontal side, which may be cut instead.
+        columns: Its horizontal side, which may be cut too. A block has the name of its row, or that
+            of its column.
         letter: HTML that stands below it.
         classes: The role's colour, and what else a stylesheet needs to know.
         data: Attributes of the whole.
         of_blocks: Attributes of the rectangle.
     """
     down, across = len(rows.blocks), len(columns.blocks)
-    cut = rows.blocks if down > 1 else columns.blocks
+    cut = [row if row.name else column for row in rows.blocks for column in columns.blocks]
     marks = "".join(
         f" {mark}"
         for mark, holds in (
-            ("wq-stacked", down > 1),
+            ("wq-stacked", down > 1 and across == 1),
+            ("wq-cells", down > 1 and across > 1),
             ("wq-lines-down", rows.tokens),
             ("wq-lines-across", columns.tokens),
         )
