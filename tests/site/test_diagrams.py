@@ -227,6 +227,15 @@ def test_a_heat_map_is_a_table_of_the_numbers():
     assert "<caption>S &amp; T</caption>" in drawn
 
 
+def test_a_number_that_does_not_belong_there_has_a_cross_that_is_read_aloud():
+    wrong = np.array([[False, True]])
+    drawn = heat_map(
+        np.ones((1, 2)), rows=["a"], columns=["c", "d"], label="", digits=0, wrong=wrong
+    )
+    assert cells(drawn)[1] == ["a", "1", "1 ✕"]
+    assert drawn.count('role="img" aria-label="wrong"') == 1
+
+
 def test_a_number_is_darker_the_further_it_is_from_zero_and_striped_if_negative():
     values = np.random.default_rng(0).normal(size=(3, 5))
     drawn = heat_map(values, rows=list("abc"), columns=list("defgh"), label="")
@@ -337,6 +346,10 @@ def test_equal_numbers_are_drawn():
 def test_a_heat_map_wants_a_name_for_each_row_and_column():
     with pytest.raises(ValueError, match=r"shape \(2, 3\).* `rows` names 3 and `columns` names 2"):
         heat_map(np.zeros((2, 3)), rows=list("abc"), columns=list("de"), label="")
+    with pytest.raises(ValueError, match=r"wrong has shape \(1, 2\), but `rows` names 2"):
+        heat_map(
+            np.ones((2, 2)), rows=list("ab"), columns=list("cd"), label="", wrong=np.ones((1, 2))
+        )
 
 
 def test_a_side_has_a_line_of_its_own_and_a_note():

@@ -21,7 +21,7 @@ from functools import partial
 from itertools import groupby
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from qkv import notation
 from qkv_site.markdown import formulas, tables
@@ -38,6 +38,7 @@ def heat_map(
     label: str,
     digits: int = 2,
     role: str = "A[i]",
+    wrong: Bool[np.ndarray, "n_q n_k"] | None = None,
 ) -> str:
     """Draw one matrix as an HTML table; print it in a block with `html="on"`.
 
@@ -48,14 +49,17 @@ def heat_map(
         label: What the numbers are, and what a row and a column is.
         digits: How many digits stand after the point.
         role: Whose colour it has.
+        wrong: Which numbers are marked with a cross, as they do not belong there.
 
     Raises:
         ValueError: If there are not as many names as rows or columns.
     """
     tables.check_names("values", values.shape, rows=rows, columns=columns)
+    wrong = np.zeros(values.shape, dtype=bool) if wrong is None else wrong
+    tables.check_names("wrong", wrong.shape, rows=rows, columns=columns)
     most = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0)
     return _table(
-        _cells(values, digits, most), rows, columns, html.escape(label), notation.role(role)
+        _cells(values, digits, most, wrong), rows, columns, html.escape(label), notation.role(role)
     )
 
 
@@ -135,7 +139,7 @@ class _Matrix:
                 f"{self.part} has shape {self.values.shape}, but there are {len(words)} words."
             )
         corner = f"{axes[0]} ↓<br/>{axes[1]} →" if all(axes) else ""
-        cells = _cells(values, _digits(values), most)
+        cells = _cells(values, _digits(values), most, np.zeros(values.shape, dtype=bool))
         letter = notation.typeset(self.expression, self.tied or "site")
         return _table(cells, *names, self._label(values.shape), self.role, corner, letter)
 
@@ -211,16 +215,20 @@ def _table(
     )
 
 
-def _cells(values: np.ndarray, digits: int, most: float) -> list[str]:
+def _cells(values: np.ndarray, digits: int, most: float, wrong: np.ndarray) -> list[str]:
     """The cells of each row; `most` is the distance from zero that is darkest."""
-    return ["".join(_cell(value, digits, most) for value in row) for row in values]
+    return [
+        "".join(_cell(*each, digits, most) for each in zip(row, crosses, strict=True))
+        for row, crosses in zip(values, wrong, strict=True)
+    ]
 
 
-def _cell(value: float, digits: int, most: float) -> str:
+def _cell(value: float, wrong: bool, digits: int, most: float) -> str:
     number, finite = _number(value, digits), np.isfinite(value)
     part = abs(value) / most if finite and most else 0
     negative = ' class="wq-negative"' if finite and number.startswith(_MINUS) else ""
-    return f'<td{negative} style="--part:{part:.2f}">{number}</td>'
+    cross = ' <span class="wq-cross" role="img" aria-label="wrong">✕</span>' if wrong else ""
+    return f'<td{negative} style="--part:{part:.2f}">{number}{cross}</td>'
 
 
 def _digits(values: np.ndarray) -> int:
