@@ -220,7 +220,7 @@ def test_a_heat_map_is_a_table_of_the_numbers():
     scores = np.array([[0.5, -np.inf, 2], [-1.25, 0, 3]])
     drawn = heat_map(scores, rows=["a", "<b>"], columns=["c", "d", "e"], label="S & T")
     assert cells(drawn) == [
-        [None, "c", "d", "e"],
+        ["query ↓key →", "c", "d", "e"],
         ["a", "0.50", "\u2212\u221e", "2.00"],
         ["<b>", "\u22121.25", "0.00", "3.00"],
     ]

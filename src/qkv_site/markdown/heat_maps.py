@@ -58,9 +58,8 @@ def heat_map(
     wrong = np.zeros(values.shape, dtype=bool) if wrong is None else wrong
     tables.check_names("wrong", wrong.shape, rows=rows, columns=columns)
     most = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0)
-    return _table(
-        _cells(values, digits, most, wrong), rows, columns, html.escape(label), notation.role(role)
-    )
+    cells, drawn = _cells(values, digits, most, wrong), notation.role(role)
+    return _table(cells, rows, columns, html.escape(label), drawn, _corner(drawn.shape))
 
 
 def equation(*parts: Part, words: Sequence[str], label: str, tied: str = "") -> str:
@@ -138,7 +137,7 @@ class _Matrix:
             raise ValueError(
                 f"{self.part} has shape {self.values.shape}, but there are {len(words)} words."
             )
-        corner = f"{axes[0]} ↓<br/>{axes[1]} →" if all(axes) else ""
+        corner = _corner(self.role.shape[:: -1 if turned else 1])
         cells = _cells(values, _digits(values), most, np.zeros(values.shape, dtype=bool))
         letter = notation.typeset(self.expression, self.tied or "site")
         return _table(cells, *names, self._label(values.shape), self.role, corner, letter)
@@ -156,6 +155,12 @@ class _Matrix:
         words = self.role.meaning.partition(":")[0]
         turned = ", transposed" if self.expression.endswith(".T") else ""
         return f'<span class="wq-unseen">, {words}{turned},</span>'
+
+
+def _corner(shape: tuple[str, str]) -> str:
+    """What stands where the names of rows and columns meet, if both are those of tokens."""
+    down, across = (formulas.TOKENS.get(size, "") for size in shape)
+    return f"{down} ↓<br/>{across} →" if down and across else ""
 
 
 def _in_orientation(parts: list[_Matrix | str], words: Sequence[str], source: str) -> str:
