@@ -14,7 +14,7 @@ from qkv import notation
 from qkv.notation.tree import Product
 from qkv_site.markdown import blocks, current, diagrams, formulas, heat_maps, mathml
 from qkv_site.markdown.heat_maps import heat_map
-from qkv_site.markdown.masks import mask_grid
+from qkv_site.markdown.masks import mask_grid, step_grid
 from support import ROOT
 
 SOURCES = [source.id for source in notation.sources()]
@@ -391,6 +391,17 @@ def test_a_mask_wants_a_word_for_each_query_and_key():
         ValueError, match=r"shape \(2, 3\), but `queries` names 3 and `keys` names 2"
     ):
         mask_grid(np.ones((2, 3), bool), queries=list("abc"), keys=list("de"), label="")
+
+
+def test_steps_inside_layers_are_a_grid_whose_signs_are_read_aloud():
+    inside = np.array([[True, False]])
+    drawn = step_grid(inside, layers=["a"], steps=["norm", "+ input"], label="Inside")
+    table = ElementTree.fromstring(drawn)
+    read = [each.get("aria-label") for each in table.iter("span") if each.get("role") == "img"]
+    assert read == ["inside", "not inside"]
+    assert [cell.text for cell in table.findall("thead/tr/th/span")] == ["norm", "+ input"]
+    with pytest.raises(ValueError, match=r"shape \(1, 2\), but `layers` names 2"):
+        step_grid(inside, layers=["a", "b"], steps=["c", "d"], label="")
 
 
 def test_a_head_has_its_number_and_its_shade():

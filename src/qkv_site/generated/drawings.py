@@ -494,14 +494,16 @@ class _Painter:
 
     def _mask(self, node: Element) -> Box:
         here = replace(self, turned=True)
-        cells = [[here._sign_of_mask(each) for each in row] for row in node.iter("tr")]
+        plain = _is(node, "wq-steps-inside")  # its names are those of no role
+        cells = [[here._sign_of_mask(each, plain) for each in row] for row in node.iter("tr")]
         caption = self._text(node[0], self._pen(_SMALL, style="bold"))
         return below([caption, _grid(cells, 0.3 * _EM)], 0.4 * _EM)
 
-    def _sign_of_mask(self, node: Element) -> _Cell:
+    def _sign_of_mask(self, node: Element, plain: bool) -> _Cell:
         sign = next((name for name in _SIGNS if _is(node, name)), None)
         if not sign:
-            return self._name(node, "role-key" if node.get("scope") == "col" else "role-query")
+            role = "role-key" if node.get("scope") == "col" else "role-query"
+            return self._name(node, "ink" if plain else role)
         paper, may = self.colours["paper"], sign == "wq-may"
         fill = mix(self.colours["role-score"], 0.78, paper) if may else self.colours["shade"]
         ink = paper if may else self.colours["ink-soft"]

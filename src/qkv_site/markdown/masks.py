@@ -1,4 +1,4 @@
-"""Masks as grids: who may attend to whom, with a sign in each cell beside the shade.
+"""Grids with a sign in each cell beside the shade: masks, and which layer has which step.
 
 A block with `html="on"` prints as many grids as it wants; they stand side by side where there is
 room for them, and one below the other on a phone:
@@ -21,10 +21,6 @@ from jaxtyping import Bool
 
 from qkv_site.markdown import tables
 
-_MAY, _MAY_NOT = (
-    f'<td class="wq-{name}"><span role="img" aria-label="{words}">{sign}</span></td>'
-    for name, words, sign in (("may", "may attend", "✓"), ("may-not", "may not", "✕"))
-)
 _CORNER = 'query <span aria-hidden="true">↓</span><br/>key <span aria-hidden="true">→</span>'
 
 
@@ -47,6 +43,40 @@ def mask_grid(
         ValueError: If there are not as many words as queries or keys.
     """
     tables.check_names("allowed", allowed.shape, queries=queries, keys=keys)
-    cells = ["".join(_MAY if may else _MAY_NOT for may in row) for row in allowed]
+    cells = _signs(allowed, "may attend", "may not")
     drawn = tables.named(cells, queries, keys, html.escape(label), _CORNER)
     return f'<table class="wq-mask">{drawn}</table>'
+
+
+def step_grid(
+    inside: Bool[np.ndarray, "layers steps"],
+    *,
+    layers: Sequence[str],
+    steps: Sequence[str],
+    label: str,
+) -> str:
+    """Draw which steps are inside which layers; print it in a block with `html="on"`.
+
+    Args:
+        inside: True where a layer has a step.
+        layers: What the layers are called, one a row.
+        steps: The steps in the order in which they run, one a column.
+        label: What the grid shows. It stands above it.
+
+    Raises:
+        ValueError: If there are not as many names as layers or steps.
+    """
+    tables.check_names("inside", inside.shape, layers=layers, steps=steps)
+    drawn = tables.named(
+        _signs(inside, "inside", "not inside"), layers, steps, html.escape(label), ""
+    )
+    return f'<table class="wq-mask wq-steps-inside">{drawn}</table>'
+
+
+def _signs(holds: np.ndarray, yes: str, no: str) -> list[str]:
+    """The cells of each row: a sign, and what it is read as."""
+    said = {
+        True: f'<td class="wq-may"><span role="img" aria-label="{yes}">✓</span></td>',
+        False: f'<td class="wq-may-not"><span role="img" aria-label="{no}">✕</span></td>',
+    }
+    return ["".join(said[bool(each)] for each in row) for row in holds]
