@@ -4,6 +4,7 @@ A reader's layer is rarely in float64. A right one has to pass, and a wrong one 
 """
 
 import ast
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -160,6 +161,66 @@ def test_idle_weights_are_named_in_float32(width, h, size):
 
     assert idle_weights(layer, weights, X, X) == heads_of("b_K")
     assert idle_weights(layer, weights, X, X[:1]) == heads_of("W_Q", "W_K", "b_Q", "b_K")
+
+
+@SEEDS
+@pytest.mark.parametrize("samples", [1, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("width", "h"), [(24, 3), (512, 8), (768, 12)])
+@torch.no_grad()
+def test_heads_of_one_word_show_whether_its_values_are_projected(width, h, dtype, samples, seed):
+    """At their default start, where the mean of many values lies between the words' numbers."""
+    forgets_values = check("explanation/leave-out-w-q-or-w-v", "forgets_values")
+    torch.manual_seed(seed)
+    linear = [torch.nn.Linear(width, width).to(dtype) for _ in "QKV"]
+    packed = torch.nn.MultiheadAttention(width, h).to(dtype)
+
+    def right(x):
+        return [layer(x) for layer in linear]
+
+    def right_and_packed(x):
+        return F.linear(x, packed.in_proj_weight, packed.in_proj_bias).chunk(3, dim=-1)
+
+    def joined(project, words):
+        x = torch.as_tensor(words).to(dtype).expand(samples, -1, -1)
+        QKV = (each.unflatten(-1, (h, -1)).transpose(1, 2) for each in project(x))
+        return F.scaled_dot_product_attention(*QKV).transpose(1, 2).flatten(2).double().numpy()
+
+    for project in right, right_and_packed:
+        assert not forgets_values(partial(joined, project), width)
+        forgotten = partial(joined, lambda x, project=project: [*project(x)[:2], x])
+        assert forgets_values(forgotten, width)
+
+
+@SIZES
+@SEEDS
+@pytest.mark.parametrize("start", [None, 0.02])
+@pytest.mark.parametrize(("width", "h", "h_kv"), [(56, 14, 2), (64, 8, 4), (512, 8, 2)])
+@torch.no_grad()
+def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
+    """Those of Llama's layer, for a batch: alone without a rotation and a mask, else with its A."""
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+    add_up = check("explanation/circuits-of-grouped-heads", "add_up")
+    sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
+    config = llama.LlamaConfig(**sizes, attn_implementation="eager")
+    torch.manual_seed(seed)
+    layer = llama.LlamaAttention(config, layer_idx=0).eval()
+    if start:
+        for parameter in layer.parameters():
+            torch.nn.init.normal_(parameter, 0, start)
+    x = size * torch.randn(3, 5, width)
+    cos, sin = llama.LlamaRotaryEmbedding(config)(x, torch.arange(5)[None])
+    hidden = torch.full((5, 5), -torch.inf).triu(1)[None, None]
+    plain, _ = layer(x, (torch.ones_like(cos), torch.zeros_like(sin)), torch.zeros(1, 1, 5, 5))
+    turned, A = layer(x, (cos, sin), hidden)
+
+    mh = replace(qkv.load(layer.state_dict(), "llama", h=h, h_kv=h_kv), rotary=False)
+    X, plain, turned, A = (each.numpy() for each in (x, plain, turned, A))
+    groups, tiled = np.arange(h) // (h // h_kv), np.arange(h) % h_kv
+    for key_head, right in ((groups, True), (tiled, False)):
+        assert add_up(mh, X, plain, key_head) == right
+        assert add_up(mh, X, turned, key_head, A) == right
+        assert not add_up(mh, X, turned, key_head)
 
 
 @SIZES

@@ -910,6 +910,69 @@ def test_torch_one_key_gives_w_q_and_w_k_no_gradient_and_one_query_does(torch, m
     assert min(largest["one query"]) > 1e-3
 
 
+def test_torch_zero_output_weight_gives_q_k_and_v_no_gradient(torch, mha, x):
+    """PyTorch's layer with an output weight of zero gives W_Q, W_K and W_V no gradient.
+
+    The output weight has one. After a step of gradient descent all have one.
+    Covers: `nn.MultiheadAttention` in float64, and a loss that is not zero for this output.
+    """
+    torch.nn.init.zeros_(mha.out_proj.weight)
+    X = torch.from_numpy(x)
+
+    def gradients():
+        mha.zero_grad()
+        (mha(X, X, X)[0] - X).square().sum().backward()
+        grads = (*mha.in_proj_weight.grad.chunk(3), mha.out_proj.weight.grad)
+        return [float(grad.abs().max()) for grad in grads]
+
+    *of_Q_K_and_V, of_W_O = gradients()
+    assert of_Q_K_and_V == [0, 0, 0]
+    assert of_W_O > 1e-3
+    torch.optim.SGD(mha.parameters(), lr=0.01).step()
+    assert min(gradients()) > 1e-3
+
+
+def test_torch_adam_tells_pairs_apart_that_differ_by_a_rotation(torch, rng):
+    """After one step of Adam, two pairs that had the same product have different ones.
+
+    That holds though the change of basis between them is orthogonal; with SGD the products agree.
+    Covers: Adam, and AdamW without weight decay, for a pair 30 x 5 and 5 x 30.
+    """
+    F, G, dP = (torch.from_numpy(rng.normal(size=size)) for size in ((30, 5), (5, 30), (30, 30)))
+    turn, _ = torch.linalg.qr(torch.from_numpy(rng.normal(size=(5, 5))))
+
+    def product_after(optimiser, *pair, **options):
+        first, second = pair = [torch.nn.Parameter(each.clone()) for each in pair]
+        stepping = optimiser(pair, lr=0.01, **options)
+        ((first @ second) * dP).sum().backward()
+        stepping.step()
+        return first @ second
+
+    for name, options in {"SGD": {}, "Adam": {}, "AdamW": {"weight_decay": 0}}.items():
+        optimiser = partial(product_after, getattr(torch.optim, name), **options)
+        apart = (optimiser(F, G) - optimiser(F @ turn, turn.T @ G)).abs().max()
+        assert (apart < 1e-12) == (name == "SGD")
+        assert name == "SGD" or apart > 0.01
+
+
+def test_torch_merge_in_bfloat16_loses_a_part_of_a_small_update(torch):
+    """PyTorch: a small update that is merged in bfloat16 loses a part, in float32 nearly nothing.
+
+    Covers: weights of standard deviation 0.02, and a product of rank 8 of 0.0001, 768 wide.
+    """
+    torch.manual_seed(0)
+    weight = (0.02 * torch.randn(768, 768)).bfloat16()  # a checkpoint
+    BA = torch.randn(768, 8) @ torch.randn(8, 768)
+    BA *= 1e-4 / BA.std()
+
+    def lost(dtype):
+        merged = weight.to(dtype) + BA.to(dtype)
+        return float((merged.double() - weight.double() - BA).norm() / BA.norm())
+
+    assert 0.1 < lost(torch.bfloat16) < 0.5
+    assert lost(torch.float32) < 1e-4
+
+
 def test_torch_dropout_gives_w_q_a_gradient_with_equal_values(torch, rng, x):
     """PyTorch's layer with dropout gives W_Q a gradient, in training, though the values are equal.
 
