@@ -223,6 +223,19 @@ def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
         assert not add_up(mh, X, turned, key_head)
 
 
+@SEEDS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("n", [1, 7, 500])
+@pytest.mark.parametrize("averaged", [True, False])
+@torch.no_grad()
+def test_weights_of_several_keys_are_told_from_those_of_one(n, averaged, dtype, seed):
+    keys_are_there = check("explanation/one-vector", "keys_are_there")
+    layer = mha(64, 4, seed).to(dtype)
+    x = torch.randn(3, n, 64).to(dtype)
+    _, weights = layer(x, x, x, average_attn_weights=averaged)
+    assert keys_are_there(weights.numpy()) == (n > 1)
+
+
 @SIZES
 @SEEDS
 @WIDTHS
