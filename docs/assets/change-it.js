@@ -54,7 +54,6 @@ function begin(panel, data) {
     fields[WIDTH].closest(".wq-field").hidden = !extra
     const [sizes, wrong] = sizesOf({ ...textsOf(fields), ...(extra ? {} : { [WIDTH]: "" }) }, data)
     mark(fields, wrong)
-    for (const fault of wrong) writeFault(fields[fault.field], fault, data)
     root.classList.toggle("wq-refused", wrong.length > 0)
     output.inert = wrong.length > 0 // the last lines stay, and are not taken for what was entered
     if (wrong.length) return tellFaults(status, wrong, "The lines below are for what was entered before.")
@@ -126,12 +125,6 @@ function field(name, meaning, data) {
     element("label", { htmlFor: id }, place(data.letters[name]), " ", element("span", {}, meaning)),
     input,
     element("p", { className: "wq-fault", id: `${id}-fault` }))
-}
-
-/** A mistake at its field, with the size's letter for its name; what was entered stays text. */
-function writeFault(field, { field: name, message }, data) {
-  const letter = element("span", { innerHTML: pick(data, data.letters[name]) })
-  document.getElementById(field.getAttribute("aria-describedby")).replaceChildren(letter, message.slice(name.length))
 }
 
 const hasExtra = (map) => map === "two" || map === "merged"

@@ -38,8 +38,14 @@ export function mark(fields, wrong) {
   for (const [name, field] of Object.entries(fields)) {
     const fault = wrong.find((each) => each.field === name)
     field.setAttribute("aria-invalid", Boolean(fault))
-    document.getElementById(field.getAttribute("aria-describedby")).textContent = fault?.message ?? ""
+    document.getElementById(field.getAttribute("aria-describedby")).replaceChildren(...(fault ? written(fault, field) : []))
   }
+}
+
+/** A mistake, with what the label calls the size in place of its name; what was entered stays text. */
+function written({ message, field: name }, field) {
+  if (!message.startsWith(`${name} `)) return [message]
+  return [field.labels[0].firstElementChild.cloneNode(true), message.slice(name.length)]
 }
 
 /** Tell a screen reader what is wrong, which others see at the fields; and all, what they still see. */

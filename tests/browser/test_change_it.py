@@ -236,7 +236,7 @@ def test_one_click_leads_to_the_first_case_and_one_back_to_the_example(page):
     page.get_by_role("button", name="Try two matrices that do not fit").click()
     assert page.locator(f"{PANEL} [value=two]").is_checked()
     assert page.locator(f"{PANEL} [data-size=d_model]").input_value() == "7"
-    assert status(page).startswith("Theshapesdonotfitinline1:columnsofPQ=3anddmodel=7have")
+    assert status(page).startswith("Theshapesdonotfitinline1:numberofcolumnsofPQ=3anddmodel=7have")
     assert "isnotthatoftheexample" not in status(page)  # no query is computed
     page.locator(f"{PANEL} [data-size=d_model]").fill("512")
     page.get_by_role("button", name="Back to the example").click()
@@ -317,7 +317,9 @@ def test_it_follows_the_letters_and_the_sides_of_a_source(page):
     assert_clash(page.evaluate(SHOWN)[2]["wrong"], 5, 3, 7, 5)
     enter(page, maps="two", width=3)
     assert_clash(page.evaluate(SHOWN)[0]["wrong"], 3, 7, 3, 5)
-    assert status(page).startswith("Theshapesdonotfitinline1:dmodel=7androwsofPQ=3havetobeequal.")
+    assert status(page).startswith(
+        "Theshapesdonotfitinline1:dmodel=7andnumberofrowsofPQ=3havetobeequal."
+    )
 
 
 def test_a_misfit_is_drawn_with_the_two_sides_that_do_not_meet(page):

@@ -264,7 +264,7 @@ def _letters_of_sizes(blocks: Iterable[Block]) -> dict[str, Said]:
 def _width(source: str) -> str:
     """What the side of the extra map is called that the next one meets."""
     side = "rows" if notation.source(source).transposes(notation.role(_EXTRA)) else "columns"
-    return f"{side} of {_math(_EXTRA, source)}"
+    return f"number of {side} of {_math(_EXTRA, source)}"
 
 
 def _choice(name: str, source: str) -> str:
