@@ -150,6 +150,7 @@ _PLACE = re.compile(
 LISTS = ("libraries/", "reference/")  # what is stored where, read in the libraries
 # Numbers of a source that no block needs; the sentence names the source.
 GIVEN = {
+    "explanation/counting.md": {48, 20, 35},  # layers of Qwen3-Next and Gemma 3n
     "explanation/grouped-and-latent-heads.md": {4096, 1536},  # a Llama; DeepSeek-V3
     "explanation/how-many-heads.md": {32},  # the paper's table 3, rows A
     "explanation/really-two-maps.md": {5120},  # DeepSeek-V2

@@ -30,6 +30,7 @@ def check(page, name, width=24):
         "attention": qkv.attention,
         "softmax": qkv.softmax,
         "MultiHead": qkv.MultiHead,
+        "replace": replace,
     }
     for block in blocks.find((ROOT / "docs" / f"{page}.md").read_text()):
         if block.executed and f"def {name}(" in block.code:
@@ -312,6 +313,27 @@ def test_one_common_output_weight_shows_in_the_directions_of_float32(width, h, s
 
     assert directions(added, width) == width // h
     assert directions(lambda X: called(layer, *[X[None]] * 3)[0], width) > 0.9 * width
+
+
+@SIZES
+@SEEDS
+@pytest.mark.parametrize(("h", "h_kv"), [(3, 3), (4, 2)])
+def test_a_removed_head_is_told_in_float32_with_a_rotation_and_for_small_outputs(
+    size, seed, h, h_kv
+):
+    is_gone = check("how-to/remove-a-head", "is_gone")
+    x = size * np.random.default_rng(seed).normal(size=(2, 5, 24)).astype(np.float32)
+    for of_outputs in (1, 1e-9):
+        layer = qkv.MultiHead.random(24, h=h, h_kv=h_kv, seed=seed)
+        weights = {name: getattr(layer, name).astype(np.float32) for name in ("W_Q", "W_K", "W_V")}
+        W_O = of_outputs * layer.W_O.astype(np.float32)
+        layer = replace(layer, **weights, W_O=W_O, rotary=True)
+        gone = W_O.copy()
+        gone[0] = 0
+        assert is_gone(replace(layer, W_O=gone), x, 0)
+        assert not is_gone(layer, x, 0)
+        with pytest.raises(AssertionError):
+            is_gone(layer, x[:, :1], 0)
 
 
 def test_the_scale_is_found_in_float32():

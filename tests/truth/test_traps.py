@@ -238,7 +238,8 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
     """In Llama past_key_values holds keys and values for each layer, and no queries.
 
     Their axes are batch, key heads, words so far and width of a head. A step with the new word
-    alone adds one word, and gives the last word's output of the whole computation.
+    alone adds one word, and gives the last word's output of the whole computation. In a StaticCache
+    the third axis has its full length from the start, and get_seq_length counts the words.
     """
     llama = transformers("llama")
     sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -255,6 +256,71 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
     assert not any("quer" in name for layer in cache.layers for name in vars(layer))
     assert [layer.keys.shape[2] for layer in cache.layers] == [4, 4, 4]
     assert_allclose(step.numpy(), whole[:, 3:].numpy(), atol=1e-5)
+    static = pytest.importorskip("transformers").StaticCache(config=config, max_cache_len=9)
+    with torch.no_grad():
+        model(words[:, :3], past_key_values=static, use_cache=True)
+        step = model(words[:, 3:], past_key_values=static, use_cache=True).last_hidden_state
+    assert [layer.keys.shape[2] for layer in static.layers] == [9, 9, 9]
+    assert static.get_seq_length() == 4
+    assert_allclose(step.numpy(), whole[:, 3:].numpy(), atol=1e-5)
+
+
+def test_llama_a_cache_keeps_older_angles_if_they_depend_on_the_length(torch):
+    """Llama with rope_type "dynamic": a long text has other outputs with a cache than at once.
+
+    The angles depend on the length of the text, and kept keys have those of a shorter one.
+    """
+    llama = transformers("llama")
+    sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
+    sizes |= {"num_hidden_layers": 2, "intermediate_size": 8, "vocab_size": 11, "bos_token_id": 0}
+    words, apart = torch.arange(20)[None] % 11, {}
+    for kind in ("default", "dynamic"):
+        rope = {"rope_type": kind, "rope_theta": 1e4} | (
+            {"factor": 4.0} if kind == "dynamic" else {}
+        )
+        config = llama.LlamaConfig(
+            **sizes, max_position_embeddings=8, rope_parameters=rope, initializer_range=0.5
+        )
+        torch.manual_seed(0)
+        model = llama.LlamaModel(config).eval()
+        with torch.no_grad():
+            cache = None
+            for word in words.split(1, dim=1):
+                step = model(word, past_key_values=cache, use_cache=True)
+                cache = step.past_key_values
+            whole = model(words, use_cache=False).last_hidden_state[:, -1:]
+        apart[kind] = (step.last_hidden_state - whole).abs().max().item()
+    assert apart["default"] < 1e-4 < 0.1 < apart["dynamic"]
+
+
+def test_not_each_layer_keeps_keys_and_values_of_its_own(torch):
+    """Of Qwen3-Next's 48 layers 12 keep keys and values, of Gemma 3n's 35 layers 20, by default.
+
+    Three layers of four in Qwen3-Next have linear attention. In Gemma 3n the last 15 use keys and
+    values of an earlier layer.
+
+    Covers: the numbers of layers in the default configurations; a small Gemma 3n, 2 of 4 layers.
+    """
+    qwen = transformers("qwen3_next").Qwen3NextConfig()
+    assert (len(qwen.layer_types), qwen.layer_types.count("full_attention")) == (48, 12)
+    library = transformers("gemma3n")
+    gemma = library.Gemma3nTextConfig()
+    assert (gemma.num_hidden_layers, gemma.num_kv_shared_layers) == (35, 15)
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+    sizes |= {"intermediate_size": 8, "vocab_size": 11, "vocab_size_per_layer_input": 11}
+    sizes |= {"hidden_size_per_layer_input": 8, "laurel_rank": 2, "pad_token_id": 0}
+    small = library.Gemma3nTextConfig(
+        **sizes,
+        num_hidden_layers=4,
+        num_kv_shared_layers=2,
+        layer_types=2 * ["sliding_attention", "full_attention"],
+        activation_sparsity_pattern=4 * [0.0],
+    )
+    with torch.no_grad():
+        model = library.Gemma3nTextModel(small).eval()
+        cache = model(torch.tensor([[3, 4, 5]]), use_cache=True).past_key_values
+    kept = [getattr(layer, "keys", None) is not None for layer in cache.layers]
+    assert kept == [True, True, False, False]
 
 
 def test_past_key_values_of_deepseek_v3_hold_the_latent_and_the_rotated_key(torch):
@@ -1322,10 +1388,10 @@ def rotary_layer(model: str, rng, *, module=None, attn_implementation="sdpa", **
     library = transformers(module or model.lower())
     sizes = {"hidden_size": E, "num_attention_heads": H, "num_key_value_heads": H, "head_dim": 4}
     config = getattr(library, f"{model}Config")(
-        **sizes, attn_implementation=attn_implementation, **options
+        **sizes | options, attn_implementation=attn_implementation
     )
     layer = randomised(getattr(library, f"{model}Attention")(config, layer_idx=0), rng)
-    rotary = getattr(library, f"{model}RotaryEmbedding")(config)
+    rotary = getattr(library, f"{model.removesuffix('Text')}RotaryEmbedding")(config)
     return layer, rotary
 
 
@@ -2125,6 +2191,59 @@ def test_gpt_oss_value_bias_does_not_move_into_the_output_bias(torch, rng, x):
     without = [attend(each, x, rotation)[0] for each in (layer, moved)]
     assert not np.allclose(*with_sinks, atol=0.01)
     assert close(*without)
+
+
+def test_gpt_oss_a_key_bias_counts_for_a_single_token(torch, rng, x):
+    """In gpt-oss a key bias changes the output of a single token: its sink does not get the bias.
+
+    Without the share of the sinks the token has the weight 1, and the bias changes nothing.
+    """
+    layer, _ = rotary_layer("GptOss", rng, module="gpt_oss", attn_implementation="eager")
+    biased = deepcopy(layer)
+    with torch.no_grad():
+        biased.k_proj.bias += 1
+    token, both = x[:, :1], (layer, biased)
+    with_sinks = [attend(each, token, no_rotation())[0] for each in both]
+    with torch.no_grad():
+        for each in both:
+            each.sinks.fill_(float("-inf"))
+    without = [attend(each, token, no_rotation())[0] for each in both]
+    assert not np.allclose(*with_sinks, atol=0.01)
+    assert close(*without)
+
+
+@pytest.mark.parametrize("model", ["Llama", "BitNet", "Qwen3Next", "Gemma3nText"])
+def test_a_value_bias_does_not_pass_a_norm_or_a_gate(torch, rng, x, model):
+    """In BitNet, Qwen3-Next and Gemma 3n a value bias does not move into the output bias.
+
+    BitNet norms the joined heads, Qwen3-Next multiplies them by a gate that depends on the token,
+    and Gemma 3n norms the values. In Llama's layer with biases, which does none of this, it moves.
+    """
+    own = {"Qwen3Next": "qwen3_next", "Gemma3nText": "gemma3n"}.get(model)
+    layer, _ = rotary_layer(model, rng, module=own, head_dim=D_K, attention_bias=True)
+    moved = deepcopy(layer)
+    with torch.no_grad():
+        moved.o_proj.bias += moved.o_proj.weight @ moved.v_proj.bias
+        moved.v_proj.bias.zero_()
+    outputs = [attend(each, x, no_rotation())[0] for each in (layer, moved)]
+    assert np.allclose(*outputs, rtol=0, atol=1e-4) == (model == "Llama")
+
+
+@pytest.mark.parametrize("model", ["Llama", "BitNet", "Olmo2"])
+def test_a_head_that_writes_nothing_counts_in_a_norm_of_all_heads(torch, rng, x, model):
+    """In BitNet and OLMo 2 a head whose columns of o_proj are zero still changes the output.
+
+    It counts in the norm of the joined heads, or of the queries and keys of all heads. In Llama
+    its other weights change nothing.
+    """
+    layer, _ = rotary_layer(model, rng, head_dim=D_K)
+    gone = zeroed(layer, o_proj__weight=(slice(None), FIRST_HEAD))
+    other = deepcopy(gone)
+    with torch.no_grad():
+        for each in (other.q_proj, other.k_proj, other.v_proj):
+            each.weight[FIRST_HEAD] = torch.from_numpy(rng.normal(size=(D_K, E)))
+    outputs = [attend(each, x, no_rotation())[0] for each in (gone, other)]
+    assert np.allclose(*outputs, rtol=0, atol=1e-4) == (model == "Llama")
 
 
 def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
