@@ -273,6 +273,10 @@ RAISES = {
                 lambda: qkv.unpack(np.ones(24), "gpt2", h=4),
                 "in more than one case",
             ),
+            "`h_kv` is needed": (
+                lambda: qkv.unpack(np.ones((12, 5)), "phi3", h=2),
+                "pass h_kv",
+            ),
         },
     },
     "find_layers": {

@@ -59,6 +59,47 @@ def test_what_numpy_can_convert():
         np.testing.assert_array_equal(unpack(given, "pytorch", h=4)["W_V"], BIASED.W_V)
 
 
+@pytest.mark.parametrize(
+    ("shape", "layout", "h", "name", "counts"),
+    [
+        ((6144, 4096), "phi3", 32, None, "8 or 16 or 32"),
+        ((6144, 4096), "megatron", 32, None, "8 or 16 or 32"),
+        ((36, 24), "megatron", 4, None, "1 or 4"),  # MQA, of heads 6 wide
+        ((36,), "falcon", 4, None, "1 or 4"),
+        ((6,), "llama", 2, "k_proj.bias", "1 or 2"),
+        ((12, 24), "llama", 4, "v_proj.weight", "1 or 2 or 4"),
+    ],
+)
+def test_heads_of_keys_are_not_guessed_where_the_shape_leaves_them_open(
+    shape, layout, h, name, counts
+):
+    array = np.zeros(shape, np.float32)
+    with refuses(f"shape {shape} does not say how many: pass h_kv", f"may be {counts}."):
+        unpack(array, layout, h=h, name=name)
+    for n in map(int, counts.split(" or ")):
+        parts = unpack(array, layout, h=h, h_kv=n, name=name)
+        assert all(len(parts[part]) == n for part in parts if part[-1] in "KV")
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "name"),
+    [
+        ((36, 12), "phi3", None),  # the heads are together as wide as the model
+        ((36, 12), "megatron", None),
+        ((12, 12), "llama", "k_proj.weight"),
+        ((20, 12), "llama", "q_proj.weight"),  # of the queries' heads nothing is guessed
+        ((12, 4, 5), "flax", "key/kernel"),  # the heads have an axis of their own
+        ((15, 12), "phi3", None),  # one head
+    ],
+)
+def test_heads_of_keys_need_not_be_told_where_the_shape_shows_them(shape, layout, name):
+    h = 1 if shape == (15, 12) else 4
+    array = np.arange(float(np.prod(shape))).reshape(shape)
+    told = unpack(array, layout, h=h, h_kv=h, name=name)
+    for part, cut in unpack(array, layout, h=h, name=name).items():
+        np.testing.assert_array_equal(cut, told[part])
+
+
 def test_gpt2_has_two_cases_for_a_bias():
     bias = np.arange(24.0)
     with refuses("shape (24,) in more than one case", "'self-attention', 'cross-attention'"):

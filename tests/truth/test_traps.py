@@ -2705,6 +2705,30 @@ def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):
     assert diffusers_layer(rng, dim_head=5).to_q.weight.shape == (H * 5, E)
 
 
+def test_keras_and_diffusers_have_classes_with_fewer_heads_of_keys(torch, keras, rng, x):
+    """Keras and diffusers have classes that hold fewer heads of keys and values than of queries.
+
+    They are Keras' GroupQueryAttention, and diffusers' Attention made with kv_heads and a processor
+    that computes them. qkv.load refuses both.
+    """
+    grouped = keras.layers.GroupQueryAttention(D_K, 4, 2)
+    assert grouped(x, x).shape == x.shape
+    shapes = {weight.path.partition("/")[2]: weight.shape for weight in grouped.weights}
+    assert shapes["query/kernel"] == (E, 4, D_K)
+    assert shapes["key/kernel"] == shapes["value/kernel"] == (E, 2, D_K)
+    with pytest.raises(ValueError, match="as many heads"):
+        qkv.load(grouped.get_weights(), "keras", h=4, h_kv=2)
+
+    library = pytest.importorskip("diffusers.models.attention_processor")
+    processor = library.StableAudioAttnProcessor2_0()
+    layer = library.Attention(E, heads=4, kv_heads=2, dim_head=D_K, processor=processor)
+    assert layer(torch.from_numpy(x).float()).shape == x.shape
+    assert layer.to_q.weight.shape == (4 * D_K, E)
+    assert layer.to_k.weight.shape == layer.to_v.weight.shape == (2 * D_K, E)
+    with pytest.raises(ValueError, match="as many heads"):
+        qkv.load(layer.state_dict(), "diffusers", h=4, h_kv=2)
+
+
 def test_diffusers_without_scale_qk_does_not_scale(torch, rng, x):
     """In diffusers Attention made with scale_qk=False does not scale.
 

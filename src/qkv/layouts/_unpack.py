@@ -33,7 +33,8 @@ def unpack(
         array: The stored array, or what NumPy can convert to one.
         layout: One of `layouts()`.
         h: The number of heads, $h$.
-        h_kv: The number of heads of keys and values; `h` where None.
+        h_kv: The number of heads of keys and values. Where None, `h`, if the layout has no fewer,
+            or no other number fits, or the heads are together as wide as the model.
         name: What the layout calls the array, without a prefix. Where None, the fused array whose
             shape fits.
         form: Where the library distinguishes cases, the one it is, as in `dump`.
@@ -44,7 +45,8 @@ def unpack(
     Raises:
         TypeError: If the array does not hold floating-point numbers.
         ValueError: If the layout has no such array, or its shape does not fit, or it could be
-            several; the message says what the layout stores, and which layout does fit.
+            several, or `h_kv` is needed; the message says what the layout stores, and which layout
+            does fit.
 
     Examples:
         The first third of PyTorch's rows holds the queries, and the first half of these the first
@@ -74,7 +76,10 @@ def unpack(
     except ValueError as error:
         hints = "".join(f" {hint}" for hint in _what_would_fit(stored_as, shape, sizes, name))
         raise ValueError(f"{error}{hints}") from None
-    return stored.unpack(as_stored("array", array, stored), stored.solve(shape, sizes))
+    solved = stored.solve(shape, sizes)
+    if h_kv is None and "h_kv" in stored.symbols:
+        _check_groups_are_told(stored_as, stored, shape, solved, form)
+    return stored.unpack(as_stored("array", array, stored), solved)
 
 
 def _which_array(
@@ -96,6 +101,27 @@ def _which_array(
             f"but has shape {shape}."
         )
     return fitting[0]
+
+
+def _check_groups_are_told(
+    layout: Layout, stored: Stored, shape: tuple[int, ...], sizes: _Sizes, form: str | None
+) -> None:
+    """Refuse to guess that keys have as many heads as queries, where the shape does not show it."""
+    h = sizes["h"]
+    if h * sizes["d_k"] == sizes.get("d_model"):
+        return
+    given = [{"h": h, "h_kv": n} for n in divisors(h)]
+    counts = [
+        str(each["h_kv"])
+        for each in given
+        if succeeds(_which_array, layout, shape, each, stored.name, form)
+    ]
+    if len(counts) > 1:
+        raise ValueError(
+            f"{stored.name} {stored.shape} of layout {layout.name!r} may have fewer heads of keys "
+            f"and values than of queries, and shape {shape} does not say how many: pass h_kv, "
+            f"which may be {' or '.join(counts)}."
+        )
 
 
 def _spell(stored: Stored) -> str:
