@@ -165,6 +165,14 @@ SENTENCES = {
         "So {{X_Q}} has a row for each query.\n",
         r"PAGE:3: 'row' follows the notation",
     ),
+    "two symbols that are one letter somewhere": (
+        "So {{X_Q}}, `X_Q`, is the decoder's.\n{{X_K}} is not.\n",
+        r"PAGE:3: `X_Q` and `X_K` stand together, and Illustrated Transformer writes both \$X\$",
+    ),
+    "two symbols that are one letter and that a block prints": (
+        python("print('It need not be {{d_k}}: {{d_v}} is free.')"),
+        r"PAGE:4: `d_k` and `d_v` stand together, and ViT paper writes both \$D_h\$",
+    ),
     "a word of side in a claim": (
         python(PROVED, ' claim="sided" title="{{X_Q}} has a row for each query."'),
         r"PAGE:3: 'row' follows the notation",
@@ -186,6 +194,10 @@ DIAGRAMS = {
     "a size of nothing": (
         '```diagram sizes="d_k=0"\nX_Q\n```\n',
         r"PAGE:3: sizes has 'd_k=0': expected name=number",
+    ),
+    "two lengths where some texts have one source": (
+        '```diagram sizes="n_q=2 n_k=6"\nX_Q @ X_K.T\n```\n',
+        r"PAGE:3: n_q=2 and n_k=6 are not drawn in the letters of Illustrated Transformer",
     ),
     "heads that cannot be shared": (
         '```diagram sizes="h=5 h_kv=2"\nX_Q\n```\n',
@@ -267,6 +279,8 @@ WITHOUT_FAULT = self_test(
     + python("from qkv_site.markdown import claims\n\nprint(claims.stated())"),
     "0-first.md": "# A page\n\n" + python("kept = 41\n" + PROVED, CLAIM.format("made-before")),
     "without-fault.md": "# A page\n\nSo {{Q[i]}} is $x$, see [there](index.md).\n\n"
+    "Here {{X_Q}} goes in.\n\nThere {{X_K}} does, {{site: X_K}} and {{site: X_V}}.\n\n"
+    '```diagram in="site" sizes="n_q=2 n_k=6"\nX_Q @ X_K.T\n```\n\n'
     "```formula\nQ[i] = X_Q @ W_Q[i]\n```\n\n```diagram\nQ[i] = X_Q @ W_Q[i]\n```\n\n"
     + python(PROVED, CLAIM.format("proved") + ' cite="Euclid"'),
     "said-before.md": READ.format("made-before"),

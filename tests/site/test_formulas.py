@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from qkv import notation
 from qkv_site.markdown import current, formulas
 
@@ -34,6 +36,19 @@ def test_a_shape_and_a_side_follow_the_notation():
     assert shown("shape(W_Q[i], d_model=512, d_k=64)", "ng-multi-head") == "64×512"
     assert shown('"rows"', "ng-multi-head") == "columns"
     assert shown('"rows", A[i]', "transformer-circuits") == "rows"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "sources"),
+    [
+        ("d_k", "d_v", {"vit", "transformer-circuits", "deepseek-v2"}),
+        ("shape(K[i])", "shape(V[i])", {"vit", "transformer-circuits", "deepseek-v2"}),
+        ("X_K", "X_K", set()),
+        ("W_K[i]", "W_V[i]", set()),
+    ],
+)
+def test_which_sources_write_two_symbols_alike(one, other, sources):
+    assert {source.id for source in formulas.written_alike(one, other)} == sources
 
 
 def test_a_legend_goes_from_what_goes_in_to_sizes_queries_before_keys_before_values():

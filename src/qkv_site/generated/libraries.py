@@ -247,7 +247,7 @@ def _goes_in(layout: Layout) -> str:
     if layout.remark:
         said.append(f"{layout.remark[0].upper()}{layout.remark[1:]}.")
     for name, roles in layout.sources.items():
-        *some, last = (f"{{{{{role}}}}}" for role in roles)
+        *some, last = (f"{{{{site: {role}}}}}" for role in roles)  # some texts have one letter
         letters = " and ".join(filter(None, (", ".join(some), last)))
         given = name.removesuffix("=...")
         said.append(

@@ -20,7 +20,7 @@ them have.
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 
@@ -129,6 +129,8 @@ def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
             sizes = read_sizes(text)
             if words and sizes["n_q"] > sizes["n_k"]:
                 found.append((-1, _no_last_words(sizes)))
+            if not words and "n_q=" in text and "n_k=" in text and sizes["n_q"] != sizes["n_k"]:
+                found += [(-1, fault) for fault in _of_the_same_words(sizes, options.get("in", ""))]
         for key in options.get("kept", "").split():
             notation.role(key)
     except ValueError as error:
@@ -141,6 +143,21 @@ def _no_last_words(sizes: dict[str, int]) -> str:
         f"n_q={sizes['n_q']} queries cannot be those of the last of n_k={sizes['n_k']} words, as "
         'words="numbered" says'
     )
+
+
+def _of_the_same_words(sizes: dict[str, int], named: str) -> Iterator[str]:
+    """Say in which source a diagram for two sources would have one, as long as itself."""
+    shown = [each for each in notation.sources() if not named or each.id in named.split()]
+    if found := next(filter(_one_source, shown), None):
+        yield (
+            f"n_q={sizes['n_q']} and n_k={sizes['n_k']} are not drawn in the letters of "
+            f'{found.short}, where X_Q and X_K are one letter: tie the diagram, in="site"'
+        )
+
+
+def _one_source(source: Source) -> bool:
+    """Whether a text has one letter for the source of the queries and that of the keys."""
+    return source.letter(notation.role("X_Q")) == source.letter(notation.role("X_K"))
 
 
 def block(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
@@ -241,8 +258,7 @@ class _Drawer:
 
         Numbered words need no letter for how many there are.
         """
-        one = source.letter(notation.role("X_Q")) == source.letter(notation.role("X_K"))
-        if one and not numbered:
+        if _one_source(source) and not numbered:
             sizes = sizes | {"n_q": sizes["n"], "n_k": sizes["n"]}
         return cls(source, sizes, numbered=numbered)
 

@@ -12,6 +12,7 @@ import ast
 import html
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -114,6 +115,16 @@ def inline(content: str, source: str = "") -> str:
 def plain(content: str, source: str) -> str:
     """The same in Jupyter's Markdown."""
     return _side(content, source) if content.startswith('"') else f"${_latex(content, source)}$"
+
+
+@cache
+def written_alike(one: str, other: str) -> tuple[notation.Source, ...]:
+    """The sources in which two contents of `{{...}}` look the same, if they do not on this site."""
+    if plain(one, "site") == plain(other, "site"):
+        return ()
+    return tuple(
+        source for source in notation.sources() if plain(one, source.id) == plain(other, source.id)
+    )
 
 
 def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
@@ -231,6 +242,9 @@ class _Inline(InlineProcessor):
         source, line, punctuation = match[1] or "", match[2], match[3]
         try:
             rendered = inline(line, source)
+            if not source:
+                with suppress(SyntaxError, ValueError):  # of another symbol, and said there
+                    self._tell_apart(match, data)
         except (SyntaxError, ValueError) as error:
             current.warn(f"formula `{line}`: {error}", line=current.line_of(match[0]))
             rendered = f"<code>{html.escape(line)}</code>"
@@ -239,6 +253,18 @@ class _Inline(InlineProcessor):
         else:
             rendered += punctuation
         return self.md.htmlStash.store(rendered), match.start(0), match.end(0)
+
+    def _tell_apart(self, match: re.Match, data: str) -> None:
+        """Symbols of one paragraph, item or cell that differ have to differ in each notation."""
+        symbol, later = match[2], self.compiled_re.finditer(data, match.end(0))
+        others = {other[2] for other in later if not other[1]}
+        for other in sorted(others) if symbol not in others else []:  # the last one is compared
+            if sources := written_alike(symbol, other):
+                current.warn(
+                    f"`{symbol}` and `{other}` stand together, and {sources[0].short} writes both "
+                    f"{plain(other, sources[0].id)}: tie both, {{{{site: {other}}}}}, or leave one",
+                    line=current.line_of(re.match(r"[^\x02\n]+", data[match.start(0) :])[0]),
+                )
 
 
 def fence(source, language, css_class, options, md, **_) -> str:
