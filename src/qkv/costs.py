@@ -168,8 +168,9 @@ def layer_cost(
 ) -> LayerCost:
     r"""Count what a layer of a Transformer costs: attention, and the MLP after it.
 
-    With $D = d_{model} = h\,d_k$ and $L$ tokens the projections take $4 L D^2$ multiply-adds,
-    scores and averages $2 L^2 D$, and an MLP of width $4 D$ takes $8 L D^2$.
+    With $D = d_{model} = h\,d_k = h\,d_v$, $h_{kv} = h$ and $L$ tokens that all see each other, the
+    projections take $4 L D^2$ multiply-adds, scores and averages $2 L^2 D$, and an MLP of two
+    matrices and width $4 D$ takes $8 L D^2$.
 
     Args:
         sizes: The layer and the lengths of its sources.

@@ -270,8 +270,9 @@ def gauge(
 
     Raises:
         TypeError: If a matrix does not hold floating-point numbers.
-        ValueError: If a matrix has another shape or is not invertible, or `A` is given for a
-            layer whose scores need a rotation (`rotary`), which `A` would have to commute with.
+        ValueError: If a matrix has another shape or is not invertible within rounding, or
+            `A` is given for a layer whose scores need a rotation (`rotary`), which `A` would have
+            to commute with.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)

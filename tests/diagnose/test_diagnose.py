@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from real_layers import keras_library
 
-from qkv import MultiHead, diagnose, dump, softmax
+from qkv import MultiHead, diagnose, dump, load, softmax
 from qkv.mix_ups import mix_ups
 from qkv.mix_ups._layer import Given, Layer
 from support import refuses
@@ -360,6 +360,19 @@ def test_lower_precision(dtype, most):
         found = MASKED.found(missing)
         assert "scale-missing" in names_of(found)
         assert found.explanations[0].difference < most
+
+
+def test_large_scores_in_half_precision_need_a_tolerance():
+    torch.manual_seed(0)
+    layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).half()
+    X = (30 * torch.randn(2, 10, 64)).half()
+    with torch.no_grad():
+        output = layer(X, X, X, need_weights=False)[0].numpy()
+    given = (layer.state_dict(), output, X.numpy())
+    Q, K, _ = load(given[0], "pytorch", h=4).project(X.double().numpy())
+    assert np.abs(Q @ K.swapaxes(-1, -2) / 4).max() > 1000
+    assert not diagnose(*given, layout="pytorch", h=4).right
+    assert diagnose(*given, layout="pytorch", h=4, tolerance=0.03).right
 
 
 def test_a_softmax_in_single_precision_is_rounding():

@@ -282,9 +282,10 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
 ):
     """Exchanged queries and values are refused if lengths differ, but by PyTorch's and Keras' ops.
 
-    `F.scaled_dot_product_attention` and `keras.ops.dot_product_attention` with PyTorch, on a CPU,
-    give as many words as there are keys: 5, for 3 queries. Keras' layer refuses it in its first
-    call, which builds it, and takes it later.
+    `F.scaled_dot_product_attention` and `keras.ops.dot_product_attention` with PyTorch, on a CPU
+    with four axes and no dropout, give as many words as there are keys: 5, for 3 queries. With
+    three axes or dropout PyTorch's refuses it. Keras' layer refuses it in its first call, which
+    builds it, and takes it later, unless it is asked for its scores.
     """
     queries, values = drawn(rng, n_q=3, n_k=5)[:2]
     if function["name"] == "keras.layers.MultiHeadAttention":
@@ -294,8 +295,13 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
             layer(query=asked, value=three, key=asked)
         layer(query=asked, value=asked, key=asked)
         assert tuple(layer(query=asked, value=three, key=asked).shape) == (BATCH, 5, D_K)
+        with pytest.raises(RuntimeError, match="does not broadcast"):
+            layer(query=asked, value=three, key=asked, return_attention_scores=True)
     elif function["name"] in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
         assert call(function, values, values, queries).shape == (BATCH, H, 5, D_K)
+        if function["of"] == "PyTorch":
+            assert refused(function, values[0], values[0], queries[0])
+            assert refused(function, values, values, queries, dropout_p=0.1)
     else:
         assert refused(function, values, values, queries)
 
@@ -487,8 +493,7 @@ def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng
     """A mask of an attention function is broadcast to batch, heads, queries and keys.
 
     So three axes are heads, queries and keys. In PyTorch's layer they are batch·h, queries and
-    keys, and in Keras' layer batch, queries and keys. The functions of PyTorch, and of Keras with
-    PyTorch, refuse a mask of keys alone.
+    keys, and in Keras' layer batch, queries and keys.
     """
     Q, K, V = drawn(rng)
     mask = a_mask(rng)
@@ -508,7 +513,29 @@ def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng
             assert near(call(function, Q, K, V, **said), expected)
         elif each.ndim == 3:
             assert refused(function, Q, K, V, **said)
-    of_keys = np.ones(N_K, dtype=bool)
-    if function["name"] in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
+
+
+def test_a_mask_of_keys_alone_is_taken_by_torchs_function_where_it_is_not_fused(torch, rng):
+    """A mask of keys alone is taken by PyTorch's function where no fused kernel runs.
+
+    With four axes and no dropout it raises an IndexError on a CPU. With three axes, with dropout,
+    or held to its plain form, it hides the keys from each query. Keras' function with PyTorch, and
+    the layers of both, refuse such a mask.
+    """
+    Q, K, V = drawn(rng)
+    of_keys = np.arange(N_K) < 3
+    for name in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
         with pytest.raises(IndexError):
-            call(function, Q, K, V, **{function["mask"]: of_keys})
+            call(RUN[name], Q, K, V, **{RUN[name]["mask"]: of_keys})
+    for name in ("nn.MultiheadAttention", "keras.layers.MultiHeadAttention"):
+        assert refused(RUN[name], Q, K, V, **{RUN[name]["mask"]: of_keys})
+    expected = qkv.attention(Q, K[:, :, :3], V[:, :, :3])
+    assert near(sdpa(torch, Q[0], K[0], V[0], attn_mask=of_keys), expected[0])
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert near(sdpa(torch, Q, K, V, attn_mask=of_keys), expected)
+    with_dropout = []
+    for mask in (of_keys, np.tile(of_keys, (N_Q, 1))):
+        torch.manual_seed(0)
+        with_dropout.append(sdpa(torch, Q, K, V, attn_mask=mask, dropout_p=0.5))
+    assert near(*with_dropout)
+    assert not near(with_dropout[0], expected)

@@ -165,6 +165,9 @@ def test_torch_without_batch_first_attends_across_the_batch_and_says_nothing(tor
     assert output.shape == meant.shape
     assert not close(output, meant)
     assert close(output, loaded(mha)(sentences.swapaxes(0, 1)).swapaxes(0, 1))
+    shorter = sentences[:, :-1]  # with fewer queries than keys it does not fit
+    with pytest.raises(RuntimeError, match="is invalid for input of size"):
+        called(default, shorter, sentences, sentences)
 
 
 # PyTorch: widths and storage
@@ -1408,11 +1411,17 @@ def no_rotation():
 
 
 def test_gpt_neox_first_third_is_not_the_queries(rng, x):
-    """GPT-NeoX first third is not the queries.
+    """With several heads, GPT-NeoX's first third is not the queries.
 
-    query_key_value holds q, k and v of head 0, then of head 1; in GPT-2's order it loads too.
+    query_key_value holds q, k and v of head 0, then of head 1; in GPT-2's order it loads too. With
+    one head the two orders are one.
     """
     library = transformers("gpt_neox")
+    state = library.GPTNeoXAttention(
+        library.GPTNeoXConfig(hidden_size=E, num_attention_heads=1)
+    ).state_dict()
+    queries = state["query_key_value.weight"][:E].numpy().T
+    assert_array_equal(qkv.load(state, "gpt-neox", h=1).W_Q[0], queries)
     config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
     layer = randomised(library.GPTNeoXAttention(config), rng)
     state = layer.state_dict()

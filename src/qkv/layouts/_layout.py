@@ -32,7 +32,7 @@ class Stored:
             of queries share one of keys.
 
     Examples:
-        GPT-NeoX puts heads outermost, so the first third of the rows is not the queries.
+        GPT-NeoX puts heads outermost: with several, the first third of the rows is not the queries.
 
         >>> stored = Stored("qkv.weight", "W_Q W_K W_V", "(h 3 d_k) d_model -> (h 3) d_model d_k")
         >>> stored.shape
