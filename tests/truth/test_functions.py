@@ -285,7 +285,7 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
     `F.scaled_dot_product_attention` and `keras.ops.dot_product_attention` with PyTorch, on a CPU
     with four axes and no dropout, give as many words as there are keys: 5, for 3 queries. With
     three axes or dropout PyTorch's refuses it. Keras' layer refuses it in its first call, which
-    builds it, and takes it later, unless it is asked for its scores.
+    builds it, and takes it later, unless it has dropout or is asked for its scores.
     """
     queries, values = drawn(rng, n_q=3, n_k=5)[:2]
     if function["name"] == "keras.layers.MultiHeadAttention":
@@ -297,6 +297,10 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
         assert tuple(layer(query=asked, value=three, key=asked).shape) == (BATCH, 5, D_K)
         with pytest.raises(RuntimeError, match="does not broadcast"):
             layer(query=asked, value=three, key=asked, return_attention_scores=True)
+        with_dropout = keras_library().layers.MultiHeadAttention(H, D_K, dropout=0.1)
+        with_dropout(query=asked, value=asked, key=asked)
+        with pytest.raises(RuntimeError, match="does not broadcast"):
+            with_dropout(query=asked, value=three, key=asked)
     elif function["name"] in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
         assert call(function, values, values, queries).shape == (BATCH, H, 5, D_K)
         if function["of"] == "PyTorch":

@@ -46,9 +46,7 @@ def _found() -> dict[str, MixUp]:
 
 
 def mix_ups() -> dict[str, MixUp]:
-    r"""Every mix-up that this package knows, by name.
-
-    Those with nothing in `planted` are described, and `diagnose` does not try them.
+    r"""Every mix-up that `diagnose` knows, by name.
 
     Returns:
         Name to mix-up, in the order of a layer's steps.
