@@ -67,7 +67,7 @@ def test_torch_softmax_without_dim_takes_the_first_axis_of_three(torch, rng):
 def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch, rng):
     """In PyTorch (1 - mask) times −∞ makes the weights NaN, and masked_fill does not.
 
-    With −10⁹ the product is finite. Each query sees one key at least.
+    With −10⁹ in float32 the product is finite. Each query sees one key at least.
     """
     mask = torch.ones(N, N).tril()
     scores = torch.from_numpy(rng.normal(size=(N, N)).astype("float32"))
@@ -77,6 +77,25 @@ def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch
     finite = torch.softmax(scores + (1 - mask) * -1e9, dim=-1)
     assert filled.isfinite().all()
     assert torch.allclose(filled, finite)
+
+
+def test_a_float16_mask_times_minus_a_billion_is_nan_in_jax_and_not_in_torch(torch):
+    """In float16 (1 - mask) * -1e9 is NaN at visible keys in JAX, and 0 in PyTorch.
+
+    Where −10⁹ is a tensor of float16, it is NaN in PyTorch, too. Hidden keys get −∞.
+    """
+    jax = pytest.importorskip("jax")
+    mask = np.tri(N, dtype=np.float16)
+    of_jax = np.asarray((1 - jax.numpy.asarray(mask)) * -1e9)
+    hidden = 1 - torch.from_numpy(mask)
+    of_torch = (hidden * -1e9).numpy()
+    of_tensor = (hidden * torch.tensor(-1e9).half()).numpy()
+    for product in (of_jax, of_torch, of_tensor):
+        assert product.dtype == np.float16
+        assert np.isneginf(product[mask == 0]).all()
+    assert not of_torch[mask == 1].any()
+    assert np.isnan(of_jax[mask == 1]).all()
+    assert np.isnan(of_tensor[mask == 1]).all()
 
 
 def test_torch_two_least_numbers_add_up_to_minus_infinity(torch):

@@ -1,6 +1,7 @@
 """The checks that pages give for a reader's own code, on PyTorch's layers in float32.
 
 A reader's layer is rarely in float64. A right one has to pass, and a wrong one not, at each width.
+In half precision and with dropout a right one passes unless the page asks for float32 or eval().
 """
 
 import ast
@@ -427,3 +428,189 @@ def test_hidden_padding_passes_and_a_mask_that_is_added_does_not(width, h, seed)
 
     assert hides_padding(right, X, real)
     assert not hides_padding(added, X, real)
+
+
+# In half precision
+
+HALF = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+
+
+@torch.no_grad()
+def shortened(dtype, function, *arrays, **options):
+    """What a function of tensors gives in a dtype, as an array of float32."""
+    tensors = (torch.as_tensor(np.asarray(x), dtype=dtype) for x in arrays)
+    return function(*tensors, **options).float().numpy()
+
+
+def attends(dtype, **options):
+    return partial(shortened, dtype, F.scaled_dot_product_attention, **options)
+
+
+def asks_for_float32(page):
+    return "in float32 or float64" in (ROOT / "docs" / f"{page}.md").read_text()
+
+
+@HALF
+def test_a_bias_after_the_scale_passes_in_half_precision_and_one_before_it_does_not(dtype):
+    adds_after_the_scale = check("how-to/position-bias", "adds_after_the_scale")
+
+    def attend(Q, K, V, bias, by=1):
+        heads = (x[None, None] for x in (Q, K, V))
+        return attends(dtype, attn_mask=torch.as_tensor(bias / by, dtype=dtype))(*heads)[0, 0]
+
+    assert adds_after_the_scale(attend)
+    assert not adds_after_the_scale(partial(attend, by=8))
+
+
+@HALF
+def test_values_meet_their_keys_in_half_precision(dtype):
+    values_meet_their_keys = check("symptoms/same-vector", "values_meet_their_keys")
+
+    def by(equation):
+        return lambda *AV: shortened(dtype, partial(torch.einsum, equation), *AV)
+
+    assert values_meet_their_keys(by("bhqk,bkhd->bqhd"))
+    assert not values_meet_their_keys(by("bhqk,bvhd->bqhd"))
+
+
+@HALF
+def test_a_softmax_over_the_keys_passes_in_half_precision(dtype):
+    over_the_keys = check("symptoms/weights-wrong", "over_the_keys")
+    passed = [
+        axis
+        for axis in range(4)
+        if over_the_keys(partial(shortened, dtype, torch.softmax, dim=axis))
+    ]
+    assert passed == [3]
+
+
+@HALF
+def test_scores_in_half_precision_are_dot_products(dtype):
+    scores_are_dot_products = check("symptoms/square-weight", "scores_are_dot_products")
+    product = partial(shortened, dtype, torch.matmul)
+    assert scores_are_dot_products(lambda Q, K: product(Q / 11**0.5, K.swapaxes(-1, -2)))
+    assert not scores_are_dot_products(lambda Q, K: product(Q, K.reshape(2, 3, 11, 7)))
+
+
+@HALF
+@pytest.mark.parametrize("width", [7, 64, 512])
+def test_the_rows_of_a_fused_weight_are_found_in_half_precision(dtype, width):
+    rows_that_make = check("symptoms/first-third", "rows_that_make")
+    rng = np.random.default_rng(1)
+    fused, X = rng.normal(size=(3 * width, width)), rng.normal(size=(10, width))
+    q = shortened(dtype, torch.matmul, X, fused[:width].T)
+    assert rows_that_make(q, X, fused) == [*range(width)]
+    assert {*rows_that_make(q / 8, X, fused)} == {None}
+
+
+@HALF
+@torch.no_grad()
+def test_pages_whose_check_fails_in_half_precision_ask_for_float32(dtype):
+    """Each of these refuses what is right, so the page has to say so."""
+    scale_used = check("symptoms/scale", "scale_used")
+    assert scale_used(attends(dtype), {"1/√d_k": 1 / 4}) == []
+    assert asks_for_float32("symptoms/scale")
+
+    folds = check("how-to/fold-a-norm", "folds")
+    W, (gain, *_) = np.random.default_rng(0).normal(size=(2, 8, 8))
+    bare = partial(shortened, dtype, partial(F.layer_norm, normalized_shape=(8,)))
+    norm = partial(
+        shortened, dtype, lambda x: F.layer_norm(x, (8,)) * torch.as_tensor(gain, dtype=dtype)
+    )
+    assert not folds(norm, bare, W, W * gain)
+    assert asks_for_float32("how-to/fold-a-norm")
+
+    X = np.random.default_rng(0).normal(size=(50, 64)).astype(np.float32)
+
+    def output(layer, x=X):
+        def attend(x):
+            return layer(x, x, x, need_weights=False)[0]
+
+        return shortened(dtype, attend, x[None])[0]
+
+    sees_order = check("explanation/word-order", "sees_order")
+    assert sees_order(partial(output, mha(64, 4, 0, bias=False).to(dtype)), X)
+    assert asks_for_float32("explanation/word-order")
+
+    step_that_differs = check("symptoms/steps", "step_that_differs")
+    layer = mha(64, 4, 0).to(dtype)
+    theirs = output(layer)
+    mine = shortened(dtype, torch.add, theirs, X)
+    W_O = layer.out_proj.weight.float().numpy().T
+    assert step_that_differs(mine, theirs, X, W_O) == []
+    assert asks_for_float32("symptoms/steps")
+
+    constant_difference = check("symptoms/constant-vector", "constant_difference")
+    b_O = layer.out_proj.bias.float().numpy()
+    layer.out_proj.bias.zero_()
+    assert constant_difference(output(layer), theirs, {"b_O": b_O}) != ["-1 b_O"]
+    assert asks_for_float32("symptoms/constant-vector")
+
+    wrong_distances = check("symptoms/rotation", "wrong_distances")
+    S = shortened(dtype, torch.matmul, X, X.T)
+    assert wrong_distances(S, X @ X.T) != []
+    assert asks_for_float32("symptoms/rotation")
+
+
+# Dropout and sinks
+
+
+def test_checks_that_a_layer_in_training_fails_ask_for_eval():
+    X = np.random.default_rng(0).normal(size=(3, 7, 24)).astype(np.float32)
+    real = np.arange(7) < np.array([7, 5, 2])[:, None]
+    later = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    layer = mha(24, 3, 0, dropout=0.5)
+
+    def padded(X, real):
+        return called(layer, X, X, X, key_padding_mask=~torch.as_tensor(real))
+
+    def causal(x):
+        return called(layer, *[x[None]] * 3, attn_mask=later)[0]
+
+    checks = {
+        "symptoms/only-batches": lambda check: check(padded, X, real),
+        "symptoms/padding-leaks": lambda check: check(padded, X, real),
+        "symptoms/index": lambda check: check(causal, X[0], 2).tolist() == [2, 3, 4, 5, 6],
+    }
+    names = "samples_are_apart", "hides_padding", "outputs_that_change"
+    for (page, passes), name in zip(checks.items(), names, strict=True):
+        for training in (True, False):
+            layer.train(training)
+            assert passes(check(page, name)) != training, page
+        assert "call `eval()`" in (ROOT / "docs" / f"{page}.md").read_text()
+
+
+@torch.no_grad()
+def test_key_heads_are_named_beside_a_sink():
+    """As in gpt-oss, with 64 heads and 8 key heads, by its own function."""
+    library = pytest.importorskip("transformers.models.gpt_oss.modeling_gpt_oss")
+    key_heads_used = check("symptoms/grouped-heads", "key_heads_used")
+    module = torch.nn.Module().eval()
+    module.sinks, module.num_key_value_groups = torch.ones(64), 8
+
+    def attend(Q, K, V):
+        found = library.eager_attention_forward(module, *map(single, (Q, K, V)), None, scaling=0.5)
+        return found[0].transpose(1, 2).numpy()
+
+    assert key_heads_used(attend, 64, 8) == [i // 8 for i in range(64)]
+
+
+@torch.no_grad()
+def test_right_weights_with_a_soft_cap_or_a_sink_do_not_get_sharp():
+    """As the page says. The cap is that of Gemma 2, by its own function."""
+    library = pytest.importorskip("transformers.models.gemma2.modeling_gemma2")
+    gets_sharp = check("symptoms/flat-weights", "gets_sharp")
+    module = torch.nn.Module().eval()
+    module.num_key_value_groups = 1
+
+    def of_gemma2(Q, K, **cap):
+        q, k = (single(x)[None, None] for x in (Q, K))
+        return library.eager_attention_forward(module, q, k, k, None, scaling=0.25, **cap)[1][0, 0]
+
+    def beside_a_sink(Q, K):
+        scores = single(Q) @ single(K).T / 4
+        return torch.cat([scores, torch.zeros(len(Q), 1)], dim=-1).softmax(dim=-1)[:, :-1]
+
+    assert gets_sharp(lambda *QK: of_gemma2(*QK).numpy())
+    assert not gets_sharp(lambda *QK: of_gemma2(*QK, softcap=50.0).numpy())
+    assert not gets_sharp(lambda *QK: beside_a_sink(*QK).numpy())

@@ -1637,8 +1637,8 @@ def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
 def test_bloom_falcon_and_mpt_add_alibi_by_the_position_of_the_key(torch):
     """Bloom, Falcon and MPT add a number for each head and key, and not one for each distance.
 
-    The numbers grow by the slope from key to key, so scores at distance 0 get them too. Weights
-    behind a causal mask are those of −slope · distance.
+    The numbers grow by the slope from key to key, so scores at distance 0 get them too. The softmax
+    of the numbers behind a causal mask is that of −slope · distance.
 
     Covers: 4 heads, 5 tokens; Bloom's numbers and Falcon's begin at 0, and MPT's end at 0.
     """
@@ -1656,6 +1656,47 @@ def test_bloom_falcon_and_mpt_add_alibi_by_the_position_of_the_key(torch):
         assert np.allclose(by_key[:, 0], slopes[:, None] * (keys + first), rtol=0, atol=1e-2)
         weights = qkv.softmax(np.broadcast_to(by_key, (heads, n, n)), mask=causal)
         assert np.allclose(weights, qkv.softmax(by_distance, mask=causal), rtol=0, atol=1e-2)
+
+
+def test_falcon_adds_alibi_before_the_scale(rng):
+    """Falcon adds the numbers of alibi before the scale. Bloom and MPT add them after it.
+
+    So behind a causal mask the weights of Falcon's layer are those of −slope · distance / √d_k.
+    """
+    h, d_k = 4, 3
+    slopes = 2.0 ** -np.array([2, 4, 6, 8])
+    by_key = slopes[:, None, None] * np.arange(N_Q)
+    distance = np.arange(N_Q)[:, None] - np.arange(N_Q)
+    causal = np.tri(N_Q, dtype=bool)
+    x = rng.normal(size=(1, N_Q, h * d_k))
+
+    falcon = falcon_layer(rng, multi_query=False, alibi=True, bias=True)
+    falcon.config._attn_implementation = "eager"
+    bloom, mpt = transformers("bloom"), transformers("mpt")
+    options = {"hidden_size": h * d_k, "n_head": h}
+    bloom = randomised(bloom.BloomAttention(bloom.BloomConfig(**options), layer_idx=0), rng)
+    mpt = randomised(mpt.MptAttention(mpt.MptConfig(d_model=h * d_k, n_heads=h)), rng)
+    hidden = np.where(causal, 0, -1e30)[None, None]
+    given = {"alibi": by_key, "attention_mask": hidden}
+    _, of_falcon = called(falcon, x, position_embeddings=None, output_attentions=True, **given)
+    _, of_bloom = called(bloom, x, residual=0 * x, output_attentions=True, **given)
+    _, of_mpt = called(mpt, x, position_bias=by_key, attention_mask=~causal[None, None])
+
+    layouts = {"falcon": falcon, "bloom": bloom, "mpt": mpt}
+    for name, found in zip(layouts, (of_falcon, of_bloom, of_mpt), strict=True):
+        stored = layouts[name].state_dict()
+        if name == "mpt":
+            Q, K = (x[0] @ part.numpy().T for part in stored["Wqkv.weight"].chunk(3)[:2])
+            Q, K = (part.reshape(N_Q, h, d_k).swapaxes(0, 1) for part in (Q, K))
+        else:
+            Q, K, _ = replace(qkv.load(stored, name, h=h), rotary=False).project(x[0])
+        scores = Q @ K.swapaxes(-1, -2) / d_k**0.5
+        smaller = d_k**0.5 if name == "falcon" else 1
+        for divisor in (1, d_k**0.5):
+            by_distance = scores - slopes[:, None, None] * distance / divisor
+            expected = qkv.softmax(by_distance, mask=causal)
+            same = np.allclose(found[0], expected, rtol=0, atol=1e-5)  # in float32
+            assert same == (divisor == smaller), name
 
 
 def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
