@@ -26,24 +26,14 @@ def unchecked():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """The site, built once, by the first worker that needs it."""
-    return _built_once(tmp_path_factory, "site")
-
-
-@pytest.fixture(scope="session")
-def published(tmp_path_factory) -> Path:
-    """The site as it is published below an address, built once."""
-    return _built_once(tmp_path_factory, "published", SITE_URL=ADDRESS)
-
-
-def _built_once(tmp_path_factory, name: str, **environment: str) -> Path:
+    """The site as it is published at `ADDRESS`, built once, by the first worker that needs it."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
-    folder, said = shared / name, shared / f"{name}.txt"
-    with FileLock(shared / f"{name}.lock"):
+    folder, said = shared / "site", shared / "said.txt"
+    with FileLock(shared / "site.lock"):
         if not said.exists():
-            built = mkdocs_build(ROOT, folder, **environment)
+            built = mkdocs_build(ROOT, folder, SITE_URL=ADDRESS)
             said.write_text(built.stdout if built.returncode else "")
     assert said.read_text() == ""
     return folder

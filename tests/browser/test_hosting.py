@@ -32,8 +32,8 @@ class Host(Quiet):
 
 
 @pytest.fixture(scope="module")
-def origin(published):
-    with served(published, Host) as address:
+def origin(site):
+    with served(site, Host) as address:
         yield address + BELOW
 
 
@@ -92,6 +92,13 @@ def test_at_an_unknown_address_the_search_works(page, origin):
     page.locator("h1").wait_for()
     assert [said for said in page.wrong if "404" not in said] == []
     assert not page.locator("[data-wq-near]").count()
+
+
+def test_a_link_to_an_unknown_address_may_ask(page, origin):
+    page.goto("zzz/?q=key_dim")
+    page.locator(".wq-search li").first.wait_for()
+    links = page.locator(".wq-search li a").evaluate_all("links => links.map(link => link.href)")
+    assert f"{origin}explanation/widths/#key-dim" in links
 
 
 def test_a_redirect_keeps_the_letters_and_the_heading(page, origin):

@@ -185,7 +185,7 @@ def test_the_search_is_a_dialog_for_the_keyboard(page):
     assert page.wrong == []
 
 
-@pytest.mark.parametrize("address", ["/", "/404.html", "/explanation/scaling/"])
+@pytest.mark.parametrize("address", ["/", "/explanation/scaling/"])
 def test_a_link_may_ask(page, origin, address):
     page.goto(f"{address}?q=key_dim")
     page.locator(".wq-search li").first.wait_for()

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from qkv_site.generated import wheel
-from support import served
+from support import ADDRESS, served
 
 PAGE, REFERENCE = "explanation/which-q/", "reference/"
 NAME = wheel.name().replace("+", "%2B")
@@ -44,10 +44,10 @@ def test_from_a_copy_on_a_disk(copy, chromium, name):
     page.close()
 
 
-def test_without_a_script_it_names_the_downloaded_file(chromium, origin):
+def test_without_a_script_it_names_the_published_address(chromium, origin):
     page = chromium.new_page(java_script_enabled=False)
     page.goto(f"{origin}/{PAGE}")
-    assert lines(page) == [f"pip install ./{wheel.name()}"]
+    assert lines(page) == [f"pip install {ADDRESS}assets/{NAME}"]
     download = page.get_by_role("link", name="Download qkv")
     assert download.get_attribute("href").endswith(f"assets/{NAME}")
     page.close()

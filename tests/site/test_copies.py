@@ -2,16 +2,18 @@
 
 import html
 import re
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
 
 from qkv_site.generated import copies
 from qkv_site.markdown import blocks, claims, current, formulas
+from support import ADDRESS
 
 PAGES = sorted(path.relative_to(current.docs).as_posix() for path in current.docs.rglob("*.md"))
-LINK = re.compile(r"\]\(((?![a-z]+:)[^\s()]+)\)|Check: (\S*#\S+)")
+LINK = re.compile(rf"\]\({ADDRESS}([^\s()]*)\)|Check: {ADDRESS}(\S*#\S+)")
+NOT_WHOLE = re.compile(r"\]\((?![a-z]+:)[^\s()]+\)|Check: (?!https:)\S*#\S+")
 LEFT_OVER = re.compile(
     r"[\x02\x03]|\{\{|^\?\?\? |^::: |exec=\"on\"|<(math|div|figure|svg|span)\b|\{ [#.][\w-]+ \}",
     re.MULTILINE,
@@ -79,10 +81,11 @@ def test_links_lead_to_a_heading(site, written):
     links = 0
     for page, text in written.items():
         said = re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+        assert NOT_WHOLE.findall(said) == [], page
         for found in LINK.finditer(said):
             links += 1
-            target = urlsplit(urljoin(f"/{folder(page)}{copies.NAME}", found[1] or found[2]))
-            file = site / unquote(target.path).lstrip("/")
+            target = urlsplit(found[1] or found[2] or "")
+            file = site / unquote(target.path)
             file = file / "index.html" if file.is_dir() else file
             assert file.exists(), f"{page}: {found[0]}"
             if target.fragment and file.suffix == ".html":
@@ -105,7 +108,7 @@ def test_a_page_names_its_copy(site):
 
 def test_the_overview_lists_each_page_and_the_whole_holds_all(site, written):
     overview = (site / copies.SHORT).read_text()
-    listed = re.findall(r"^- \[.+\]\((.*?)index\.md\): ", overview, re.MULTILINE)
+    listed = re.findall(rf"^- \[.+\]\({ADDRESS}(.*?)index\.md\): ", overview, re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert {folder(page) for page in PAGES if not page.startswith("reference/")} <= {*listed}
     whole = (site / copies.FULL).read_text()

@@ -106,7 +106,6 @@ def test_a_notebook_has_the_pages_titles_and_headings(site, name):
         len(re.findall(r"^#+ ", blocks.FENCE.sub("", each), re.MULTILINE)) for each in (text, page)
     )
     assert here >= there if "qkv_site" in page else here == there  # it may print some
-    assert f'else "./{wheel.name()}"' in notebook.cells[1].source
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -313,10 +312,15 @@ def test_a_page_has_a_notebook_where_it_shows_code_that_numpy_is_enough_for(buil
     assert "as a notebook" not in (built.site / name / "index.html").read_text()
 
 
-def test_a_published_notebook_gets_the_package_from_the_site(monkeypatch):
-    monkeypatch.setattr("qkv_site.markdown.current.address", ADDRESS)
+@pytest.mark.parametrize(
+    ("address", "there"),
+    [("", f"./{wheel.name()}"), (ADDRESS, f"{ADDRESS}assets/{quote(wheel.name())}")],
+)
+def test_a_notebook_gets_the_package_from_the_site_or_from_its_own_folder(
+    monkeypatch, address, there
+):
+    monkeypatch.setattr("qkv_site.markdown.current.address", address)
     made = notebooks.notebook("# Page\n", "About.", lambda target: "")
-    there = f"{ADDRESS}assets/{quote(wheel.name())}"
     assert f'else "{there}"\n    %pip install --quiet {{wheel}}' in made["cells"][1]["source"]
 
 

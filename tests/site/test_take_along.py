@@ -174,6 +174,11 @@ def test_a_published_page_shows_the_line_and_its_notebook_in_colab(build, monkey
     assert "pip install" not in (built.site / "index.html").read_text()
 
 
+def test_without_an_address_the_line_names_the_downloaded_file(monkeypatch):
+    monkeypatch.setattr("qkv_site.markdown.current.address", "")
+    assert f"\npip install ./{wheel.name()}\n" in wheel.install()
+
+
 @pytest.mark.parametrize(
     "folder", ["https://gitlab.com/o/n/blob/b", "https://github.com/o/n", "o/n"]
 )
@@ -218,8 +223,8 @@ def test_a_served_folder_is_closed_where_a_test_fails(tmp_path):
         urlopen(address)
 
 
-def test_without_a_branch_of_notebooks_no_page_leads_to_colab(published):
-    pages = (published / "explanation").rglob("index.html")
+def test_without_a_branch_of_notebooks_no_page_leads_to_colab(site):
+    pages = (site / "explanation").rglob("index.html")
     assert not [page for page in pages if "Colab" in page.read_text()]
 
 
