@@ -61,6 +61,11 @@ def build(tmp_path_factory):
     return run
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with what needs no built site: one worker runs it while another builds the site."""
+    items.sort(key=lambda item: item.path.parent.name != "pages")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """In CI a skipped test is a failed one: whatever it needs must be installed there."""

@@ -25,6 +25,12 @@ def refuses(*parts: str, error: type[Exception] = ValueError):
     return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
 
 
+def thorough(*values) -> list:
+    """Parameters that a test is tried with if the thorough tests are asked for."""
+    each = (value if isinstance(value, tuple) else (value,) for value in values)
+    return [pytest.param(*value, marks=pytest.mark.thorough) for value in each]
+
+
 class Quiet(SimpleHTTPRequestHandler):
     """A host of files that does not print what it is asked for."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support import ROOT, refuses
+from support import ROOT, refuses, thorough
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 MADE = {".git", ".venv", ".cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "site", "build"}
@@ -176,7 +176,7 @@ def merge(upstream: Path, folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ["role", *thorough(*sorted(EXAMPLES.keys() - {"role"}))])
 def test_an_example_is_followed_from_a_clone_to_a_merge(name, upstream, tmp_path):
     example = EXAMPLES[name]
     newcomer = Newcomer(tmp_path, address=str(upstream))

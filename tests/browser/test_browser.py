@@ -2,6 +2,8 @@
 
 import pytest
 
+from support import thorough
+
 # Of each paragraph without a formula: how many of its letters a whole line holds.
 LETTERS = """[...document.querySelectorAll("article > p:not([class])")]
   .filter(p => !p.querySelector("math, code")).map(p => {
@@ -64,7 +66,9 @@ def test_a_side_of_an_equation_stands_in_one_line(page, width):
         assert max(middles) - min(middles) < 12
 
 
-@pytest.mark.parametrize(("width", "least"), [(390, 40), (768, 60), (1280, 60), (1920, 60)])
+@pytest.mark.parametrize(
+    ("width", "least"), [(390, 40), (768, 60), *thorough((1280, 60), (1920, 60))]
+)
 def test_a_line_holds_as_many_letters_as_are_read_with_ease(page, width, least):
     page.set_viewport_size({"width": width, "height": 900})
     for address in ("/explanation/widths/", "/explanation/biases/", "/explore/", "/self-test/"):

@@ -9,6 +9,7 @@ import pytest
 from browser.watching import until
 from qkv import example, notation, softmax
 from qkv_site.markdown import change_it
+from support import thorough
 
 WHICH, TWICE = "/explanation/which-q/", "/explanation/projected-twice/"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -252,7 +253,7 @@ def test_its_limits_are_said_before_a_mistake(page):
     assert legend == f"Sizes: whole numbers from 1 to {change_it.MOST}"
 
 
-@pytest.mark.parametrize("address", [WHICH, TWICE])
+@pytest.mark.parametrize("address", [WHICH, *thorough(TWICE)])
 def test_each_size_changes_a_shape_that_is_shown(page, address):
     opened(page, address)
     sizes = "lines => lines.map(({ shape, wrong, sizes }) => [shape, wrong, sizes])"
@@ -379,7 +380,7 @@ def test_it_works_from_the_keyboard(page):
         assert field.evaluate("e => e.labels.length > 0")
 
 
-@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("width", [320, *thorough(390, 1280)])
 def test_it_is_not_wider_than_the_screen(page, width):
     page.set_viewport_size({"width": width, "height": 844})
     opened(page)
@@ -390,7 +391,7 @@ def test_it_is_not_wider_than_the_screen(page, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width, maps
 
 
-@pytest.mark.parametrize("scheme", ["default", "slate"])
+@pytest.mark.parametrize("scheme", ["default", *thorough("slate")])
 def test_nothing_that_axe_finds_is_serious(page, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page.set_viewport_size({"width": 390, "height": 844})

@@ -11,6 +11,7 @@ from browser.watching import until
 from forms import STATUS, enter
 from qkv.costs import SCHEMES, Sizes, cost, products
 from qkv_site.generated import exports
+from support import thorough
 
 COUNTS = ["parameters", "multiply_adds", "cached_per_token", "activations", "products"]
 PAPER = "/explore/?version=paper&n=100&d_model=512&heads=8&d_k=64"
@@ -241,7 +242,7 @@ def test_each_wrong_entry_is_marked_and_each_message_is_seen_once(explorer):
     assert explorer.locator("[aria-invalid=true]").count() == len(entries)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, *thorough(1280)])
 def test_two_steps_show_their_switch_and_their_cost_before_scrolling(page, width):
     page.set_viewport_size({"width": width, "height": 844})
     page.goto("/explore/")
@@ -372,6 +373,7 @@ def test_a_block_stands_for_each_head(page):
     assert cut == [["row", 8], ["column", 8]]  # the heads' results, and W_O below them
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_moves_while_the_page_loads(chromium, origin, width):
     page = chromium.new_page(base_url=origin, viewport={"width": width, "height": 844})

@@ -3,9 +3,10 @@
 import pytest
 
 from qkv_site.markdown import claims
+from support import thorough
 
 
-@pytest.fixture(params=[True, False], ids=["with scripts", "without scripts"])
+@pytest.fixture(params=[True, *thorough(False)], ids=["with scripts", "without scripts"])
 def visitor(request, chromium, origin):
     """A reader's page."""
     context = chromium.new_context(java_script_enabled=request.param, base_url=origin)

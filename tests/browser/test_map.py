@@ -2,6 +2,8 @@
 
 import pytest
 
+from support import thorough
+
 SCREENS = {"phone": (390, 844), "desk": (1280, 800)}
 SHOWN = """[...document.querySelectorAll(".wq-map-state")]
   .filter(state => state.checkVisibility()).map(state => state.dataset.state)"""
@@ -82,7 +84,7 @@ def test_keys_reach_each_part_and_show_where_they_are(page):
     assert links.count() > 8
 
 
-@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("width", [320, *thorough(390, 1280)])
 def test_nothing_sticks_out_or_lies_over_another_part(page, width):
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/")

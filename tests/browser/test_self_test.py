@@ -34,6 +34,7 @@ def begins(why):
     return re.split(r"[{`*]", why)[0]
 
 
+@pytest.mark.thorough
 def test_every_choice_is_answered(test):
     for question in QUESTIONS:
         for wrong in question.wrong:

@@ -4,6 +4,8 @@ import unicodedata
 
 import pytest
 
+from support import thorough
+
 LABEL = ".wq-label"
 # Points at each letter in turn; where its label covers it or leaves the screen.
 COVERED = """async () => {
@@ -71,7 +73,7 @@ def test_a_borrowed_letter_is_said_to_be_this_sites(page, label):
     assert words(label).endswith("(thissite'sletter)")
 
 
-@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("width", [320, *thorough(1280)])
 def test_a_label_covers_no_letter_and_stays_on_the_screen(page, width):
     page.set_viewport_size({"width": width, "height": 700})
     page.goto("/explanation/which-q/")
@@ -191,9 +193,9 @@ def bubble(page, word):
     raise AssertionError(f"{page.url}: no bubble")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("path", ["decoding-step", "rope-and-qk-norm"])
+@pytest.mark.parametrize("scheme", ["light", *thorough("dark")])
+@pytest.mark.parametrize("width", [390, *thorough(1280)])
+@pytest.mark.parametrize("path", ["decoding-step", *thorough("rope-and-qk-norm")])
 def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text(chromium, origin, scheme, width, path):
     page = chromium.new_page(
         base_url=origin,

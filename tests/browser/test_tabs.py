@@ -3,6 +3,7 @@
 import pytest
 
 from browser.watching import until
+from support import thorough
 
 OPEN = """[...document.querySelectorAll(".tabbed-set")].map(set =>
   set.querySelector(`label[for="${set.querySelector(":checked").id}"]`).innerText.trim())"""
@@ -40,7 +41,7 @@ def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
     assert page.evaluate(OPEN) == ["Keras"]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, *thorough(1280)])
 def test_a_tab_opens_without_scripts(chromium, origin, width):
     context = chromium.new_context(
         java_script_enabled=False, base_url=origin, viewport={"width": width, "height": 800}

@@ -4,8 +4,6 @@ import base64
 import hashlib
 import re
 
-import pytest
-
 from qkv_site.mkdocs import policy
 from support import ROOT
 

@@ -87,6 +87,7 @@ def test_a_redirect_to_nowhere_fails_the_build(build):
     assert "redirects.toml: " in built.stdout
 
 
+@pytest.mark.thorough
 def test_two_clean_builds_are_the_same_bytes(site, tmp_path):
     project, again = tmp_path / "elsewhere", tmp_path / "site"
     left = shutil.ignore_patterns(".*", "__pycache__", "site")

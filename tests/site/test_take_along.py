@@ -67,6 +67,7 @@ def home_blocks():
     return [block.code for block in blocks.find(page) if block.executed]
 
 
+@pytest.mark.thorough
 def test_what_the_served_site_installs_runs_the_home_pages_blocks(address, numpy_alone, tmp_path):
     """In an environment that holds pip; from an index it takes NumPy, and nothing else."""
     python = environments.make(tmp_path / "fresh", "pip")
@@ -80,6 +81,7 @@ def test_what_the_served_site_installs_runs_the_home_pages_blocks(address, numpy
     environments.run(python, "-c", "\n".join(["import qkv", *home]), cwd=tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_copy_on_a_disk_installs_without_a_network(site, jupyter, tmp_path):
     copy = tmp_path / "a stick"
     (copy / "assets").mkdir(parents=True)
@@ -120,6 +122,7 @@ def printed(cell):
     return "".join(output.get("text", "") for output in cell.outputs)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", IN_A_KERNEL)
 def test_a_downloaded_notebook_runs_from_its_first_cell(site, jupyter, name, tmp_path, monkeypatch):
     """In Jupyter's kernel with NumPy and no network; its first cell installs the package."""
@@ -140,6 +143,7 @@ def test_a_downloaded_notebook_runs_from_its_first_cell(site, jupyter, name, tmp
     ]
 
 
+@pytest.mark.thorough
 def test_every_notebook_prints_what_it_shows_on_numpy_and_the_wheel_alone(site, jupyter, tmp_path):
     """Their code, one after the other, in one Python and each with names of its own."""
     install(jupyter, site / "assets" / wheel.name(), tmp_path)
