@@ -67,7 +67,9 @@ CHANGED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("address", ["/explanation/which-q/", "/explanation/values-and-output/"])
+@pytest.mark.parametrize(
+    "address", ["/explanation/projected-twice/", "/explanation/values-and-output/"]
+)
 def test_a_page_counts_what_the_choice_changed(page, address):
     page.goto(f"{address}?notation=paper-3-2-2")
     said = page.locator(TOLD).inner_text()
