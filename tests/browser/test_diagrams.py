@@ -71,3 +71,16 @@ def test_the_sign_before_the_first_side_is_hidden_and_no_other(chromium, formula
     how = signs.evaluate_all("all => all.map(sign => getComputedStyle(sign).visibility)")
     assert how == seen
     page.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["explanation/decoding-step", "explanation/projected-twice", "explanation/which-q"]
+)
+def test_a_drawing_begins_where_the_text_does(page, address):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"/{address}/")
+    lefts = page.evaluate(
+        """() => [".md-content__inner > p", ".wq-drawn", ".wq-diagram > figcaption"].map(
+          each => Math.round(document.querySelector(each).getBoundingClientRect().left))"""
+    )
+    assert max(lefts) - min(lefts) <= 1, lefts

@@ -48,6 +48,15 @@ def test_a_matrix_is_as_wide_and_as_tall_as_its_sizes():
     assert edges == [COLOURS[f"role-{role}"] for role in ("query", "source", "weight")]
 
 
+def test_numbered_words_have_a_block_each_in_rows_and_a_thick_edge_if_kept():
+    page = diagram("S[i] == K[i]", "n_q=1 n_k=2 d_k=2", words="numbered", kept="K[i]")
+    edges = [float(each.get("stroke-width")) for each in elements(page, "rect")]
+    assert edges == [1.5, 1.5, 3.5, 1.5]
+    whole = diagram("S[i] == S[i]", "n_q=2 n_k=2", words="numbered")
+    corners = {(each.get("x"), each.get("y")) for each in elements(whole, "rect")}
+    assert len(corners) == 8
+
+
 def test_what_goes_in_is_dashed_and_what_is_learned_is_hatched_as_in_the_stylesheet():
     page = diagram("Q[i] = X_Q @ W_Q[i]")
     query, source, weight, hatching = elements(page, "rect")
