@@ -314,7 +314,8 @@ def test_torch_fused_function_takes_more_values_than_keys_and_its_plain_one_does
     """PyTorch's fused function on a CPU takes more values than keys, and its plain one does not.
 
     With 5 keys and 6 values `scaled_dot_product_attention` raises no error. Held to its plain form,
-    SDPBackend.MATH, it does, as with a mask, three axes, or values of another width than keys.
+    SDPBackend.MATH, it does, as with a mask, dropout, three axes, or values of another width than
+    keys.
     """
     Q, K, V = map(torch.from_numpy, (*drawn(rng, n_k=5)[:2], drawn(rng, n_k=6)[2]))
     attend = torch.nn.functional.scaled_dot_product_attention
@@ -326,20 +327,20 @@ def test_torch_fused_function_takes_more_values_than_keys_and_its_plain_one_does
 
 
 def refuses_what_is_not_fused(torch, Q, K, V):
-    """With a mask, three axes, or other widths, values of another length than keys are refused."""
+    """Values of another length than keys: with a mask, dropout, three axes or other widths."""
     attend = torch.nn.functional.scaled_dot_product_attention
     with pytest.raises(RuntimeError, match="must match the existing size"):
         attend(Q, K, V, attn_mask=torch.ones(Q.shape[2], K.shape[2], dtype=torch.bool))
-    for arrays in ((Q[0], K[0], V[0]), (Q, K, V[..., 1:])):
+    for arrays, dropout in (((Q[0], K[0], V[0]), 0), ((Q, K, V[..., 1:]), 0), ((Q, K, V), 0.1)):
         with pytest.raises(RuntimeError, match="Expected size for first two dimensions"):
-            attend(*arrays)
+            attend(*arrays, dropout_p=dropout)
 
 
 def test_torch_fused_function_leaves_out_keys_that_have_no_value(torch, rng):
     """PyTorch's fused function on a CPU leaves out keys that have no value, without an error.
 
     With 1, 2 or 3 values for 5 keys it computes what it computes with the first 1, 2 or 3 keys.
-    With a mask, three axes, or values of another width than keys it raises an error.
+    With a mask, dropout, three axes, or values of another width than keys it raises an error.
     """
     Q, K, V = map(torch.from_numpy, drawn(rng, n_k=5))
     attend = torch.nn.functional.scaled_dot_product_attention

@@ -242,7 +242,7 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
 
     Their axes are batch, key heads, words so far and width of a head. A step with the new word
     alone adds one word, and gives the last word's output of the whole computation. In a StaticCache
-    the third axis has its full length from the start, and get_seq_length counts the words.
+    the third axis has its full length from the first call on, and get_seq_length counts the words.
     """
     llama = transformers("llama")
     sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -260,8 +260,10 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
     assert [layer.keys.shape[2] for layer in cache.layers] == [4, 4, 4]
     assert_allclose(step.numpy(), whole[:, 3:].numpy(), atol=1e-5)
     static = pytest.importorskip("transformers").StaticCache(config=config, max_cache_len=9)
+    assert [layer.keys for layer in static.layers] == [None, None, None]
     with torch.no_grad():
         model(words[:, :3], past_key_values=static, use_cache=True)
+        assert [layer.keys.shape[2] for layer in static.layers] == [9, 9, 9]
         step = model(words[:, 3:], past_key_values=static, use_cache=True).last_hidden_state
     assert [layer.keys.shape[2] for layer in static.layers] == [9, 9, 9]
     assert static.get_seq_length() == 4
@@ -300,7 +302,7 @@ def test_not_each_layer_keeps_keys_and_values_of_its_own(torch):
     """Of Qwen3-Next's 48 layers 12 keep keys and values, of Gemma 3n's 35 layers 20, by default.
 
     Three layers of four in Qwen3-Next have linear attention. In Gemma 3n the last 15 use keys and
-    values of an earlier layer.
+    values of an earlier layer. A layer with a window keeps those of the last words alone.
 
     Covers: the numbers of layers in the default configurations; a small Gemma 3n, 2 of 4 layers.
     """
@@ -316,14 +318,16 @@ def test_not_each_layer_keeps_keys_and_values_of_its_own(torch):
         **sizes,
         num_hidden_layers=4,
         num_kv_shared_layers=2,
+        sliding_window=4,
         layer_types=2 * ["sliding_attention", "full_attention"],
         activation_sparsity_pattern=4 * [0.0],
     )
     with torch.no_grad():
         model = library.Gemma3nTextModel(small).eval()
-        cache = model(torch.tensor([[3, 4, 5]]), use_cache=True).past_key_values
+        cache = model(torch.arange(3, 10)[None], use_cache=True).past_key_values
     kept = [getattr(layer, "keys", None) is not None for layer in cache.layers]
     assert kept == [True, True, False, False]
+    assert [layer.keys.shape[2] for layer in cache.layers[:2]] == [3, 7]
 
 
 def test_past_key_values_of_deepseek_v3_hold_the_latent_and_the_rotated_key(torch):
@@ -1005,10 +1009,12 @@ def test_torch_adam_tells_pairs_apart_that_differ_by_a_rotation(torch, rng):
     """After one step of Adam, two pairs that had the same product have different ones.
 
     That holds though the change of basis between them is orthogonal; with SGD the products agree.
+    With Adam they agree, too, if the change exchanges coordinates or their signs.
     Covers: Adam, and AdamW without weight decay, for a pair 30 x 5 and 5 x 30.
     """
     F, G, dP = (torch.from_numpy(rng.normal(size=size)) for size in ((30, 5), (5, 30), (30, 30)))
     turn, _ = torch.linalg.qr(torch.from_numpy(rng.normal(size=(5, 5))))
+    exchange = torch.eye(5, dtype=float)[[3, 1, 4, 0, 2]] * torch.tensor([1, -1, 1, 1, -1])
 
     def product_after(optimiser, *pair, **options):
         first, second = pair = [torch.nn.Parameter(each.clone()) for each in pair]
@@ -1019,9 +1025,12 @@ def test_torch_adam_tells_pairs_apart_that_differ_by_a_rotation(torch, rng):
 
     for name, options in {"SGD": {}, "Adam": {}, "AdamW": {"weight_decay": 0}}.items():
         optimiser = partial(product_after, getattr(torch.optim, name), **options)
-        apart = (optimiser(F, G) - optimiser(F @ turn, turn.T @ G)).abs().max()
+        apart, exchanged = (
+            (optimiser(F, G) - optimiser(F @ M, M.T @ G)).abs().max() for M in (turn, exchange)
+        )
         assert (apart < 1e-12) == (name == "SGD")
         assert name == "SGD" or apart > 0.01
+        assert exchanged < 1e-12
 
 
 def test_torch_merge_in_bfloat16_loses_a_part_of_a_small_update(torch):
@@ -2277,6 +2286,25 @@ def test_a_value_bias_does_not_pass_a_norm_or_a_gate(torch, rng, x, model):
         moved.v_proj.bias.zero_()
     outputs = [attend(each, x, no_rotation())[0] for each in (layer, moved)]
     assert np.allclose(*outputs, rtol=0, atol=1e-4) == (model == "Llama")
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_roformer_a_value_bias_does_not_pass_a_rotation_of_the_values(torch, rng, rotated):
+    """With rotary_value=True a value bias of RoFormer does not move into the output bias.
+
+    By default RoFormer rotates queries and keys alone, and there it moves.
+    """
+    library, x = transformers("roformer"), rng.normal(size=(1, 5, 8))
+    config = library.RoFormerConfig(hidden_size=8, num_attention_heads=2, rotary_value=rotated)
+    layer = randomised(library.RoFormerAttention(config, layer_idx=0), rng)
+    moved, value, output = deepcopy(layer), layer.self.value, layer.output.dense
+    with torch.no_grad():
+        moved.output.dense.bias += output.weight @ value.bias
+        moved.self.value.bias.zero_()
+    angles = torch.arange(5, dtype=float)[:, None] / torch.tensor([1, 10])
+    places = torch.cat([angles.sin(), angles.cos()], dim=-1)[None, None]
+    outputs = [called(each, x, sinusoidal_pos=places)[0] for each in (layer, moved)]
+    assert np.allclose(*outputs, rtol=0, atol=1e-4) == (not rotated)
 
 
 @pytest.mark.parametrize("model", ["Llama", "BitNet", "Olmo2"])
