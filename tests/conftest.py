@@ -11,6 +11,8 @@ from jaxtyping import config
 
 from support import ADDRESS, CI, ROOT, make_project, mkdocs_build
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each worker, and what it starts, has one core
+
 # The same examples on every run, and no verdict by the clock of a busy machine.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.load_profile("steady")
@@ -62,8 +64,12 @@ def build(tmp_path_factory):
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with what needs no built site: one worker runs it while another builds the site."""
-    items.sort(key=lambda item: item.path.parent.name != "pages")
+    """Begin with the longest file, which needs the built site, and with what needs no site."""
+    items.sort(key=lambda item: (item.path.name != "test_every_page.py", _needs_the_site(item)))
+
+
+def _needs_the_site(item) -> bool:
+    return item.path.parent.name in ("browser", "site") or item.path.name == "test_contributing.py"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -33,13 +33,23 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def context(chromium, origin):
+    """A browser that has kept the site's files: without them each page takes half as long again."""
+    context = chromium.new_context(base_url=origin)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def page(chromium, origin):
-    """A page that notes what it asked for and what went wrong."""
-    page = chromium.new_page(base_url=origin)
+def page(context, origin):
+    """A page that notes what it asked for and what went wrong, for a reader who chose nothing."""
+    page = context.new_page()
     page.requested, page.wrong = [], []
     watch(page, page.requested.append, page.wrong.append)
     yield page
+    chosen = {"origin": origin, "storageTypes": "local_storage"}
+    context.new_cdp_session(page).send("Storage.clearDataForOrigin", chosen)
     page.close()
 
 

@@ -48,14 +48,6 @@ def test_code_stands_on_a_phones_column_of_text_and_output_is_whole(page, path):
     assert page.locator(".language-text button:visible").count() == 0
 
 
-def test_a_wide_drawing_stands_in_the_middle_of_the_text(page):
-    page.set_viewport_size({"width": 1280, "height": 800})
-    page.goto("/explanation/projected-twice/")
-    middle = "e => (e.getBoundingClientRect().left + e.getBoundingClientRect().right) / 2"
-    drawn = page.locator(".wq-drawn").first.evaluate(middle)
-    assert drawn == pytest.approx(page.locator("h2").first.evaluate(middle), abs=30)
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_side_of_an_equation_stands_in_one_line(page, width):
     page.set_viewport_size({"width": width, "height": 800})

@@ -108,10 +108,11 @@ def settings(amount):
         yield sizes
 
 
-def test_shapes_fit_and_numbers_follow_what_is_entered(page):
+@pytest.mark.parametrize("count", [20, *thorough(60)])
+def test_shapes_fit_and_numbers_follow_what_is_entered(page, count):
     opened(page)
     fitted = {(maps, fits): 0 for maps in change_it.MAPS for fits in (True, False)}
-    for setting in settings(60):
+    for setting in settings(count):
         enter(page, **setting)
         fits = assert_follows(shown(page), setting)
         said = page.locator(STATUS).inner_text()
@@ -276,14 +277,17 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("entered", MISTAKES)
-def test_a_mistake_is_quoted_and_the_last_lines_are_marked_as_old(page, entered):
+def test_a_mistake_is_quoted_and_the_last_lines_are_marked_as_old(page):
     opened(page)
     before = page.evaluate(SHOWN)
+    for entered, message in MISTAKES.items():
+        assert_refused(page, before, entered, message)
+
+
+def assert_refused(page, before, entered, message):
     field = page.locator(f"{PANEL} [data-size=d_k]")
     field.fill(entered)
     said = page.locator(STATUS)
-    message = MISTAKES[entered]
     assert said.inner_text().split("\n")[0].startswith(message)
     assert said.inner_text().endswith("The lines below are for what was entered before.")
     fault = page.locator("#wq-change-d_k-fault")
@@ -346,6 +350,7 @@ def test_a_product_and_its_result_stand_on_one_line_where_there_is_room(page, wi
     assert (len({round(top) for top in tops}) == 1) == (width == 1280)
 
 
+@pytest.mark.thorough
 def test_each_source_has_a_letter_for_what_is_shown(page):
     opened(page)
     for source in notation.sources():
@@ -413,7 +418,9 @@ def test_without_its_data_it_says_so(page):
     assert said.inner_text().startswith("This part could not be loaded: change-it/")
 
 
-@pytest.mark.parametrize("missing", ["**/assets/change-it/**", "**/assets/change-it*.css"])
+@pytest.mark.parametrize(
+    "missing", ["**/assets/change-it/**", *thorough("**/assets/change-it*.css")]
+)
 def test_after_a_failure_who_opens_it_again_has_it(page, missing):
     page.route(missing, lambda route: route.abort())
     page.goto(WHICH)

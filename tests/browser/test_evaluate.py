@@ -26,8 +26,9 @@ from qkv.notation.tree import (
     parse_size,
 )
 from qkv_site.markdown import trees
+from support import thorough
 
-CASES, AT_ONCE = 2_500, 500
+AT_ONCE = 500
 KNOWN = {"Symbol", "Product", "Sum", "OverRoot", "Transpose", "Apply", "OverHeads"}
 SIZES = "n_q", "n_k", "d_model", "d_k", "d_v"
 UNDER_A_ROOT = "d_k", "2 * d_k", "d_k + d_v**2", "h * d_v - 1 / 2", "sqrt(n_k)"
@@ -180,17 +181,18 @@ def compute(page):
     return lambda cases: page.evaluate(COMPUTE, cases)
 
 
-def test_it_computes_what_python_does(compute, unchecked):
+@pytest.mark.parametrize("count", [500, *thorough(2_500)])
+def test_it_computes_what_python_does(compute, unchecked, count):
     seen, kinds = Counter(), Counter()
-    for first in range(0, CASES, AT_ONCE):
+    for first in range(0, count, AT_ONCE):
         cases = [a_case(number) for number in range(first, first + AT_ONCE)]
         for found, case in zip(compute([as_data(*case) for case in cases]), cases, strict=True):
             seen[assert_equal(found, *case)] += 1
             kinds.update(type(node).__name__ for node in case[0].walk())
-    assert seen.total() == CASES
-    assert min(seen.values()) > CASES / 10, seen
+    assert seen.total() == count
+    assert min(seen.values()) > count / 10, seen
     assert kinds.keys() >= KNOWN
-    assert min(kinds[kind] for kind in KNOWN) > 500, kinds
+    assert min(kinds[kind] for kind in KNOWN) > count / 5, kinds
 
 
 def test_it_computes_the_formulas_of_the_site(compute):

@@ -105,29 +105,30 @@ class Facts:
 
 
 def one_of_each_kind(addresses):
-    """The pages at the top, and of each folder its index and one page."""
+    """The pages at the top, and of each folder one page, which is not its index."""
     folders = groupby(addresses, key=lambda address: address.split("/")[1])
-    return [address for _, pages in folders for address in sorted(pages, key=len)[:2]]
+    return [[*sorted(pages, key=len)[:2]][-1] for _, pages in folders]
 
 
 @pytest.fixture(scope="module", params=["one of each kind", *thorough("every page")])
 def facts(request, chromium, origin, addresses):
     """Pages, loaded once."""
     axed = one_of_each_kind(addresses)
+    schemes = ["light", "dark"]
     if request.param == "one of each kind":
-        addresses = axed
+        addresses, schemes = axed, ["light"]
     page = chromium.new_page(base_url=origin)
     page.add_init_script(NOTE_SHIFTS)
     seen = {address: Facts() for address in addresses}
     now = seen[addresses[0]]
     watch(page, lambda url: now.requested.append(url), lambda fault: now.wrong.append(fault))
     for address, now in seen.items():  # what listens to the page writes to `now`
-        look(page, address, now, address in axed)
+        look(page, address, now, schemes if address in axed else [])
     page.close()
     return seen
 
 
-def look(page, address, now, with_axe):
+def look(page, address, now, schemes):
     """Note all that is to be known of a page, which is laid out as seldom as possible."""
     page.emulate_media(media="screen")
     show(page, PHONE)
@@ -160,13 +161,15 @@ def look(page, address, now, with_axe):
     measure(page, now, "site", DESK)
     for diagram in page.locator(".wq-diagram:visible").all():
         now.snapshots.append((diagram.aria_snapshot(), diagram.get_by_role("img").count()))
-    if with_axe:
+    if schemes:
         page.evaluate(SHORTEN)
+    if "dark" in schemes:
         page.evaluate("document.body.dataset.mdColorScheme = 'slate'")
         now.violations["dark, on a desk"] = violations(page, ["color-contrast"])
+        page.evaluate("document.body.dataset.mdColorScheme = 'default'")
+    if "light" in schemes:
         show(page, PHONE)
         page.evaluate(NEXT_FRAME)  # the theme has seen which code can be scrolled now
-        page.evaluate("document.body.dataset.mdColorScheme = 'default'")
         now.violations["light, on a phone"] = violations(page)
     page.emulate_media(media="print")
     page.set_viewport_size(PAPER)
@@ -202,7 +205,7 @@ def misses(facts, found):
 
 
 def test_every_page_was_seen(facts):
-    assert len(facts) > 20
+    assert len(facts) > 15
     for address, now in facts.items():
         assert any(url.endswith(address) for url in now.requested), address
         assert now.elements > 100, address
@@ -236,7 +239,7 @@ def test_every_source_shows_every_formula_once(facts, sources):
 
 
 def test_nothing_that_axe_finds_is_serious(facts):
-    assert sum(len(now.violations) == 2 for now in facts.values()) > 5
+    assert sum(len(now.violations) > 0 for now in facts.values()) > 5
     assert misses(facts, lambda now: {
         where: found for where, found in now.violations.items() if found
     }) == {}  # fmt: skip

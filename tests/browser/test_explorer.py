@@ -73,9 +73,10 @@ def computed(version, h_kv, n, **sizes):
     return cost(scheme, layer), cost("paper", alone), products(scheme, layer)
 
 
-def test_it_shows_what_python_computes(explorer):
+@pytest.mark.parametrize("count", [40, *thorough(120)])
+def test_it_shows_what_python_computes(explorer, count):
     largest = 0
-    for setting in settings(120):
+    for setting in settings(count):
         choose(explorer, **setting)
         shown = explorer.evaluate(SHOWN)
         version = setting["version"]

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from browser.watching import until
+from support import thorough
 
 CHOICE = "[data-wq-notation]"
 # What of the home page is not tied to one source.
@@ -68,7 +69,7 @@ CHANGED = """() => {
 
 
 @pytest.mark.parametrize(
-    "address", ["/explanation/projected-twice/", "/explanation/values-and-output/"]
+    "address", ["/explanation/projected-twice/", *thorough("/explanation/values-and-output/")]
 )
 def test_a_page_counts_what_the_choice_changed(page, address):
     page.goto(f"{address}?notation=paper-3-2-2")
@@ -109,7 +110,7 @@ def test_the_way_back_and_a_link_stand_beside_it(page):
     assert not back.is_visible()
 
 
-@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("width", [320, *thorough(390)])
 def test_on_a_phone_the_menu_is_labelled_and_the_name_of_the_site_is_whole(page, width):
     page.set_viewport_size({"width": width, "height": 844})
     page.goto("/")
@@ -121,7 +122,7 @@ def test_on_a_phone_the_menu_is_labelled_and_the_name_of_the_site_is_whole(page,
         assert name.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
-@pytest.mark.parametrize("unknown", ["nonsense", "", '"]<script>'])
+@pytest.mark.parametrize("unknown", ['"]<script>', *thorough("nonsense", "")])
 def test_an_unknown_notation_is_passed_over(page, unknown):
     page.goto("/")
     page.evaluate("name => localStorage.setItem('notation', name)", unknown)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from support import thorough
+
 # What is there to move about, and to press.
 FURNITURE = [".md-header", ".md-sidebar", ".md-tabs", ".md-footer", ".md-top", ".md-code__nav",
              ".wq-search", ".headerlink", ".wq-notation", ".wq-notebook", "button",
@@ -26,7 +28,7 @@ def printed(request, chromium, origin):
     context.close()
 
 
-@pytest.mark.parametrize("address", ["/explanation/which-q/", "/explanation/biases/"])
+@pytest.mark.parametrize("address", ["/explanation/which-q/", *thorough("/explanation/biases/")])
 def test_a_page_stands_alone_with_everything_folded_out(printed, address):
     printed.goto(address)
     assert [name for name in FURNITURE if printed.locator(f"{name}:visible").count()] == []

@@ -104,6 +104,7 @@ def test_a_saved_page_shows_within_three_seconds(project, read):
     assert shows(read, "kept is 41, the answer is unknown.")
 
 
+@pytest.mark.thorough
 def test_a_change_shows_and_nothing_is_left_over(project, read):
     page = project / "docs" / "page.md"
     module = project / "src" / "qkv" / "maps.py"
