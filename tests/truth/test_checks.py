@@ -492,15 +492,19 @@ def test_scores_in_half_precision_are_dot_products(dtype):
     assert not scores_are_dot_products(lambda Q, K: product(Q, K.reshape(2, 3, 11, 7)))
 
 
-@HALF
-@pytest.mark.parametrize("width", [7, 64, 512])
-def test_the_rows_of_a_fused_weight_are_found_in_half_precision(dtype, width):
+@SEEDS
+@pytest.mark.parametrize("width", [7, 64, 768])
+@pytest.mark.parametrize("words", [4, 10])
+def test_the_rows_of_a_fused_weight_are_found_and_not_those_of_normed_queries(words, width, seed):
+    """With a tolerance for bfloat16, few words would name a row for normed queries."""
     rows_that_make = check("symptoms/first-third", "rows_that_make")
-    rng = np.random.default_rng(1)
-    fused, X = rng.normal(size=(3 * width, width)), rng.normal(size=(10, width))
-    q = shortened(dtype, torch.matmul, X, fused[:width].T)
+    rng = np.random.default_rng(seed)
+    fused, X = rng.normal(size=(3 * width, width)), rng.normal(size=(words, width))
+    q = shortened(torch.float32, torch.matmul, X, fused[:width].T)
     assert rows_that_make(q, X, fused) == [*range(width)]
-    assert {*rows_that_make(q / 8, X, fused)} == {None}
+    normed = q / np.sqrt((q**2).mean(axis=1, keepdims=True))
+    for other in (q / 8, normed * np.sqrt((q**2).mean())):
+        assert {*rows_that_make(other, X, fused)} == {None}
 
 
 @HALF
@@ -545,6 +549,12 @@ def test_pages_whose_check_fails_in_half_precision_ask_for_float32(dtype):
     layer.out_proj.bias.zero_()
     assert constant_difference(output(layer), theirs, {"b_O": b_O}) != ["-1 b_O"]
     assert asks_for_float32("symptoms/constant-vector")
+
+    rows_that_make = check("symptoms/first-third", "rows_that_make")
+    fused = np.random.default_rng(1).normal(size=(512, 64))
+    q = shortened(dtype, torch.matmul, X, fused.T)
+    assert (None in rows_that_make(q, X, fused)) == (dtype == torch.bfloat16)
+    assert asks_for_float32("symptoms/first-third")
 
     wrong_distances = check("symptoms/rotation", "wrong_distances")
     S = shortened(dtype, torch.matmul, X, X.T)

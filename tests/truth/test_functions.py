@@ -284,8 +284,9 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
 
     `F.scaled_dot_product_attention` and `keras.ops.dot_product_attention` with PyTorch, on a CPU
     with four axes and no dropout, give as many words as there are keys: 5, for 3 queries. With
-    three axes or dropout PyTorch's refuses it. Keras' layer refuses it in its first call, which
-    builds it, and takes it later, unless it has dropout or is asked for its scores.
+    three axes or dropout PyTorch's refuses it. Keras' layer takes it without a key, since keys are
+    values there. With one it refuses it in its first call, which builds it, and takes it later,
+    unless it has dropout or is asked for its scores.
     """
     queries, values = drawn(rng, n_q=3, n_k=5)[:2]
     if function["name"] == "keras.layers.MultiHeadAttention":
@@ -293,6 +294,9 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
         asked, three = (each[:, 0].astype("float32") for each in (values, queries))
         with pytest.raises(ValueError, match="All dimensions of `value` and `key`"):
             layer(query=asked, value=three, key=asked)
+        without_key = keras_library().layers.MultiHeadAttention(H, D_K, dropout=0.1)
+        output, _ = without_key(query=asked, value=three, return_attention_scores=True)
+        assert tuple(output.shape) == (BATCH, 5, D_K)
         layer(query=asked, value=asked, key=asked)
         assert tuple(layer(query=asked, value=three, key=asked).shape) == (BATCH, 5, D_K)
         with pytest.raises(RuntimeError, match="does not broadcast"):

@@ -1561,8 +1561,8 @@ def test_falcon_multi_query_ignores_num_kv_heads(rng):
 def test_falcon_does_not_rotate_where_it_gets_alibi(torch, rng):
     """Falcon does not rotate where it gets alibi.
 
-    With sdpa the model has put the numbers of alibi into the mask. The layer does not read them,
-    unless it is asked for its weights. In eager mode the layer adds them to the scores.
+    With sdpa the layer does not read the numbers of alibi, unless it is asked for its weights. In
+    eager mode it adds them to the scores.
     """
     layer = falcon_layer(rng, multi_query=False, alibi=True, bias=True)
     mh = qkv.load(layer.state_dict(), "falcon", h=4)
@@ -1625,7 +1625,8 @@ def test_gpt_bigcode_with_many_heads_of_keys_is_stored_head_after_head(rng, x):
 def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
     """Bloom adds the residual to its output and ALiBi to its scores.
 
-    Given zeros for both, the layer is the paper's.
+    Given zeros for both, the layer is the paper's. By default the block gives it its own input as
+    the residual, and that input normed as the source.
     """
     library = transformers("bloom")
     layer = library.BloomAttention(library.BloomConfig(hidden_size=E, n_head=H), layer_idx=0)
@@ -1641,6 +1642,15 @@ def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
     assert np.allclose(output(zeros, none), mh(x), rtol=0, atol=1e-5)  # in float32
     assert close(output(x, none), output(zeros, none) + x)
     assert not np.allclose(output(zeros, alibi), mh(x), atol=1e-3)
+
+    block = randomised(library.BloomBlock(library.BloomConfig(hidden_size=E, n_head=H), 0), rng)
+    given = []
+    block.self_attention.register_forward_pre_hook(lambda _, sources: given.extend(sources))
+    mask = np.zeros((1, 1, N_Q, N_Q))
+    called(block, x, alibi=none, attention_mask=mask)
+    source, residual = given
+    assert_array_equal(residual, x)
+    assert close(source.detach(), block.input_layernorm(residual).detach())
 
 
 def test_bloom_falcon_and_mpt_add_alibi_by_the_position_of_the_key(torch):
@@ -1668,9 +1678,10 @@ def test_bloom_falcon_and_mpt_add_alibi_by_the_position_of_the_key(torch):
 
 
 def test_falcon_adds_alibi_before_the_scale(rng):
-    """Falcon adds the numbers of alibi before the scale. Bloom and MPT add them after it.
+    """In eager mode Falcon's layer adds alibi before the scale. Bloom and MPT add it after it.
 
-    So behind a causal mask the weights of Falcon's layer are those of −slope · distance / √d_k.
+    So behind a plain causal mask the weights of Falcon's layer are those of
+    −slope · distance / √d_k.
     """
     h, d_k = 4, 3
     slopes = 2.0 ** -np.array([2, 4, 6, 8])
@@ -1706,6 +1717,40 @@ def test_falcon_adds_alibi_before_the_scale(rng):
             expected = qkv.softmax(by_distance, mask=causal)
             same = np.allclose(found[0], expected, rtol=0, atol=1e-5)  # in float32
             assert same == (divisor == smaller), name
+
+
+def test_falcon_counts_alibi_twice_in_eager_mode(torch, rng):
+    """In eager mode Falcon's model counts the numbers of alibi twice, and with sdpa once.
+
+    The model puts them over √d_k into the mask, and in eager mode the layer adds them before the
+    scale, too. With sdpa it does so if it is asked for its weights.
+    """
+    h, d_k = 4, 3
+    library = transformers("falcon")
+    sizes = {"hidden_size": h * d_k, "num_hidden_layers": 1, "num_attention_heads": h}
+    config = library.FalconConfig(multi_query=False, alibi=True, bias=True, **sizes)
+    model = randomised(library.FalconModel(config), rng).eval()
+    layer, tokens = model.h[0].self_attention, torch.arange(N_Q)[None]
+    mh = replace(qkv.load(layer.state_dict(), "falcon", h=h), rotary=False)
+    with torch.no_grad():
+        x = model.h[0].input_layernorm(model.word_embeddings(tokens))[0].numpy()
+    Q, K, V = mh.project(x)
+    scores = Q @ K.swapaxes(-1, -2) / d_k**0.5
+    slopes = 2.0 ** -np.array([2, 4, 6, 8])
+    distance = np.arange(N_Q)[:, None] - np.arange(N_Q)
+
+    outputs = []
+    layer.register_forward_hook(lambda *call: outputs.append(call[-1][0][0].numpy()))
+    for mode, asked, counted in (("sdpa", False, 1), ("sdpa", True, 2), ("eager", False, 2)):
+        config._attn_implementation = mode
+        with torch.no_grad():
+            model(tokens, output_attentions=asked)
+        for times in (1, 2):
+            by_distance = scores - times * slopes[:, None, None] * distance / d_k**0.5
+            A = qkv.softmax(by_distance, mask=np.tri(N_Q, dtype=bool))
+            expected = (A @ V @ mh.W_O).sum(axis=0) + mh.b_O
+            same = np.allclose(outputs[-1], expected, rtol=0, atol=1e-5)  # in float32
+            assert same == (times == counted), (mode, asked)
 
 
 def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):

@@ -34,7 +34,7 @@ def unpack(
         layout: One of `layouts()`.
         h: The number of heads, $h$.
         h_kv: The number of heads of keys and values. Where None, `h`, if the layout has no fewer,
-            or no other number fits, or the heads are together as wide as the model.
+            or no other number fits, or `h` heads of keys would together be as wide as the model.
         name: What the layout calls the array, without a prefix. Where None, the fused array whose
             shape fits.
         form: Where the library distinguishes cases, the one it is, as in `dump`.

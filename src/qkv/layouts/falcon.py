@@ -10,8 +10,8 @@ LAYOUT = Layout(
     call="layer",
     arguments={
         "hidden_states": "X_Q X_K X_V",
-        "alibi": "None, or a number for each head and key, and no source. In eager mode the layer "
-        "adds it to the scores; with sdpa the model has put it into the mask, and the layer reads "
+        "alibi": "None, or a number for each head and key, and no source. The model has put it "
+        "into the mask. In eager mode the layer adds it to the scores again; with sdpa it reads "
         "whether it is None",
         "attention_mask": "added to the scores, and no source",
         "position_embeddings=...": "the rotation, a pair (cos, sin), and no source. It "
