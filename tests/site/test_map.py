@@ -136,8 +136,9 @@ def test_two_videos_do_not_fit():
     sound = drawn({**PRIMES, "d_v": 5}, "sound")
     (misfit,) = links(sound, "misfit")
     assert text(misfit) == "5 is not 13 at the paper's sizes"
-    assert "Video 1 turns the 13 numbers of a word into 5." in text(sound.find("p"))
-    assert "5 numbers where it wants 13. That does not fit." in text(sound.find("p"))
+    said = text(sound.find("p"))
+    assert "At the paper's sizes video 1 turns the 13 numbers of a word into 5." in said
+    assert "5 numbers where it wants 13. That does not fit." in said
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
     assert "With a square first matrix, 13 × 13, the second would fit." in text(sizes)
 

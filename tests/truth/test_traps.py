@@ -1268,6 +1268,7 @@ def test_keras_additive_attention_has_no_maps(keras, rng):
     """Keras' `AdditiveAttention` has no maps: its one weight, by default, is Bahdanau's v.
 
     softmax over the keys of v · tanh(q + k). `Attention` is q · k, without a weight and a root.
+    Keys twice as wide as the queries raise an error, with the additive score of `Attention` too.
     """
     q, k, v = rng.normal(size=(1, 3, E)), rng.normal(size=(1, 5, E)), rng.normal(size=(1, 5, 2))
     additive = keras.layers.AdditiveAttention()
@@ -1281,6 +1282,12 @@ def test_keras_additive_attention_has_no_maps(keras, rng):
     output = keras.ops.convert_to_numpy(dot([q, v, k]))
     assert dot.get_weights() == []
     assert_allclose(output, qkv.attention(q, k, v, scale=1.0), atol=1e-5)
+
+    wide = np.concatenate([k, k], axis=-1)
+    concat = keras.layers.Attention(score_mode="concat")
+    for layer in (dot, concat, keras.layers.AdditiveAttention()):
+        with pytest.raises(RuntimeError, match="size"):
+            layer([q, wide, wide])
 
 
 def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):

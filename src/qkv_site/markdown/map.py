@@ -192,9 +192,9 @@ class _Drawer:
         )
         return (
             _unseen(
-                f"Video 1 turns the {wants} numbers of a word into {has}. If video 2 went on with "
-                f"these, its matrix would get {has} numbers where it wants {wants}. That does not "
-                "fit. In video 2 read q as the word itself."
+                f"At the paper's sizes video 1 turns the {wants} numbers of a word into {has}. If "
+                f"video 2 went on with these, its matrix would get {has} numbers where it wants "
+                f"{wants}. That does not fit. In video 2 read q as the word itself."
             )
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How to read it</b></p>{meant}</div>'
