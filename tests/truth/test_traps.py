@@ -2304,6 +2304,22 @@ def test_gpt_oss_value_bias_does_not_move_into_the_output_bias(torch, rng, x):
     assert close(*without)
 
 
+def test_gpt_oss_a_sink_adds_e_to_its_power_to_the_sum(torch, rng):
+    """In gpt-oss each head adds e to the power of its sink to the sum in its softmax.
+
+    The sink has no value.
+    """
+    models = pytest.importorskip("transformers.models.gpt_oss.modeling_gpt_oss")
+    Q, K, V = torch.from_numpy(rng.normal(size=(3, 1, 2, N_Q, 4)))
+    layer = torch.nn.Module().eval()
+    layer.sinks, layer.num_key_value_groups = torch.tensor([0.5, 2.0]).double(), 1
+    result, weights = models.eager_attention_forward(layer, Q, K, V, None, 0.5)
+    assert torch.allclose(result.transpose(1, 2), weights @ V)
+    E, sink = (Q @ K.mT / 2).exp(), layer.sinks[:, None, None]
+    assert torch.allclose(weights, E / (E.sum(dim=-1, keepdim=True) + sink.exp()))
+    assert not torch.allclose(weights, E / (E.sum(dim=-1, keepdim=True) + sink), atol=0.01)
+
+
 def test_gpt_oss_a_key_bias_counts_for_a_single_token(torch, rng, x):
     """In gpt-oss a key bias changes the output of a single token: its sink does not get the bias.
 

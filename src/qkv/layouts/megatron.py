@@ -49,8 +49,8 @@ LAYOUT = Layout(
     refused={
         "q_layernorm": QK_NORM,
         "k_layernorm": QK_NORM,
-        "core_attention.softmax_offset": 'of softmax_type="learnable": each head adds a learned '
-        "number to the sum in its softmax, which MultiHead cannot express",
+        "core_attention.softmax_offset": 'of softmax_type="learnable": each head adds e to '
+        "the power of a learned number to the sum in its softmax, which MultiHead cannot express",
     },
     cannot=(
         "the rotation itself; a model with learned positions, or a layer that no_rope_freq names, "
