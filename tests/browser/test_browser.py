@@ -35,7 +35,9 @@ def test_every_character_of_a_formula_has_a_glyph(site):
         assert not missing, (path, missing)
 
 
-@pytest.mark.parametrize("path", ["/", "/libraries/keras/", "/explanation/projected-twice/"])
+@pytest.mark.parametrize(
+    "path", ["/", *thorough("/libraries/keras/", "/explanation/projected-twice/")]
+)
 def test_code_stands_on_a_phones_column_of_text_and_output_is_whole(page, path):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(path)
@@ -48,7 +50,7 @@ def test_code_stands_on_a_phones_column_of_text_and_output_is_whole(page, path):
     assert page.locator(".language-text button:visible").count() == 0
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, *thorough(1280)])
 def test_a_side_of_an_equation_stands_in_one_line(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     page.goto("/explanation/projected-twice/")
@@ -59,7 +61,7 @@ def test_a_side_of_an_equation_stands_in_one_line(page, width):
 
 
 @pytest.mark.parametrize(
-    ("width", "least"), [(390, 40), (768, 60), *thorough((1280, 60), (1920, 60))]
+    ("width", "least"), [(390, 40), *thorough((768, 60), (1280, 60), (1920, 60))]
 )
 def test_a_line_holds_as_many_letters_as_are_read_with_ease(page, width, least):
     page.set_viewport_size({"width": width, "height": 900})

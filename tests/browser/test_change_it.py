@@ -340,7 +340,7 @@ def test_a_misfit_is_drawn_with_the_two_sides_that_do_not_meet(page):
     assert left["width"] * 7 == pytest.approx(right["height"] * 3, abs=0.5)
 
 
-@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("width", [390, *thorough(320, 1280)])
 def test_a_product_and_its_result_stand_on_one_line_where_there_is_room(page, width):
     page.set_viewport_size({"width": width, "height": 844})
     opened(page, TWICE)

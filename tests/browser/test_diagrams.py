@@ -4,7 +4,7 @@ import pytest
 
 from qkv import example
 from qkv_site.markdown import diagrams
-from support import ROOT
+from support import ROOT, thorough
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,8 @@ def test_the_sign_before_the_first_side_is_hidden_and_no_other(chromium, formula
 
 
 @pytest.mark.parametrize(
-    "address", ["explanation/decoding-step", "explanation/projected-twice", "explanation/which-q"]
+    "address",
+    ["explanation/decoding-step", *thorough("explanation/projected-twice", "explanation/which-q")],
 )
 def test_a_drawing_begins_where_the_text_does(page, address):
     page.set_viewport_size({"width": 1280, "height": 800})

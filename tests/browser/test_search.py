@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser.watching import until
+from support import thorough
 
 FOUND = tomllib.loads(Path(__file__).with_name("queries.toml").read_text())
 
@@ -185,7 +186,7 @@ def test_the_search_is_a_dialog_for_the_keyboard(page):
     assert page.wrong == []
 
 
-@pytest.mark.parametrize("address", ["/", "/explanation/scaling/"])
+@pytest.mark.parametrize("address", ["/explanation/scaling/", *thorough("/")])
 def test_a_link_may_ask(page, origin, address):
     page.goto(f"{address}?q=key_dim")
     page.locator(".wq-search li").first.wait_for()

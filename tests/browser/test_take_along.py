@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from qkv_site.generated import wheel
-from support import ADDRESS, served
+from support import ADDRESS, served, thorough
 
 PAGE, REFERENCE = "explanation/which-q/", "reference/"
 NAME = wheel.name().replace("+", "%2B")
@@ -25,7 +25,7 @@ def lines(page):
     return page.locator(".wq-install pre code").all_inner_texts()
 
 
-@pytest.mark.parametrize("name", [PAGE, REFERENCE])
+@pytest.mark.parametrize("name", [PAGE, *thorough(REFERENCE)])
 def test_below_a_sub_path(copy, chromium, name):
     below = "a%20stick%20%28mine%29%20%26%20%27more%27"
     page = chromium.new_page()
@@ -35,7 +35,7 @@ def test_below_a_sub_path(copy, chromium, name):
     page.close()
 
 
-@pytest.mark.parametrize("name", [PAGE, REFERENCE])
+@pytest.mark.parametrize("name", [PAGE, *thorough(REFERENCE)])
 def test_from_a_copy_on_a_disk(copy, chromium, name):
     page = chromium.new_page()
     page.goto((copy / name / "index.html").as_uri())

@@ -16,7 +16,7 @@ import pytest
 from qkv_site.generated import notebooks, wheel
 from qkv_site.markdown import blocks
 from qkv_site.markdown.heat_maps import equation, heat_map
-from support import ROOT
+from support import ROOT, thorough
 
 DOCS = ROOT / "docs"
 FOLDERS = "explanation", "how-to", "libraries", "symptoms", "threads"
@@ -301,8 +301,10 @@ def test_a_block_that_draws_nothing_is_named_with_its_page(build):
     ("name", "block"),
     [
         ("threads/one", '```python exec="on"\nassert True\n```\n'),  # shows no code
-        ("threads/one", BLOCK.replace("assert True", "import markdown_exec")),
-        ("notes/one", BLOCK),
+        *thorough(
+            ("threads/one", BLOCK.replace("assert True", "import markdown_exec")),
+            ("notes/one", BLOCK),
+        ),
     ],
 )
 def test_a_page_has_a_notebook_where_it_shows_code_that_numpy_is_enough_for(build, name, block):

@@ -3,6 +3,8 @@
 The first line of a test's docstring is the claim. Pages that state it name the test.
 """
 
+import json
+import re
 from dataclasses import replace
 from itertools import permutations
 
@@ -455,6 +457,25 @@ def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_th
         said = rf"shape '\[{', '.join(map(str, wanted))}\]' is invalid for input of size "
         with pytest.raises(RuntimeError, match=said + str(np.prod(came))):
             torch.empty(came, device="meta").view(wanted)
+
+
+def test_torch_names_the_keys_and_the_sentences_of_the_queries_where_batches_differ(torch):
+    """`nn.MultiheadAttention` names tokens of the keys, sentences of the queries times heads, width.
+
+    4 sentences of queries meet 2 of keys; and 2 sentences of 5 and 7 tokens are read as 5 and 7
+    sentences of 2 tokens, where `batch_first` is left out.
+    """
+    for batch_first, queries, keys, shape, size in (
+        (True, (4, 5), (2, 6), "[6, 32, 64]", 6144),
+        (False, (2, 5), (2, 7), "[2, 40, 64]", 7168),
+    ):
+        layer = torch.nn.MultiheadAttention(512, 8, batch_first=batch_first)
+        x, y = torch.ones(*queries, 512), torch.ones(*keys, 512)
+        with pytest.raises(RuntimeError, match=re.escape(f"shape '{shape}' is invalid for input")):
+            layer(x, y, y)
+        tokens, sentences_times_heads, _ = json.loads(shape)
+        assert sentences_times_heads // 8 == queries[0 if batch_first else 1]
+        assert size // tokens // 512 == keys[0 if batch_first else 1]
 
 
 def shards(mh: qkv.MultiHead, tp: int) -> list[qkv.MultiHead]:
