@@ -460,7 +460,7 @@ def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_th
 
 
 def test_torch_names_the_keys_and_the_sentences_of_the_queries_where_batches_differ(torch):
-    """`nn.MultiheadAttention` names tokens of the keys, sentences of the queries times heads, width.
+    """`nn.MultiheadAttention` names the keys, sentences of the queries times heads, and a width.
 
     4 sentences of queries meet 2 of keys; and 2 sentences of 5 and 7 tokens are read as 5 and 7
     sentences of 2 tokens, where `batch_first` is left out.
