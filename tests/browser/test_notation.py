@@ -180,7 +180,8 @@ def test_printing_shows_the_chosen_notation(page):
     assert not page.locator(CHOICE).is_visible()
 
 
-def test_the_home_page_is_light(page, origin):
+def test_the_home_page_is_light(chromium, origin):
+    page = chromium.new_page(base_url=origin)  # of a reader who has none of the site's files
     sizes = {}
     page.on("response", lambda r: sizes.setdefault(r.url, r))
     page.goto("/", wait_until="networkidle")
@@ -189,6 +190,7 @@ def test_the_home_page_is_light(page, origin):
         for url, response in list(sizes.items())
         if (body := response.body())
     }
+    page.close()
     assert sum(sent.values()) < 150_000, sent
 
 
