@@ -488,7 +488,6 @@ def test_the_same_formulas_are_drawn_with_several_sizes():
         ({"sizes": "good: h=4; bad: h=4 h_kv=3"}, "cannot share"),
         ({"sizes": "titled: width=4"}, "expected name=number"),
         ({"kept": "K"}, r"write K\[i\]"),
-        ({"words": "named"}, r"'named': expected words=\"numbered\""),
         (
             {"words": "numbered", "sizes": "n_q=3 n_k=2"},
             "n_q=3 queries cannot be those of the last",

@@ -38,6 +38,10 @@ BLOCKS = {
         '```python exce="on"\nprint(1)\n```\n',
         r"PAGE:3: unknown option 'exce'",
     ),
+    "words of a diagram that say nothing": (
+        '```diagram words="named"\nK[i] = X_K @ W_K[i]\n```\n',
+        r"""PAGE:3: words="named": expected one of 'numbered'""",
+    ),
     "a misspelt value": (
         python("print(1)", ' source="sideways"'),
         r"""PAGE:3: source="sideways": expected one of""",

@@ -110,18 +110,24 @@ def _check_groups_are_told(
     h = sizes["h"]
     if h * sizes["d_k"] == sizes.get("d_model"):
         return
-    given = [{"h": h, "h_kv": n} for n in divisors(h)]
-    counts = [
-        str(each["h_kv"])
-        for each in given
-        if succeeds(_which_array, layout, shape, each, stored.name, form)
-    ]
+    counts = _fitting_groups(layout, shape, h, stored.name, form)
     if len(counts) > 1:
         raise ValueError(
             f"{stored.name} {stored.shape} of layout {layout.name!r} may have fewer heads of keys "
             f"and values than of queries, and shape {shape} does not say how many: pass h_kv, "
-            f"which may be {' or '.join(counts)}."
+            f"which may be {' or '.join(map(str, counts))}."
         )
+
+
+def _fitting_groups(
+    layout: Layout, shape: tuple[int, ...], h: int, name: str | None, form: str | None
+) -> list[int]:
+    """The numbers of heads of keys and values with which a shape fits."""
+    return [
+        h_kv
+        for h_kv in divisors(h)
+        if succeeds(_which_array, layout, shape, {"h": h, "h_kv": h_kv}, name, form)
+    ]
 
 
 def _spell(stored: Stored) -> str:
@@ -163,8 +169,5 @@ def _what_would_fit(
     ]:
         yield f"The shape fits {quote(fitting)}."
     h = sizes["h"]
-    counts = [{"h": h, "h_kv": n} for n in divisors(h)[:-1]]
-    if groups := [
-        str(n["h_kv"]) for n in counts if succeeds(_which_array, layout, shape, n, name, None)
-    ]:
+    if groups := [str(n) for n in _fitting_groups(layout, shape, h, name, None) if n < h]:
         yield f"The shape fits h_kv = {' or '.join(groups)}."

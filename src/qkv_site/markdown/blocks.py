@@ -35,6 +35,7 @@ _VALUES = {
     "result": {"text"},
     "html": {"on"},
     "heads": {"apart"},
+    "words": {"numbered"},
 }
 
 FENCE = re.compile(
@@ -125,6 +126,12 @@ def faults(block: Block) -> Iterator[str]:
     if block.executed and (unknown := _PRINTED_WITH.search(block.code)):
         yield f"{unknown[1]}= in print: markdown-exec's print knows end alone, and prints otherwise"
     yield from _claim_faults(block)
+
+
+def validate(language, inputs, options, attrs, md) -> bool:
+    """Take the options of a fence, for `pymdownx.superfences`."""
+    options.update(inputs)
+    return set(inputs) <= LANGUAGES[language]
 
 
 def _claim_faults(block: Block) -> Iterator[str]:

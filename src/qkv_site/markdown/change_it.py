@@ -85,11 +85,6 @@ def page_faults(blocks: Iterable[code_blocks.Block]) -> Iterator[tuple[int, str]
     return ((line, "a page has one panel, and this is another one") for line in more)
 
 
-def validate(language, inputs, options, attrs, md) -> bool:
-    """Take the options of a fence, for `pymdownx.superfences`: there are none."""
-    return not inputs
-
-
 @cache
 def faults(code: str) -> tuple[tuple[int, str], ...]:
     """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
@@ -263,7 +258,7 @@ def _letters_of_sizes(blocks: Iterable[Block]) -> dict[str, Said]:
 
 def _width(source: str) -> str:
     """What the side of the extra map is called that the next one meets."""
-    side = "rows" if notation.source(source).transposes(notation.role(_EXTRA)) else "columns"
+    side = notation.side("columns", source, notation.role(_EXTRA))
     return f"number of {side} of {_math(_EXTRA, source)}"
 
 

@@ -29,9 +29,7 @@ _BUTTONS = (
 def told(page: str) -> str:
     """Put the line into the HTML of a page, below its first paragraph."""
     seen = re.sub(r"<template.*?</template>", "", _MAP.sub("", page), flags=re.DOTALL)
-    shown = [int(number) for number in re.findall(r'data-set="(\d+)"', seen)]
-    sets = [*current.variants]
-    render = partial(_said, Counter(sets[number] for number in shown), page)
+    render = partial(_said, Counter(formulas.shown(seen)), page)
     line = (
         f'<div class="wq-told" data-search-exclude><div role="status">'
         f"{formulas.variants(render, 'span')}</div>{_BUTTONS}</div>"

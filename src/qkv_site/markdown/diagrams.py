@@ -20,7 +20,7 @@ them have.
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 
@@ -122,15 +122,14 @@ def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
     found = [*formulas.faults(code, options.get("in", ""))]
     words = options.get("words", "")
-    if words not in ("", "numbered"):
-        found.append((-1, f'words is {words!r}: expected words="numbered"'))
     try:
         for text in read_cases(options.get("sizes", "")).values():
             sizes = read_sizes(text)
             if words and sizes["n_q"] > sizes["n_k"]:
                 found.append((-1, _no_last_words(sizes)))
-            if not words and "n_q=" in text and "n_k=" in text and sizes["n_q"] != sizes["n_k"]:
-                found += [(-1, fault) for fault in _of_the_same_words(sizes, options.get("in", ""))]
+            two = "n_q=" in text and "n_k=" in text and sizes["n_q"] != sizes["n_k"]
+            if two and not words and (source := _with_one_source(options.get("in", ""))):
+                found.append((-1, _no_second_length(sizes, source)))
         for key in options.get("kept", "").split():
             notation.role(key)
     except ValueError as error:
@@ -145,14 +144,17 @@ def _no_last_words(sizes: dict[str, int]) -> str:
     )
 
 
-def _of_the_same_words(sizes: dict[str, int], named: str) -> Iterator[str]:
-    """Say in which source a diagram for two sources would have one, as long as itself."""
-    shown = [each for each in notation.sources() if not named or each.id in named.split()]
-    if found := next(filter(_one_source, shown), None):
-        yield (
-            f"n_q={sizes['n_q']} and n_k={sizes['n_k']} are not drawn in the letters of "
-            f'{found.short}, where X_Q and X_K are one letter: tie the diagram, in="site"'
-        )
+def _no_second_length(sizes: dict[str, int], source: Source) -> str:
+    return (
+        f"n_q={sizes['n_q']} and n_k={sizes['n_k']} are not drawn in the letters of "
+        f'{source.short}, where X_Q and X_K are one letter: tie the diagram, in="site"'
+    )
+
+
+def _with_one_source(named: str) -> Source | None:
+    """The first text in whose letters a diagram is shown that has one letter for both sources."""
+    shown = (each for each in notation.sources() if not named or each.id in named.split())
+    return next(filter(_one_source, shown), None)
 
 
 def _one_source(source: Source) -> bool:
@@ -171,7 +173,7 @@ def draw(
 ) -> tuple[Drawing, ...]:
     """Draw the formulas of a block in a source's letters and orientation."""
     chosen = notation.source(source)
-    drawer = _Drawer.of(chosen, read_sizes(sizes), numbered=bool(words))
+    drawer = _Drawer.of(chosen, read_sizes(sizes), numbered=words == "numbered")
     drawer = replace(drawer, apart=heads == "apart", kept=frozenset(kept.split()))
     notes = [line.notes for line in formulas.read(code)]
     return tuple(map(drawer.line, formulas.as_block(code).write(chosen), notes))
@@ -187,7 +189,7 @@ def _figure(code: str, cases: dict[str, str], source: str, **options: str) -> st
     ]
     pictures = "".join(_case(title, lines) for title, lines in drawn.items())
     together = tuple(line for lines in drawn.values() for line in lines)
-    numbered = bool(options.get("words"))
+    numbered = options.get("words") == "numbered"
     return (
         f'<figure class="wq-diagram{" wq-numbered" * numbered}" data-search-exclude style="--units:'
         f'{max(each.units for each in widest)};--ems:{max(each.ems for each in widest):g}">'
@@ -596,12 +598,6 @@ def fence(source, language, css_class, options, md, **_) -> str:
     """Format a fenced block of formulas as diagrams, for `pymdownx.superfences`."""
     if faults(source, options):  # reported, with its line, when the page began
         return f"<pre><code>{html.escape(source)}</code></pre>"
-    how = {name: options.get(name, "") for name in ("sizes", "heads", "kept", "words")}
+    how = {name: value for name, value in options.items() if name != "in"}
     drawn = block(source, options.get("in", ""), **how)
     return f'<div class="wq-diagrams">{drawn}</div>'
-
-
-def validate(language, inputs, options, attrs, md) -> bool:
-    """Take the options of a fence, for `pymdownx.superfences`."""
-    options.update(inputs)
-    return set(inputs) <= {"in", "sizes", "heads", "kept", "words"}

@@ -143,6 +143,12 @@ def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
     return own.replace(" data-in", f' data-set="{number}" data-in', 1)
 
 
+def shown(page: str) -> list[str]:
+    """Of each formula in a page's HTML that changes with the letters: what all texts write."""
+    written = [*current.variants]
+    return [written[int(number)] for number in re.findall(r'data-set="(\d+)"', page)]
+
+
 def alike(render: Callable[[str], str]) -> dict[str, str]:
     """What `render` makes for every source, each once, and the sources that have it alike."""
     found: dict[str, list[str]] = {}
@@ -273,12 +279,6 @@ def fence(source, language, css_class, options, md, **_) -> str:
     if faults(source, sources):  # reported, with its line, when the page began
         return f"<pre><code>{html.escape(source)}</code></pre>"
     return f'<div class="wq-formula">{block(source, sources)}</div>'
-
-
-def validate(language, inputs, options, attrs, md) -> bool:
-    """Take the options of a fence, for `pymdownx.superfences`."""
-    options.update(inputs)
-    return set(inputs) <= {"in"}
 
 
 class Formulas(Extension):

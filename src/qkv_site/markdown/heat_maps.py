@@ -55,11 +55,11 @@ def heat_map(
         ValueError: If there are not as many names as rows or columns.
     """
     tables.check_names("values", values.shape, rows=rows, columns=columns)
-    wrong = np.zeros(values.shape, dtype=bool) if wrong is None else wrong
-    tables.check_names("wrong", wrong.shape, rows=rows, columns=columns)
+    if wrong is not None:
+        tables.check_names("wrong", wrong.shape, rows=rows, columns=columns)
     most = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0)
     cells, drawn = _cells(values, digits, most, wrong), notation.role(role)
-    return _table(cells, rows, columns, html.escape(label), drawn, _corner(drawn.shape))
+    return _table(cells, rows, columns, html.escape(label), drawn, _corner(*_tokens(drawn.shape)))
 
 
 def equation(*parts: Part, words: Sequence[str], label: str, tied: str = "") -> str:
@@ -131,16 +131,15 @@ class _Matrix:
         """A table, or that of the transpose where tokens are columns."""
         values = self.values.T if columns else self.values
         turned = self.expression.endswith(".T") != columns
-        axes = [formulas.TOKENS.get(size, "") for size in self.role.shape[:: -1 if turned else 1]]
+        axes = _tokens(self.role.shape[:: -1 if turned else 1])
         names = [words if axis else () for axis in axes]
         if any(each and len(each) != n for each, n in zip(names, values.shape, strict=True)):
             raise ValueError(
                 f"{self.part} has shape {self.values.shape}, but there are {len(words)} words."
             )
-        corner = _corner(self.role.shape[:: -1 if turned else 1])
-        cells = _cells(values, _digits(values), most, np.zeros(values.shape, dtype=bool))
+        cells = _cells(values, _digits(values), most)
         letter = notation.typeset(self.expression, self.tied or "site")
-        return _table(cells, *names, self._label(values.shape), self.role, corner, letter)
+        return _table(cells, *names, self._label(values.shape), self.role, _corner(*axes), letter)
 
     def _label(self, shape: tuple[int, ...]) -> str:
         note = self.note and f'<span class="wq-note">{html.escape(self.note)}</span> '
@@ -157,9 +156,13 @@ class _Matrix:
         return f'<span class="wq-unseen">, {words}{turned},</span>'
 
 
-def _corner(shape: tuple[str, str]) -> str:
+def _tokens(shape: tuple[str, ...]) -> list[str]:
+    """What the tokens along each axis are, where there are any."""
+    return [formulas.TOKENS.get(size, "") for size in shape]
+
+
+def _corner(down: str, across: str) -> str:
     """What stands where the names of rows and columns meet, if both are those of tokens."""
-    down, across = (formulas.TOKENS.get(size, "") for size in shape)
     return f"{down} ↓<br/>{across} →" if down and across else ""
 
 
@@ -220,11 +223,14 @@ def _table(
     )
 
 
-def _cells(values: np.ndarray, digits: int, most: float, wrong: np.ndarray) -> list[str]:
+def _cells(
+    values: np.ndarray, digits: int, most: float, wrong: np.ndarray | None = None
+) -> list[str]:
     """The cells of each row; `most` is the distance from zero that is darkest."""
+    crossed = np.zeros(values.shape, dtype=bool) if wrong is None else wrong
     return [
         "".join(_cell(*each, digits, most) for each in zip(row, crosses, strict=True))
-        for row, crosses in zip(values, wrong, strict=True)
+        for row, crosses in zip(values, crossed, strict=True)
     ]
 
 

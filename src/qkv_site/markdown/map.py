@@ -66,12 +66,6 @@ def fence(source, language, css_class, options, md, **_) -> str:
     return figure(options.get("state", "paper"), options.get("lit", ""))
 
 
-def validate(language, inputs, options, attrs, md) -> bool:
-    """Take the options of a fence, for `pymdownx.superfences`."""
-    options.update(inputs)
-    return set(inputs) <= {"state", "lit"}
-
-
 def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
     found = [(0, "a map has no lines: it draws those of the layer")] if code.strip() else []

@@ -137,7 +137,7 @@ class Build:
         pointer; for the keyboard there is the list of what the page has in it.
         """
         html = html.replace('class="headerlink"', 'class="headerlink" tabindex="-1"')
-        html = key.with_key(choice.told(tables.labelled(html)), [*current.variants])
+        html = key.with_key(choice.told(tables.labelled(html)))
         if "map" in page.meta:
             html = html.replace("</h1>", f"</h1>{layer_map.mini(page.meta['map'])}", 1)
         page.meta["variants"] = [*current.variants]
