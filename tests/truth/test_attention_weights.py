@@ -117,7 +117,8 @@ def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(t
     """PyTorch's `scaled_dot_product_attention` gives zeros for a row of −∞, a softmax by hand NaN.
 
     The row is False for each key, −∞ for each, or two least numbers of the dtype, added up. One
-    least number for each key gives numbers that are not zeros.
+    least number for each key gives numbers that are not zeros. In float16, where it adds up to −∞
+    with a score of −16, it gives the mean of the values.
 
     Covers: float16, bfloat16, float32 and float64, on the CPU.
     """
@@ -130,6 +131,12 @@ def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(t
             assert not attend(Q, K, V, attn_mask=mask).any()
         assert attend(Q, K, V, attn_mask=least).any()
         assert torch.softmax(Q @ K.mT + least + least, dim=-1).isnan().all()
+
+    Q, V = torch.full((1, H, N, 4), 4.0).half(), V.half()
+    least = torch.full((N, N), torch.finfo(torch.float16).min).half()
+    assert ((Q @ -Q.mT) / 4 + least == float("-inf")).all()
+    given = attend(Q, -Q, V, attn_mask=least, scale=1 / 4)
+    assert torch.allclose(given, V.mean(dim=-2, keepdim=True).expand(given.shape), atol=1e-3)
 
 
 def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):

@@ -280,15 +280,17 @@ for query, options in ((q, {"mask": mask.astype("float32")}), (q[:, :, :1], {}),
 def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorch_and_keras(
     function, rng
 ):
-    """Exchanged queries and values are refused if lengths differ, but by PyTorch's and Keras' ops.
+    """Exchanged queries and values are refused if lengths differ, but by some of PyTorch and Keras.
 
     `F.scaled_dot_product_attention` and `keras.ops.dot_product_attention` with PyTorch, on a CPU
     with four axes and no dropout, give as many words as there are keys: 5, for 3 queries. With
-    three axes or dropout PyTorch's refuses it. Keras' layer takes it without a key, since keys are
-    values there. With one it refuses it in its first call, which builds it, and takes it later,
-    unless it has dropout or is asked for its scores.
+    a mask both refuse it, and with three axes or dropout PyTorch's does. Keras' layer takes it
+    without a key and a mask, since keys are values there. With a key it refuses it in its first
+    call, which builds it, and takes it later, unless it has a mask or dropout, or is asked for its
+    scores.
     """
     queries, values = drawn(rng, n_q=3, n_k=5)[:2]
+    mask = np.ones((3, 5), bool)
     if function["name"] == "keras.layers.MultiHeadAttention":
         layer = keras_library().layers.MultiHeadAttention(H, D_K)
         asked, three = (each[:, 0].astype("float32") for each in (values, queries))
@@ -297,16 +299,21 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
         without_key = keras_library().layers.MultiHeadAttention(H, D_K, dropout=0.1)
         output, _ = without_key(query=asked, value=three, return_attention_scores=True)
         assert tuple(output.shape) == (BATCH, 5, D_K)
+        with pytest.raises(ValueError, match="must be broadcastable"):
+            without_key(query=asked, value=three, attention_mask=mask[None])
         layer(query=asked, value=asked, key=asked)
         assert tuple(layer(query=asked, value=three, key=asked).shape) == (BATCH, 5, D_K)
         with pytest.raises(RuntimeError, match="does not broadcast"):
             layer(query=asked, value=three, key=asked, return_attention_scores=True)
+        with pytest.raises(RuntimeError, match="must match"):
+            layer(query=asked, value=three, key=asked, attention_mask=mask[None])
         with_dropout = keras_library().layers.MultiHeadAttention(H, D_K, dropout=0.1)
         with_dropout(query=asked, value=asked, key=asked)
         with pytest.raises(RuntimeError, match="does not broadcast"):
             with_dropout(query=asked, value=three, key=asked)
     elif function["name"] in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
         assert call(function, values, values, queries).shape == (BATCH, H, 5, D_K)
+        assert refused(function, values, values, queries, **{function["mask"]: mask})
         if function["of"] == "PyTorch":
             assert refused(function, values[0], values[0], queries[0])
             assert refused(function, values, values, queries, dropout_p=0.1)
