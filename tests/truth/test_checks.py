@@ -62,8 +62,14 @@ def called(layer, *sources, **options):
 
 
 @torch.no_grad()
-def sdpa(Q, K, V, **options):
-    return F.scaled_dot_product_attention(*map(single, (Q, K, V)), **options).numpy()
+def shortened(dtype, function, *arrays, **options):
+    """What a function of tensors gives in a dtype, as an array of float32."""
+    tensors = (torch.as_tensor(np.asarray(x), dtype=dtype) for x in arrays)
+    return function(*tensors, **options).float().numpy()
+
+
+def sdpa(Q, K, V, dtype=torch.float32, **options):
+    return shortened(dtype, F.scaled_dot_product_attention, Q, K, V, **options)
 
 
 @SEEDS
@@ -435,17 +441,6 @@ def test_hidden_padding_passes_and_a_mask_that_is_added_does_not(width, h, seed)
 HALF = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 
 
-@torch.no_grad()
-def shortened(dtype, function, *arrays, **options):
-    """What a function of tensors gives in a dtype, as an array of float32."""
-    tensors = (torch.as_tensor(np.asarray(x), dtype=dtype) for x in arrays)
-    return function(*tensors, **options).float().numpy()
-
-
-def attends(dtype, **options):
-    return partial(shortened, dtype, F.scaled_dot_product_attention, **options)
-
-
 def asks_for_float32(page):
     return "in float32 or float64" in (ROOT / "docs" / f"{page}.md").read_text()
 
@@ -456,7 +451,8 @@ def test_a_bias_after_the_scale_passes_in_half_precision_and_one_before_it_does_
 
     def attend(Q, K, V, bias, by=1):
         heads = (x[None, None] for x in (Q, K, V))
-        return attends(dtype, attn_mask=torch.as_tensor(bias / by, dtype=dtype))(*heads)[0, 0]
+        mask = torch.as_tensor(bias / by, dtype=dtype)
+        return sdpa(*heads, dtype=dtype, attn_mask=mask)[0, 0]
 
     assert adds_after_the_scale(attend)
     assert not adds_after_the_scale(partial(attend, by=8))
@@ -512,7 +508,7 @@ def test_the_rows_of_a_fused_weight_are_found_and_not_those_of_normed_queries(wo
 def test_pages_whose_check_fails_in_half_precision_ask_for_float32(dtype):
     """Each of these refuses what is right, so the page has to say so."""
     scale_used = check("symptoms/scale", "scale_used")
-    assert scale_used(attends(dtype), {"1/√d_k": 1 / 4}) == []
+    assert scale_used(partial(sdpa, dtype=dtype), {"1/√d_k": 1 / 4}) == []
     assert asks_for_float32("symptoms/scale")
 
     folds = check("how-to/fold-a-norm", "folds")
@@ -577,17 +573,16 @@ def test_checks_that_a_layer_in_training_fails_ask_for_eval():
     def causal(x):
         return called(layer, *[x[None]] * 3, attn_mask=later)[0]
 
-    checks = {
-        "symptoms/only-batches": lambda check: check(padded, X, real),
-        "symptoms/padding-leaks": lambda check: check(padded, X, real),
-        "symptoms/index": lambda check: check(causal, X[0], 2).tolist() == [2, 3, 4, 5, 6],
-    }
-    names = "samples_are_apart", "hides_padding", "outputs_that_change"
-    for (page, passes), name in zip(checks.items(), names, strict=True):
-        for training in (True, False):
-            layer.train(training)
-            assert passes(check(page, name)) != training, page
-        assert "call `eval()`" in (ROOT / "docs" / f"{page}.md").read_text()
+    samples_are_apart = check("symptoms/only-batches", "samples_are_apart")
+    hides_padding = check("symptoms/padding-leaks", "hides_padding")
+    outputs_that_change = check("symptoms/index", "outputs_that_change")
+    for training in (True, False):
+        layer.train(training)
+        assert samples_are_apart(padded, X, real) != training
+        assert hides_padding(padded, X, real) != training
+        assert (outputs_that_change(causal, X[0], 2).tolist() == [2, 3, 4, 5, 6]) != training
+    for page in ("only-batches", "padding-leaks", "index"):
+        assert "call `eval()`" in (ROOT / "docs" / "symptoms" / f"{page}.md").read_text()
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 The first line of a test's docstring is the claim. Pages that state it name the test.
 """
 
-import json
 import re
 from dataclasses import replace
 from itertools import permutations
@@ -465,17 +464,15 @@ def test_torch_names_the_keys_and_the_sentences_of_the_queries_where_batches_dif
     4 sentences of queries meet 2 of keys; and 2 sentences of 5 and 7 tokens are read as 5 and 7
     sentences of 2 tokens, where `batch_first` is left out.
     """
-    for batch_first, queries, keys, shape, size in (
-        (True, (4, 5), (2, 6), "[6, 32, 64]", 6144),
-        (False, (2, 5), (2, 7), "[2, 40, 64]", 7168),
+    for batch_first, queries, keys, shape in (
+        (True, (4, 5), (2, 6), [6, 4 * 8, 64]),
+        (False, (2, 5), (2, 7), [2, 5 * 8, 64]),
     ):
         layer = torch.nn.MultiheadAttention(512, 8, batch_first=batch_first)
         x, y = torch.ones(*queries, 512), torch.ones(*keys, 512)
-        with pytest.raises(RuntimeError, match=re.escape(f"shape '{shape}' is invalid for input")):
+        said = f"shape '{shape}' is invalid for input of size {y.numel()}"
+        with pytest.raises(RuntimeError, match=f"^{re.escape(said)}$"):
             layer(x, y, y)
-        tokens, sentences_times_heads, _ = json.loads(shape)
-        assert sentences_times_heads // 8 == queries[0 if batch_first else 1]
-        assert size // tokens // 512 == keys[0 if batch_first else 1]
 
 
 def shards(mh: qkv.MultiHead, tp: int) -> list[qkv.MultiHead]:

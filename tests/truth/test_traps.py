@@ -1438,8 +1438,7 @@ def test_gpt_neox_first_third_is_not_the_queries(rng, x):
     ).state_dict()
     queries = state["query_key_value.weight"][:E].numpy().T
     assert_array_equal(qkv.load(state, "gpt-neox", h=1).W_Q[0], queries)
-    config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
-    layer = randomised(library.GPTNeoXAttention(config), rng)
+    layer, _ = rotary_layer("GPTNeoX", rng, module="gpt_neox", head_dim=D_K)
     state = layer.state_dict()
     mh = qkv.load(state, "gpt-neox", h=H)
     weight, bias = state["query_key_value.weight"].numpy(), state["query_key_value.bias"].numpy()
@@ -1629,32 +1628,36 @@ def test_gpt_bigcode_with_many_heads_of_keys_is_stored_head_after_head(rng, x):
     assert not np.allclose(in_thirds(x), real, atol=1e-3)
 
 
+def bloom_layer(rng, **options):
+    library = transformers("bloom")
+    config = library.BloomConfig(**{"hidden_size": E, "n_head": H} | options)
+    return randomised(library.BloomAttention(config, layer_idx=0), rng)
+
+
+def bloom_output(layer, x, residual=0, alibi=0):
+    """What a layer of Bloom gives for a residual and numbers of alibi, zeros unless given."""
+    given = {"residual": residual + 0 * x, "alibi": alibi + np.zeros((H, 1, N_Q))}
+    return called(layer, x, **given, attention_mask=np.zeros((1, 1, N_Q, N_Q)))[0]
+
+
 def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
     """Bloom adds the residual to its output and ALiBi to its scores.
 
     Given zeros for both, the layer is the paper's. By default the block gives it its own input as
     the residual, and that input normed as the source.
     """
-    library = transformers("bloom")
-    layer = library.BloomAttention(library.BloomConfig(hidden_size=E, n_head=H), layer_idx=0)
-    mh = qkv.load(randomised(layer, rng).state_dict(), "bloom", h=H)
-
-    def output(residual, alibi):
-        mask = np.zeros((1, 1, N_Q, N_Q))
-        given = {"residual": residual, "alibi": alibi, "attention_mask": mask}
-        return called(layer, x, **given)[0]
-
-    zeros, none = np.zeros_like(x), np.zeros((H, 1, N_Q))
+    library, layer = transformers("bloom"), bloom_layer(rng)
+    mh = qkv.load(layer.state_dict(), "bloom", h=H)
+    plain = bloom_output(layer, x)
     alibi = library.build_alibi_tensor(torch.ones(1, N_Q), H, torch.float64).numpy()
-    assert np.allclose(output(zeros, none), mh(x), rtol=0, atol=1e-5)  # in float32
-    assert close(output(x, none), output(zeros, none) + x)
-    assert not np.allclose(output(zeros, alibi), mh(x), atol=1e-3)
+    assert np.allclose(plain, mh(x), rtol=0, atol=1e-5)  # in float32
+    assert close(bloom_output(layer, x, residual=x), plain + x)
+    assert not np.allclose(bloom_output(layer, x, alibi=alibi), mh(x), atol=1e-3)
 
     block = randomised(library.BloomBlock(library.BloomConfig(hidden_size=E, n_head=H), 0), rng)
     given = []
     block.self_attention.register_forward_pre_hook(lambda _, sources: given.extend(sources))
-    mask = np.zeros((1, 1, N_Q, N_Q))
-    called(block, x, alibi=none, attention_mask=mask)
+    called(block, x, alibi=0 * alibi, attention_mask=np.zeros((1, 1, N_Q, N_Q)))
     source, residual = given
     assert_array_equal(residual, x)
     assert close(source.detach(), block.input_layernorm(residual).detach())
@@ -1699,9 +1702,7 @@ def test_falcon_adds_alibi_before_the_scale(rng):
 
     falcon = falcon_layer(rng, multi_query=False, alibi=True, bias=True)
     falcon.config._attn_implementation = "eager"
-    bloom, mpt = transformers("bloom"), transformers("mpt")
-    options = {"hidden_size": h * d_k, "n_head": h}
-    bloom = randomised(bloom.BloomAttention(bloom.BloomConfig(**options), layer_idx=0), rng)
+    bloom, mpt = bloom_layer(rng, hidden_size=h * d_k, n_head=h), transformers("mpt")
     mpt = randomised(mpt.MptAttention(mpt.MptConfig(d_model=h * d_k, n_heads=h)), rng)
     hidden = np.where(causal, 0, -1e30)[None, None]
     given = {"alibi": by_key, "attention_mask": hidden}
@@ -1713,8 +1714,8 @@ def test_falcon_adds_alibi_before_the_scale(rng):
     for name, found in zip(layouts, (of_falcon, of_bloom, of_mpt), strict=True):
         stored = layouts[name].state_dict()
         if name == "mpt":
-            Q, K = (x[0] @ part.numpy().T for part in stored["Wqkv.weight"].chunk(3)[:2])
-            Q, K = (part.reshape(N_Q, h, d_k).swapaxes(0, 1) for part in (Q, K))
+            parts = qkv.unpack(stored["Wqkv.weight"], "pytorch", h=h)
+            Q, K = x[0] @ parts["W_Q"], x[0] @ parts["W_K"]
         else:
             Q, K, _ = replace(qkv.load(stored, name, h=h), rotary=False).project(x[0])
         scores = Q @ K.swapaxes(-1, -2) / d_k**0.5
@@ -1765,18 +1766,11 @@ def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
 
     The bias is stored all the same.
     """
-    library = transformers("bloom")
-    given = {"residual": np.zeros_like(x), "alibi": np.zeros((H, 1, N_Q))}
     for tp, exact in ((1, True), (2, False), (2, True)):
-        config = library.BloomConfig(
-            hidden_size=E, n_head=H, pretraining_tp=tp, slow_but_exact=exact
-        )
-        layer = randomised(library.BloomAttention(config, layer_idx=0), rng)
+        layer = bloom_layer(rng, pretraining_tp=tp, slow_but_exact=exact)
         mh = qkv.load(layer.state_dict(), "bloom", h=H)
-        real = called(layer, x, attention_mask=np.zeros((1, 1, N_Q, N_Q)), **given)[0]
-        left_out = (tp, exact) == (2, True)
-        expected = replace(mh, b_O=None) if left_out else mh
-        assert np.allclose(real, expected(x), rtol=0, atol=1e-5)  # in float32
+        expected = replace(mh, b_O=None) if (tp, exact) == (2, True) else mh
+        assert np.allclose(bloom_output(layer, x), expected(x), rtol=0, atol=1e-5)  # in float32
         assert not np.allclose(mh(x), replace(mh, b_O=None)(x), atol=1e-3)
 
 
@@ -1785,12 +1779,8 @@ def test_bloom_and_gptj_take_the_softmax_in_float32(torch, rng, x):
 
     GPT-J computes the scores in float32 too, and so does CodeGen.
     """
-    library = transformers("bloom")
-    layer = library.BloomAttention(library.BloomConfig(hidden_size=E, n_head=H), layer_idx=0)
-    mh = qkv.load(randomised(layer, rng).state_dict(), "bloom", h=H)
-    given = {"residual": np.zeros_like(x), "alibi": np.zeros((H, 1, N_Q))}
-    real = called(layer, x, attention_mask=np.zeros((1, 1, N_Q, N_Q)), **given)[0]
-    pairs = [(real, mh(x))]
+    layer = bloom_layer(rng)
+    pairs = [(bloom_output(layer, x), qkv.load(layer.state_dict(), "bloom", h=H)(x))]
     wide = rng.normal(size=(1, N_Q, 4 * D_K))
     for layout, model, h, source in (("gptj", "GPTJ", H, x), ("codegen", "CodeGen", 4, wide)):
         library = transformers(layout)
@@ -1982,17 +1972,15 @@ def test_gpt2_given_no_mask_is_causal_in_one_implementation_and_not_in_the_other
         assert close(called(layer, x)[0], mh(x, mask=mask))
 
 
-def test_llama_and_gpt_neox_given_no_mask_are_causal_with_sdpa_and_not_in_eager_mode(torch, rng, x):
+def test_llama_and_gpt_neox_given_no_mask_are_causal_with_sdpa_and_not_in_eager_mode(rng, x):
     """Llama and GPT-NeoX given no mask are causal with sdpa, and not in eager mode.
 
     In eager mode the model has to pass the causal mask.
     """
-    library = transformers("gpt_neox")
-    sizes = {"hidden_size": E, "num_attention_heads": H}
     for implementation, mask in (("sdpa", np.tri(N_Q, dtype=bool)), ("eager", None)):
-        llama, _ = rotary_layer("Llama", rng, attn_implementation=implementation)
-        config = library.GPTNeoXConfig(**sizes, attn_implementation=implementation)
-        gpt_neox = randomised(library.GPTNeoXAttention(config), rng)
+        made = {"head_dim": D_K, "attn_implementation": implementation}
+        llama, _ = rotary_layer("Llama", rng, **made)
+        gpt_neox, _ = rotary_layer("GPTNeoX", rng, module="gpt_neox", **made)
         for layout, layer in (("llama", llama), ("gpt-neox", gpt_neox)):
             mh = replace(qkv.load(layer.state_dict(), layout, h=H), rotary=False)
             output, _ = called(layer, x, position_embeddings=no_rotation(), attention_mask=None)
@@ -2121,16 +2109,20 @@ def test_whisper_has_no_key_bias():
         assert biases == {f"{letter}_proj.bias" for letter in letters}
 
 
+def assert_rounds_in_eager_mode(layer, layout, x):
+    """A layer in float64 is exact with sdpa, and in eager mode it differs as float32 does."""
+    exact = replace(qkv.load(layer.state_dict(), layout, h=H), rotary=False)(x)
+    assert close(attend(layer, x, no_rotation())[0], exact)
+    layer.config._attn_implementation = "eager"
+    assert 1e-10 < np.abs(attend(layer, x, no_rotation())[0] - exact).max() < 1e-5
+
+
 def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
     """Llama takes the softmax in float32 in eager mode.
 
     A model in float64 differs from itself by float32's rounding.
     """
-    layer, _ = rotary_layer("Llama", rng)
-    exact = replace(qkv.load(layer.state_dict(), "llama", h=H), rotary=False)(x)
-    assert close(attend(layer, x, no_rotation())[0], exact)
-    layer.config._attn_implementation = "eager"
-    assert 1e-10 < np.abs(attend(layer, x, no_rotation())[0] - exact).max() < 1e-5
+    assert_rounds_in_eager_mode(rotary_layer("Llama", rng)[0], "llama", x)
 
 
 def test_gpt_neox_takes_the_softmax_in_float32_in_eager_mode(rng, x):
@@ -2138,13 +2130,8 @@ def test_gpt_neox_takes_the_softmax_in_float32_in_eager_mode(rng, x):
 
     A model in float64 differs from itself by float32's rounding.
     """
-    library = transformers("gpt_neox")
-    config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
-    layer = randomised(library.GPTNeoXAttention(config), rng)
-    exact = replace(qkv.load(layer.state_dict(), "gpt-neox", h=H), rotary=False)(x)
-    assert close(attend(layer, x, no_rotation())[0], exact)
-    layer.config._attn_implementation = "eager"
-    assert 1e-10 < np.abs(attend(layer, x, no_rotation())[0] - exact).max() < 1e-5
+    layer, _ = rotary_layer("GPTNeoX", rng, module="gpt_neox", head_dim=D_K)
+    assert_rounds_in_eager_mode(layer, "gpt-neox", x)
 
 
 def test_gpt_neox_rotates_a_quarter_of_each_head_and_there_a_key_bias_counts(torch, rng):
@@ -2152,14 +2139,10 @@ def test_gpt_neox_rotates_a_quarter_of_each_head_and_there_a_key_bias_counts(tor
 
     On the coordinates that it does not rotate, the softmax removes a key bias.
     """
-    library = transformers("gpt_neox")
-    config = library.GPTNeoXConfig(
-        hidden_size=16, num_attention_heads=2, attn_implementation="sdpa"
-    )
-    layer = randomised(library.GPTNeoXAttention(config), rng)
+    sizes = {"hidden_size": 16, "head_dim": 8}
+    layer, rotary = rotary_layer("GPTNeoX", rng, module="gpt_neox", **sizes)
     assert layer.rotary_ndims == 8 // 4
     x = rng.normal(size=(1, N_Q, 16))
-    rotary = library.GPTNeoXRotaryEmbedding(config)
     rotation = rotary(torch.from_numpy(x), torch.arange(N_Q)[None])
     before, _ = attend(layer, x, rotation)
     for coordinates, counts in ((slice(8 + 2, 16), False), (slice(8, 8 + 2), True)):
@@ -2284,6 +2267,23 @@ def test_rotation_turns_a_query_bias(torch, rng, x):
     assert not np.allclose(turned, 1 / N_Q, atol=0.01)
 
 
+def value_bias_moved(layer, value="v_proj", output="o_proj"):
+    """A copy of a layer, with what its value bias writes in its output bias."""
+    moved = deepcopy(layer).requires_grad_(False)
+    value, output = moved.get_submodule(value), moved.get_submodule(output)
+    output.bias += output.weight @ value.bias
+    value.bias.zero_()
+    return moved
+
+
+def assert_differ_by_their_sinks(layers, x, angles):
+    """Two layers of gpt-oss give different outputs, and equal ones if no sink has a share."""
+    assert not np.allclose(*(attend(each, x, angles)[0] for each in layers), atol=0.01)
+    for each in layers:
+        each.sinks.data.fill_(float("-inf"))
+    assert close(*(attend(each, x, angles)[0] for each in layers))
+
+
 def test_gpt_oss_value_bias_does_not_move_into_the_output_bias(torch, rng, x):
     """In gpt-oss a value bias does not move into the output bias: its sinks take a share.
 
@@ -2291,17 +2291,7 @@ def test_gpt_oss_value_bias_does_not_move_into_the_output_bias(torch, rng, x):
     """
     layer, rotary = rotary_layer("GptOss", rng, module="gpt_oss", attn_implementation="eager")
     rotation = rotary(torch.from_numpy(x), torch.arange(N_Q)[None])
-    moved = deepcopy(layer)
-    with torch.no_grad():
-        moved.o_proj.bias += moved.o_proj.weight @ moved.v_proj.bias
-        moved.v_proj.bias.zero_()
-    with_sinks = [attend(each, x, rotation)[0] for each in (layer, moved)]
-    with torch.no_grad():
-        for each in (layer, moved):
-            each.sinks.fill_(float("-inf"))
-    without = [attend(each, x, rotation)[0] for each in (layer, moved)]
-    assert not np.allclose(*with_sinks, atol=0.01)
-    assert close(*without)
+    assert_differ_by_their_sinks((layer, value_bias_moved(layer)), x, rotation)
 
 
 def test_gpt_oss_a_sink_adds_e_to_its_power_to_the_sum(torch, rng):
@@ -2329,18 +2319,11 @@ def test_gpt_oss_a_key_bias_counts_for_a_single_token(torch, rng, x):
     biased = deepcopy(layer)
     with torch.no_grad():
         biased.k_proj.bias += 1
-    token, both = x[:, :1], (layer, biased)
-    with_sinks = [attend(each, token, no_rotation())[0] for each in both]
-    with torch.no_grad():
-        for each in both:
-            each.sinks.fill_(float("-inf"))
-    without = [attend(each, token, no_rotation())[0] for each in both]
-    assert not np.allclose(*with_sinks, atol=0.01)
-    assert close(*without)
+    assert_differ_by_their_sinks((layer, biased), x[:, :1], no_rotation())
 
 
 @pytest.mark.parametrize("model", ["Llama", "BitNet", "Qwen3Next", "Gemma3nText"])
-def test_a_value_bias_does_not_pass_a_norm_or_a_gate(torch, rng, x, model):
+def test_a_value_bias_does_not_pass_a_norm_or_a_gate(rng, x, model):
     """In BitNet, Qwen3-Next and Gemma 3n a value bias does not move into the output bias.
 
     BitNet norms the joined heads, Qwen3-Next multiplies them by a gate that depends on the token,
@@ -2348,11 +2331,8 @@ def test_a_value_bias_does_not_pass_a_norm_or_a_gate(torch, rng, x, model):
     """
     own = {"Qwen3Next": "qwen3_next", "Gemma3nText": "gemma3n"}.get(model)
     layer, _ = rotary_layer(model, rng, module=own, head_dim=D_K, attention_bias=True)
-    moved = deepcopy(layer)
-    with torch.no_grad():
-        moved.o_proj.bias += moved.o_proj.weight @ moved.v_proj.bias
-        moved.v_proj.bias.zero_()
-    outputs = [attend(each, x, no_rotation())[0] for each in (layer, moved)]
+    both = layer, value_bias_moved(layer)
+    outputs = [attend(each, x, no_rotation())[0] for each in both]
     assert np.allclose(*outputs, rtol=0, atol=1e-4) == (model == "Llama")
 
 
@@ -2365,10 +2345,7 @@ def test_roformer_a_value_bias_does_not_pass_a_rotation_of_the_values(torch, rng
     library, x = transformers("roformer"), rng.normal(size=(1, 5, 8))
     config = library.RoFormerConfig(hidden_size=8, num_attention_heads=2, rotary_value=rotated)
     layer = randomised(library.RoFormerAttention(config, layer_idx=0), rng)
-    moved, value, output = deepcopy(layer), layer.self.value, layer.output.dense
-    with torch.no_grad():
-        moved.output.dense.bias += output.weight @ value.bias
-        moved.self.value.bias.zero_()
+    moved = value_bias_moved(layer, "self.value", "output.dense")
     angles = torch.arange(5, dtype=float)[:, None] / torch.tensor([1, 10])
     places = torch.cat([angles.sin(), angles.cos()], dim=-1)[None, None]
     outputs = [called(each, x, sinusoidal_pos=places)[0] for each in (layer, moved)]
