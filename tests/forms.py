@@ -1,5 +1,7 @@
 """What the tests of the forms share: entering texts, and what is said about them."""
 
+import unicodedata
+
 STATUS = "[data-output] >> xpath=.. >> [role=status]"
 _ENTER = """texts => {
   const form = document.querySelector(".wq-tool form")
@@ -11,6 +13,11 @@ _ENTER = """texts => {
   if (merged) merged.checked = texts.merged ?? false
   form.dispatchEvent(new Event("input", {bubbles: true}))
 }"""
+
+
+def letters(text):
+    """A text as one types it, without its spaces: dk for a symbol with an index."""
+    return "".join(unicodedata.normalize("NFKC", text).split())
 
 
 def enter(page, **texts):

@@ -31,8 +31,7 @@ def test_a_diagram_reads_as_a_sentence(page, notation, words):
 def test_a_rectangle_has_the_colour_of_its_role(chromium, origin):
     seen = {}
     for scheme in ("light", "dark"):
-        context = chromium.new_context(base_url=origin, color_scheme=scheme)
-        page = context.new_page()
+        page = chromium.new_page(base_url=origin, color_scheme=scheme)
         page.goto("/explanation/which-q/")
         box = '.wq-diagram:visible [data-role="X_Q"]'
         block = page.locator(f"{box} .wq-block").first
@@ -40,7 +39,7 @@ def test_a_rectangle_has_the_colour_of_its_role(chromium, origin):
         letter = page.locator(".wq-formula:visible .role-source").first
         assert edge == letter.evaluate("e => getComputedStyle(e).color")
         seen[scheme] = edge
-        context.close()
+        page.close()
     assert seen["light"] != seen["dark"]
 
 

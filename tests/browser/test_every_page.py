@@ -10,11 +10,14 @@ from time import sleep
 
 import pytest
 
-from browser.watching import until, watch
+from browser.watching import NOTE_SHIFTS, until, violations, watch
 from support import thorough
 
 SMALL_PHONE, PHONE, DESK = 320, 390, 1280
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
+LEAST = 3.9  # pixels of a unit of a drawing: 0.2rem, but for what a browser rounds
+# Of each colour scheme: the screen that axe sees it on, and which rules it tries, if not all.
+SCHEMES = {"slate": (DESK, {"runOnly": ["color-contrast"]}), "default": (PHONE, {})}
 COLUMNS = "ng-multi-head"  # a notation with tokens in columns; this site has them in rows
 # What a page that a script fills shows when it is filled.
 FILLED = {
@@ -23,12 +26,6 @@ FILLED = {
     "/self-test/": ".wq-question form",
 }
 
-NOTE_SHIFTS = """
-window.shifted = 0
-new PerformanceObserver(list => {
-  for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifted += shift.value
-}).observe({type: "layout-shift", buffered: true})
-"""
 # Nothing moves or fades from one width or scheme to the next.
 AT_ONCE = "*, ::before, ::after { transition: none !important; animation: none !important }"
 # As a script of the page may; its policy lets no <style> in.
@@ -89,7 +86,7 @@ class Facts:
         sets: Of each formula or diagram in several notations: the notations, of each variant.
         drawn: Of each notation and width: the units of the diagrams, and what sticks out of them.
         snapshots: What a screen reader is told of each diagram.
-        violations: What axe finds serious, by scheme.
+        violations: What axe finds serious, by colour scheme.
     """
 
     requested: list = field(default_factory=list)
@@ -114,9 +111,9 @@ def one_of_each_kind(addresses):
 def facts(request, chromium, origin, addresses):
     """Pages, loaded once."""
     axed = one_of_each_kind(addresses)
-    schemes = ["light", "dark"]
+    schemes = [*SCHEMES]
     if request.param == "one of each kind":
-        addresses, schemes = axed, ["light"]
+        addresses, schemes = axed, ["default"]
     page = chromium.new_page(base_url=origin)
     page.add_init_script(NOTE_SHIFTS)
     seen = {address: Facts() for address in addresses}
@@ -130,7 +127,6 @@ def facts(request, chromium, origin, addresses):
 
 def look(page, address, now, schemes):
     """Note all that is to be known of a page, which is laid out as seldom as possible."""
-    page.emulate_media(media="screen")
     show(page, PHONE)
     if address in FILLED:  # with data that come late, as on a phone
         page.route("**/assets/*.json", lambda route: sleep(0.3) or route.continue_())
@@ -161,19 +157,18 @@ def look(page, address, now, schemes):
     measure(page, now, "site", DESK)
     for diagram in page.locator(".wq-diagram:visible").all():
         now.snapshots.append((diagram.aria_snapshot(), diagram.get_by_role("img").count()))
-    if schemes:
-        page.evaluate(SHORTEN)
-    if "dark" in schemes:
-        page.evaluate("document.body.dataset.mdColorScheme = 'slate'")
-        now.violations["dark, on a desk"] = violations(page, ["color-contrast"])
-        page.evaluate("document.body.dataset.mdColorScheme = 'default'")
-    if "light" in schemes:
-        show(page, PHONE)
-        page.evaluate(NEXT_FRAME)  # the theme has seen which code can be scrolled now
-        now.violations["light, on a phone"] = violations(page)
     page.emulate_media(media="print")
     page.set_viewport_size(PAPER)
     now.cut = page.evaluate(CUT)
+    page.emulate_media(media="screen")
+    if schemes:
+        page.evaluate(SHORTEN)
+    for scheme in schemes:
+        width, options = SCHEMES[scheme]
+        show(page, width)
+        page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
+        page.evaluate(NEXT_FRAME)  # the theme has seen which code can be scrolled now
+        now.violations[scheme] = violations(page, **options)
 
 
 def show(page, width):
@@ -185,18 +180,6 @@ def measure(page, now, notation, width):
     now.widths[width] = max(now.widths.get(width, 0), page.evaluate(WIDTH))
     if page.locator(".wq-diagram").count():
         now.drawn[notation, width] = page.evaluate(UNITS), page.evaluate(OUTSIDE)
-
-
-def violations(page, rules=None):
-    """What axe finds serious: of all rules, or of those that a colour scheme can break."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    only = {"runOnly": rules} if rules else {}
-    found = axe.run(page, options={"resultTypes": ["violations"]} | only).response["violations"]
-    return [
-        (violation["id"], violation["nodes"][0]["html"][:200])
-        for violation in found
-        if violation["impact"] in ("serious", "critical")
-    ]
 
 
 def misses(facts, found):
@@ -253,7 +236,7 @@ def test_a_diagram_has_one_unit_and_no_part_of_it_sticks_out(facts):
         assert outside == []
         for units in all_units:
             assert max(units) - min(units) < 0.02 * min(units)
-            assert min(units) >= 3.9
+            assert min(units) >= LEAST
 
 
 def test_every_diagram_is_one_picture_to_a_screen_reader(facts):

@@ -2,13 +2,12 @@
 
 import random
 import re
-import unicodedata
 from fractions import Fraction
 
 import pytest
 
-from browser.watching import until
-from forms import STATUS, enter
+from browser.watching import NOTE_SHIFTS, until
+from forms import STATUS, enter, letters
 from qkv.costs import SCHEMES, Sizes, cost, products
 from qkv_site.generated import exports
 from support import thorough
@@ -148,11 +147,6 @@ def test_the_two_matrices_are_seen_to_become_one(explorer):
     until(explorer, "!document.querySelector('.wq-moving')")
 
 
-def plain(formula):
-    """The letters of a formula in their order."""
-    return "".join(unicodedata.normalize("NFKC", formula.inner_text()).split())
-
-
 def test_letters_and_sides_follow_the_notation(explorer):
     explorer.get_by_label("Two steps").check()
     rows = explorer.evaluate(SHOWN)["drawn"]
@@ -161,9 +155,10 @@ def test_letters_and_sides_follow_the_notation(explorer):
     turned = [[[*side[::-1]] for side in row] for row in explorer.evaluate(SHOWN)["drawn"]]
     assert turned == [[*row[-2::-1], row[-1]] for row in rows]
     first = explorer.locator(".wq-chain").first
-    assert [plain(step) for step in first.locator(".wq-step > var").all()] == ["PQx", "Qi=WiQPQx"]
-    letters = [plain(letter) for letter in first.locator(".wq-letter > var:first-child").all()]
-    assert letters == ["WiQ", "PQ", "x", "Qi"]
+    steps = first.locator(".wq-step > var").all_inner_texts()
+    assert [*map(letters, steps)] == ["PQx", "Qi=WiQPQx"]
+    symbols = first.locator(".wq-letter > var:first-child").all_inner_texts()
+    assert [*map(letters, symbols)] == ["WiQ", "PQ", "x", "Qi"]
     explorer.locator("[data-wq-notation]").select_option("site")
     until(explorer, "!document.querySelector('.wq-turned')")
     assert explorer.evaluate(SHOWN)["drawn"] == rows
@@ -203,8 +198,8 @@ def test_letters_of_another_version_are_the_chosen_ones(explorer):
 
 
 def typed(text):
-    """A text without its spaces, in which a letter is as one types it: dk for d_k."""
-    return "".join(unicodedata.normalize("NFKC", text).replace("_", "").split())
+    """The letters of a text, in which a symbol may stand as a reader types it: d_k or dk."""
+    return letters(text).replace("_", "")
 
 
 def test_a_mistake_is_quoted_and_the_last_drawing_is_out_of_use(explorer):
@@ -378,13 +373,10 @@ def test_a_block_stands_for_each_head(page):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_moves_while_the_page_loads(chromium, origin, width):
     page = chromium.new_page(base_url=origin, viewport={"width": width, "height": 844})
-    page.add_init_script(
-        "window.moved = 0; new PerformanceObserver(list => list.getEntries().forEach("
-        "entry => window.moved += entry.value)).observe({type: 'layout-shift', buffered: true})"
-    )
+    page.add_init_script(NOTE_SHIFTS)
     for address in ("/explore/", "/which-shape/", "/self-test/"):
         page.goto(address, wait_until="networkidle")
-        assert page.evaluate("window.moved") < 0.02, address
+        assert page.evaluate("window.shifted") < 0.02, address
     page.close()
 
 
@@ -413,8 +405,7 @@ def test_it_survives_going_back(page):
 
 
 def test_without_scripts_the_first_state_stands_there(chromium, origin):
-    context = chromium.new_context(java_script_enabled=False, base_url=origin)
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/explore/")
     assert not page.locator("form.wq-controls").is_visible()
     assert page.locator(".wq-steps > li:visible").count() == 6
@@ -423,4 +414,4 @@ def test_without_scripts_the_first_state_stands_there(chromium, origin):
     assert f"{expected.multiply_adds:,}" in page.locator(STATUS).inner_text()
     expected = cost("two-step", Sizes(d_model=512, h=8, n_q=100))
     assert f"{expected.multiply_adds:,}" in page.locator("article").inner_text()
-    context.close()
+    page.close()

@@ -9,9 +9,9 @@ from support import thorough
 @pytest.fixture(params=[True, *thorough(False)], ids=["with scripts", "without scripts"])
 def visitor(request, chromium, origin):
     """A reader's page."""
-    context = chromium.new_context(java_script_enabled=request.param, base_url=origin)
-    yield context.new_page()
-    context.close()
+    page = chromium.new_page(base_url=origin, java_script_enabled=request.param)
+    yield page
+    page.close()
 
 
 def shown(page, kind):

@@ -42,14 +42,14 @@ def test_the_home_page_answers_before_it_is_scrolled(page, screen):
     width, height = SCREENS[screen]
     page.set_viewport_size({"width": width, "height": height})
     page.goto("/")
+    page.evaluate("document.fonts.ready.then(() => true)")
     for part in ("h1", "h1 + p", ".wq-map-state[data-state=paper]"):
         box = page.locator(part).first.bounding_box()
         assert box["y"] + box["height"] <= height, part
 
 
 def test_a_state_is_chosen_without_a_script(chromium, origin):
-    context = chromium.new_context(base_url=origin, java_script_enabled=False)
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/")
     assert page.locator('[data-state="paper"]').is_visible()
     page.get_by_role("radio", name="the paper").focus()
@@ -60,7 +60,7 @@ def test_a_state_is_chosen_without_a_script(chromium, origin):
             for found in page.locator(".wq-map-state").all()
             if found.is_visible()
         ] == [state]
-    context.close()
+    page.close()
 
 
 def test_what_does_not_fit_is_seen(page):

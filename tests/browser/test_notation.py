@@ -6,6 +6,7 @@ import re
 import pytest
 
 from browser.watching import until
+from forms import letters
 from support import thorough
 
 CHOICE = "[data-wq-notation]"
@@ -13,19 +14,19 @@ CHOICE = "[data-wq-notation]"
 FORMULA = "article [data-set]:not(.wq-told *):visible"
 
 
-def letters(page):
+def formula(page):
     """What stands in the first formula, without spaces."""
-    return "".join(page.locator(FORMULA).first.text_content().split())
+    return letters(page.locator(FORMULA).first.text_content())
 
 
 def test_a_choice_shows_at_once_and_survives_a_reload(page):
     page.goto("/")
-    in_the_sites_letters = letters(page)
+    in_the_sites_letters = formula(page)
     page.locator(CHOICE).select_option("ng-multi-head")
-    assert letters(page) != in_the_sites_letters
-    in_his_letters = letters(page)
+    assert formula(page) != in_the_sites_letters
+    in_his_letters = formula(page)
     page.reload()
-    assert letters(page) == in_his_letters
+    assert formula(page) == in_his_letters
     assert page.locator(CHOICE).input_value() == "ng-multi-head"
     assert page.wrong == []
 
@@ -152,14 +153,13 @@ def test_the_choice_works_from_the_keyboard_and_has_a_name(page):
 
 
 def test_without_scripts_the_sites_own_notation_stands_there(chromium, origin):
-    context = chromium.new_context(java_script_enabled=False, base_url=origin)
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/?notation=ng-multi-head")
     assert page.locator(FORMULA).count() >= 1
     for shown in page.locator(FORMULA).all():
         assert "site" in shown.get_attribute("data-in").split()
     assert not page.locator(CHOICE).is_visible()
-    context.close()
+    page.close()
 
 
 def test_every_formula_follows_a_choice(page):
@@ -174,9 +174,9 @@ def test_every_formula_follows_a_choice(page):
 
 def test_printing_shows_the_chosen_notation(page):
     page.goto("/?notation=ng-multi-head")
-    shown = letters(page)
+    shown = formula(page)
     page.emulate_media(media="print")
-    assert letters(page) == shown
+    assert formula(page) == shown
     assert not page.locator(CHOICE).is_visible()
 
 

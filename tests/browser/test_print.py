@@ -21,11 +21,10 @@ SCREENS = {
 @pytest.fixture(scope="module", params=SCREENS)
 def printed(request, chromium, origin):
     """A page as it is printed, from any screen."""
-    context = chromium.new_context(base_url=origin, viewport=PAPER, **SCREENS[request.param])
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, viewport=PAPER, **SCREENS[request.param])
     page.emulate_media(media="print")
     yield page
-    context.close()
+    page.close()
 
 
 @pytest.mark.parametrize("address", ["/explanation/which-q/", *thorough("/explanation/biases/")])

@@ -120,8 +120,7 @@ def test_it_works_after_going_back(test):
 
 
 def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
-    context = chromium.new_context(java_script_enabled=False, base_url=origin)
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/self-test/")
     assert page.locator(".wq-question :is(input, button):visible").count() == 0
     assert page.locator(".wq-key").is_hidden()
@@ -131,7 +130,7 @@ def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
         asked.locator("summary").click()
         assert asked.locator("details strong").first.is_visible()
         assert asked.locator("details [data-choice]:visible").count() == len(question.wrong)
-    context.close()
+    page.close()
 
 
 def test_on_paper_questions_come_first_and_answers_after_them(test):

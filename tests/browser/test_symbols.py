@@ -1,9 +1,8 @@
 """A letter that is pointed at: what lights up, and the label that says what it is."""
 
-import unicodedata
-
 import pytest
 
+from forms import letters
 from support import thorough
 
 LABEL = ".wq-label"
@@ -47,7 +46,7 @@ def label(page):
 
 def words(label):
     label.wait_for()
-    return unicodedata.normalize("NFKC", "".join(label.text_content().split()))
+    return letters(label.text_content())
 
 
 def test_a_label_says_role_and_shape_as_the_source_has_it(page, label):
@@ -95,16 +94,14 @@ def test_escape_hides_it_and_the_pointer_may_move_onto_it(page, label):
 
 
 def test_a_tap_shows_it_and_another_hides_it(chromium, origin):
-    context = chromium.new_context(
-        base_url=origin, has_touch=True, viewport={"width": 390, "height": 844}
-    )
-    page = context.new_page()
+    phone = {"width": 390, "height": 844}
+    page = chromium.new_page(base_url=origin, has_touch=True, viewport=phone)
     page.goto("/explanation/which-q/")
     page.locator(".wq-formula math [data-role]:visible").first.tap()
     page.locator(LABEL).wait_for()
     page.locator("h1").tap()
     assert not page.locator(LABEL).is_visible()
-    context.close()
+    page.close()
 
 
 def test_an_entry_of_a_legend_is_its_own_label_from_the_keyboard(page, label):
@@ -119,8 +116,7 @@ def test_an_entry_of_a_legend_is_its_own_label_from_the_keyboard(page, label):
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_one_key_of_colours_stands_below_the_first_figure(chromium, origin, scripts):
-    context = chromium.new_context(base_url=origin, java_script_enabled=scripts)
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, java_script_enabled=scripts)
     page.goto("/explanation/which-q/")
     key = page.locator(".wq-colours")
     assert key.count() == 1
@@ -132,7 +128,7 @@ def test_one_key_of_colours_stands_below_the_first_figure(chromium, origin, scri
         "all => all.map(e => getComputedStyle(e).outlineStyle)"
     )
     assert edges == ["dashed", *["solid"] * 5]
-    context.close()
+    page.close()
 
 
 def test_the_key_names_what_is_drawn_and_in_other_letters_what_these_write(page):
@@ -196,15 +192,11 @@ def bubble(page, word):
 @pytest.mark.parametrize("scheme", ["light", *thorough("dark")])
 @pytest.mark.parametrize("width", [390, *thorough(1280)])
 @pytest.mark.parametrize("path", ["decoding-step", *thorough("rope-and-qk-norm")])
-def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text(chromium, origin, scheme, width, path):
-    page = chromium.new_page(
-        base_url=origin,
-        viewport={"width": width, "height": 800},
-        color_scheme=scheme,
-    )
+def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text(page, scheme, width, path):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
     page.goto(f"/explanation/{path}/")
     found = bubble(page, page.locator("article abbr").first).evaluate(SET)
-    page.close()
     assert found.pop("size") >= 15
     assert found.pop("edge") >= 1
     assert found == READABLE

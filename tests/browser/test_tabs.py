@@ -43,13 +43,11 @@ def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
 
 @pytest.mark.parametrize("width", [390, *thorough(1280)])
 def test_a_tab_opens_without_scripts(chromium, origin, width):
-    context = chromium.new_context(
-        java_script_enabled=False, base_url=origin, viewport={"width": width, "height": 800}
-    )
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
+    page.set_viewport_size({"width": width, "height": 800})
     page.goto("/")
     code = page.get_by_text("from keras import ops")
     assert not code.is_visible()
     choose(page, "Keras")
     assert code.is_visible()
-    context.close()
+    page.close()

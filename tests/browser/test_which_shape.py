@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from browser.watching import until
-from forms import STATUS, enter
+from forms import STATUS, enter, letters
 from qkv import which
 
 SHOWN = """() => [...document.querySelectorAll(".wq-answer")].map(answer => ({
@@ -220,19 +220,18 @@ def test_the_link_carries_the_question(form):
 
 
 def test_without_scripts_python_answers(chromium, origin):
-    context = chromium.new_context(java_script_enabled=False, base_url=origin)
-    page = context.new_page()
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/which-shape/")
     assert not page.locator("form.wq-controls").is_visible()
     said = " ".join(page.locator("article").inner_text().split())  # its lines are wrapped
     assert which(1536, 512, d_model=512, h=8)[0].question in said
-    context.close()
+    page.close()
 
 
 def test_possibilities_have_the_chosen_letters(page):
     page.goto("/which-shape/?shape=512,64&notation=ng-multi-head")
     first = page.locator(".wq-written").first
-    assert "".join(first.text_content().split()) == "inthechosenletters:WiQ,WiK,WiV"
+    assert letters(first.text_content()) == "inthechosenletters:WiQ,WiK,WiV"
     page.locator("[data-wq-notation]").select_option("site")
     assert first.text_content() == ""
     assert page.wrong == []

@@ -2,6 +2,16 @@
 
 from time import monotonic
 
+import pytest
+
+# Adds up, in a page that has not begun to load, how far its content moves by itself.
+NOTE_SHIFTS = """
+window.shifted = 0
+new PerformanceObserver(list => {
+  for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifted += shift.value
+}).observe({type: "layout-shift", buffered: true})
+"""
+
 
 def watch(page, requested, wrong):
     """Hand each address that a page asks for, and each fault, to a function."""
@@ -15,6 +25,17 @@ def watch(page, requested, wrong):
 def _was_left(request):
     """Whether it asked for the icon of a page that was left at once."""
     return request.failure == "net::ERR_ABORTED" and request.url.endswith("favicon.svg")
+
+
+def violations(page, context=None, **options):
+    """What axe finds serious."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    options |= {"resultTypes": ["violations"]}
+    return [
+        (violation["id"], violation["nodes"][0]["html"][:200])
+        for violation in axe.run(page, context, options).response["violations"]
+        if violation["impact"] in ("serious", "critical")
+    ]
 
 
 def until(page, expression, arg=None, seconds=30):
