@@ -10,6 +10,7 @@ import base64
 import hashlib
 import html
 import logging
+import os
 import re
 from importlib.metadata import distribution
 from pathlib import Path
@@ -86,7 +87,9 @@ def _kept(name, code_points, cache):
     kept = cache / f"{name}-{hashlib.sha256(seen.encode()).hexdigest()[:16]}.woff2"
     if not kept.exists():
         cache.mkdir(exist_ok=True)
-        _cut(name, wanted, kept)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        _cut(name, wanted, unfinished)
+        unfinished.replace(kept)
     return kept.read_bytes()
 
 
