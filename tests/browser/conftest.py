@@ -41,16 +41,26 @@ def context(chromium, origin):
     context.close()
 
 
+@pytest.fixture(scope="module")
+def tab(context):
+    """A tab for the tests of a file: a new one takes as long as a page."""
+    tab = context.new_page()
+    watch(tab, lambda address: tab.requested.append(address), lambda fault: tab.wrong.append(fault))
+    return tab
+
+
 @pytest.fixture
-def page(context, origin):
-    """A page that notes what it asked for and what went wrong, for a reader who chose nothing."""
-    page = context.new_page()
-    page.requested, page.wrong = [], []
-    watch(page, page.requested.append, page.wrong.append)
-    yield page
-    chosen = {"origin": origin, "storageTypes": "local_storage"}
-    context.new_cdp_session(page).send("Storage.clearDataForOrigin", chosen)
-    page.close()
+def page(tab):
+    """A page that notes what it asks for and what goes wrong, for a reader who chose nothing."""
+    tab.requested, tab.wrong = [], []
+    yield tab
+    if tab.url.startswith("http"):
+        tab.evaluate("localStorage.clear(), sessionStorage.clear()")
+    tab.unroute_all()
+    tab.goto("about:blank")
+    tab.mouse.move(0, 0)
+    tab.set_viewport_size({"width": 1280, "height": 720})
+    tab.emulate_media(media="null", color_scheme="light", reduced_motion="null")
 
 
 @pytest.fixture(scope="session")

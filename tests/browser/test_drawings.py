@@ -34,15 +34,6 @@ def outputs(site):
     return found
 
 
-@pytest.fixture
-def page(chromium):
-    page = chromium.new_page()
-    page.requested = []
-    page.on("request", lambda request: page.requested.append(request.url))
-    yield page
-    page.close()
-
-
 def shared(one, other):
     """The part of the smaller rectangle that two share."""
     wide, high = (min(one[at + 2], other[at + 2]) - max(one[at], other[at]) for at in (0, 1))

@@ -132,8 +132,8 @@ def test_an_unknown_notation_is_passed_over(page, unknown):
     assert page.locator(FORMULA).count() >= 1
 
 
-def test_the_notation_is_there_before_the_first_frame(page):
-    page.goto("/?notation=ng-multi-head")
+def test_the_notation_is_there_before_the_first_frame(context):
+    page = context.new_page()
     page.add_init_script(
         "new MutationObserver((_, observer) => { if (document.body) { observer.disconnect();"
         "window.early = document.documentElement.dataset.notation } })"
@@ -141,6 +141,7 @@ def test_the_notation_is_there_before_the_first_frame(page):
     )
     page.goto("/?notation=ng-multi-head")
     assert page.evaluate("window.early") == "ng-multi-head"
+    page.close()
 
 
 def test_the_choice_works_from_the_keyboard_and_has_a_name(page):
@@ -194,10 +195,11 @@ def test_the_home_page_is_light(chromium, origin):
     assert sum(sent.values()) < 150_000, sent
 
 
-def test_a_switch_repaints_quickly_on_a_slow_machine(page):
+def test_a_switch_repaints_quickly_on_a_slow_machine(context):
+    page = context.new_page()
     page.goto("/")
     page.evaluate("document.fonts.ready.then(() => true)")
-    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
     times = page.evaluate(
         """async () => {
           const choice = document.querySelector("[data-wq-notation]"), times = []
@@ -213,4 +215,5 @@ def test_a_switch_repaints_quickly_on_a_slow_machine(page):
           return times
         }"""
     )
+    page.close()
     assert sorted(times)[len(times) // 2] < 100, times

@@ -18,7 +18,7 @@ SCREENS = {
 }
 
 
-@pytest.fixture(scope="module", params=SCREENS)
+@pytest.fixture(scope="module", params=["light", *thorough("dark"), "without scripts"])
 def printed(request, chromium, origin):
     """A page as it is printed, from any screen."""
     page = chromium.new_page(base_url=origin, viewport=PAPER, **SCREENS[request.param])
