@@ -8,6 +8,9 @@ import pytest
 from qkv_site.markdown import formulas, mathml, tables
 from support import ROOT
 
+STYLES = pytest.mark.parametrize(
+    "path", [*(ROOT / "docs").rglob("*.css")], ids=lambda path: path.name
+)
 _COMMENTS_AND_STRINGS = re.compile(r"/\*.*?\*/|\"[^\"\n]*\"", re.DOTALL)
 
 
@@ -17,7 +20,7 @@ def depths(css):
     return [*accumulate(1 if brace == "{" else -1 for brace in braces)]
 
 
-@pytest.mark.parametrize("path", [*(ROOT / "docs").rglob("*.css")], ids=lambda path: path.name)
+@STYLES
 def test_a_stylesheet_closes_what_it_opens(path):
     """A browser drops the rule after a brace too many, and says nothing."""
     found = depths(path.read_text())
@@ -28,6 +31,12 @@ def test_a_stylesheet_closes_what_it_opens(path):
 def test_a_brace_too_many_is_found():
     assert depths('a { } /* } */ b { content: "}" }') == [1, 0, 1, 0]
     assert min(depths("@media x { a { } } } b { }")) == -1
+
+
+@STYLES
+def test_no_style_searches_the_whole_page(path):
+    """While a long page loads, a browser would search it again for each part that comes."""
+    assert re.findall(r"\b(?:html|body|main|article):has\([^>+~][^)]*\)", path.read_text()) == []
 
 
 def test_a_formula_is_plain_text_to_the_search():
