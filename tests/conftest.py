@@ -12,6 +12,7 @@ from jaxtyping import config
 from support import ADDRESS, CI, ROOT, make_project, mkdocs_build
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each worker, and what it starts, has one core
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the builds that it starts need not compile anew
 
 # The same examples on every run, and no verdict by the clock of a busy machine.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
