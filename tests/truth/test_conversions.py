@@ -446,12 +446,14 @@ def test_whisper_packed_with_a_key_bias_of_zeros_computes_the_same(torch, rng):
 def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_that_came(torch):
     """The message of PyTorch's view holds the shape that the code wants and the size that came.
 
-    28672 = 28 · 8 · 128, where 64 heads of 128 were expected; 45568 = 4 · 178 · 64, half a head.
+    28672 = 28 · 8 · 128, where 64 heads of 128 were expected; 45568 = 4 · 178 · 64, half a head;
+    57344 = 28 · 2048, where all heads together were expected to be 4096 wide.
     """
     for came, wanted in (
         ((1, 28, 8 * 128), (1, 28, 64, 128)),
         ((1, 13, 16 * 128), (1, 13, 8, 128)),
         ((4, 178, 64), (4, 178, -1, 128)),
+        ((1, 28, 2048), (1, 28, 4096)),
     ):
         said = rf"shape '\[{', '.join(map(str, wanted))}\]' is invalid for input of size "
         with pytest.raises(RuntimeError, match=said + str(np.prod(came))):

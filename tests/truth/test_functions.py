@@ -287,7 +287,7 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
     a mask both refuse it, and with three axes or dropout PyTorch's does. Keras' layer takes it
     without a key and a mask, since keys are values there. With a key it refuses it in its first
     call, which builds it, and takes it later, unless it has a mask or dropout, or is asked for its
-    scores.
+    scores, or its inputs have four axes, or its values have another width than its keys.
     """
     queries, values = drawn(rng, n_q=3, n_k=5)[:2]
     mask = np.ones((3, 5), bool)
@@ -311,6 +311,15 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
         with_dropout(query=asked, value=asked, key=asked)
         with pytest.raises(RuntimeError, match="does not broadcast"):
             with_dropout(query=asked, value=three, key=asked)
+        other_width = keras_library().layers.MultiHeadAttention(H, D_K, value_dim=D_K + 1)
+        other_width(query=asked, value=asked, key=asked)
+        with pytest.raises(RuntimeError, match="Expected size for first two dimensions"):
+            other_width(query=asked, value=three, key=asked)
+        of_rows = keras_library().layers.MultiHeadAttention(H, D_K, attention_axes=2)
+        asked, three = asked[:, None], three[:, None]
+        of_rows(query=asked, value=asked, key=asked)
+        with pytest.raises(RuntimeError, match="does not broadcast"):
+            of_rows(query=asked, value=three, key=asked)
     elif function["name"] in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
         assert call(function, values, values, queries).shape == (BATCH, H, 5, D_K)
         assert refused(function, values, values, queries, **{function["mask"]: mask})

@@ -1235,6 +1235,7 @@ def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
     """Keras on PyTorch keeps float64 with dropout, and with attention over two axes.
 
     Neither takes the fused path here. Over two axes, the tokens of both attend to each other.
+    Attention over one of two axes keeps float64, too.
     """
     layer = keras_layer(keras, rng, dropout=0.1)
     mh = qkv.load(layer.get_weights(), "keras", h=H)
@@ -1247,6 +1248,12 @@ def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
     mh = qkv.load(layer.get_weights(), "keras", h=H)
     tokens = mh(grid.reshape(1, 6, E))
     assert close(keras.ops.convert_to_numpy(layer(grid, grid)), tokens.reshape(grid.shape))
+
+    of_rows = keras.layers.MultiHeadAttention(H, D_K, dtype="float64", attention_axes=2)
+    of_rows.build(grid.shape, grid.shape)
+    of_rows.set_weights(layer.get_weights())
+    output = keras.ops.convert_to_numpy(of_rows(grid, grid))
+    assert close(output, np.stack([mh(row) for row in grid.swapaxes(0, 1)], axis=1))
 
 
 def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, rng, x):
