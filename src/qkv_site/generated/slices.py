@@ -121,9 +121,14 @@ class View:
         return f"{self.name}, {size}, in {len(self.pieces)} pieces {where}; filled: {filled}"
 
 
-def figure(layout: Layout) -> str:
-    """HTML of the weights that a library stores in the first of its forms."""
-    sizes, weights = sizes_of(layout), layout.forms[0].without_biases
+def figure(layout: Layout, **own: int) -> str:
+    """HTML of the weights that a library stores in the first of its forms.
+
+    Args:
+        layout: What the library stores.
+        own: Sizes that are other ones than on the library's page.
+    """
+    sizes, weights = sizes_of(layout) | own, layout.forms[0].without_biases
     views = [View.of(stored, sizes) for stored in weights]
     units = max(view.columns for view in views) // _UNIT
     words = html.escape(". ".join(view.words() for view in views))
