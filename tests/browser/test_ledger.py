@@ -5,6 +5,10 @@ import pytest
 from qkv_site.markdown import claims
 from support import thorough
 
+# Lists that leave a gap: they are shown, and nothing in them.
+EMPTY = """[...document.querySelectorAll("article ul")].filter(
+  list => list.checkVisibility() && ![...list.children].some(e => e.checkVisibility())).length"""
+
 
 @pytest.fixture(params=[True, *thorough(False)], ids=["with scripts", "without scripts"])
 def visitor(request, chromium, origin):
@@ -26,6 +30,7 @@ def test_the_ledger_shows_one_kind_of_evidence_or_all(visitor):
         visitor.get_by_role("radio", name=chosen).check()
         for kind, number in numbers.items():
             assert shown(visitor, kind) == (number if kind == chosen else 0)
+        assert visitor.evaluate(EMPTY) == 0
     visitor.get_by_role("radio", name="all").check()
     assert {kind: shown(visitor, kind) for kind in claims.KINDS} == numbers
 
