@@ -55,6 +55,11 @@ def test_a_value_has_its_columns_name_where_there_are_three_columns():
     row = "<tr><td>1</td><td>2</td><td>3</td></tr>"
     labelled = tables.labelled(f"<table>{head}<tbody>{row}</tbody></table>")
     assert '<td data-label="b &amp; c">2</td><td data-label="d">3</td>' in labelled
+    letter = '<span class="wq-typed">W<span>^</span><sup>Q</sup></span>'
+    labelled = tables.labelled(
+        f"<table>{head.replace('d<', f'{letter}<')}<tbody>{row}</tbody></table>"
+    )
+    assert f'<td data-label=""><span class="wq-column">{letter}: </span>3</td>' in labelled
     two = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
     assert tables.labelled(two) == two
 

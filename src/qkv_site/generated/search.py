@@ -25,8 +25,9 @@ _ASKED = "asked.toml"
 _PAGE = "page"  # stands there for a page itself, where an id stands for a heading
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {*_HEADINGS, "p", "li", "tr", "dt", "dd", "summary", "caption", "figcaption", "div"}
-# Links that say nothing of their own, and what the reference calls a name: "cached property".
-_SILENT = {"headerlink", "wq-claim__mark", "wq-aside", "doc-labels"}
+# Links that say nothing of their own, what the reference calls a name, "cached property", and the
+# name of a column that a value repeats.
+_SILENT = {"headerlink", "wq-claim__mark", "wq-aside", "doc-labels", "wq-column"}
 _WORD = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _LINE = re.compile(r'<li>\s*(?:<p>)?<a href="([^"]*)">(.*?)</a>(.*?)</li>', re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")

@@ -10,6 +10,7 @@ _TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
 _HEAD = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
 _ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")
+_LETTER = re.compile(r'<math\b|class="wq-typed')
 
 
 def check_names(array: str, shape: tuple[int, ...], **names: Sequence[str]) -> None:
@@ -34,13 +35,14 @@ def named(
 def labelled(page: str) -> str:
     """A page in whose tables of three to seven columns each value says its column's name.
 
-    So a phone can show the values of a row below each other.
+    So a phone can show the values of a row below each other. A name is an attribute, which a
+    stylesheet shows. It shows no letters as they are set, so a name with letters is an element.
     """
     return _TABLE.sub(_label, page)
 
 
 def _label(table: re.Match) -> str:
-    heads = [_words(head) for head in _HEAD.findall(table[1])]
+    heads = _HEAD.findall(table[1])
     if not 3 <= len(heads) <= 7:
         return table[0]
     rows = _ROW.sub(lambda row: _label_row(row[0], heads), table[1])
@@ -55,6 +57,12 @@ def _label_row(row: str, heads: list[str]) -> str:
     _, *cells = row.split("<td")
     if len(cells) != len(heads):
         return row
-    named = zip(heads, cells, strict=True)
-    said = "".join(f'<td data-label="{html.escape(head)}"{cell}' for head, cell in named)
-    return row.partition("<td")[0] + said
+    return row.partition("<td")[0] + "".join(map(_label_cell, heads, cells))
+
+
+def _label_cell(head: str, cell: str) -> str:
+    """A cell, from what follows `<td`, with its column's name."""
+    if not _LETTER.search(head):
+        return f'<td data-label="{html.escape(_words(head))}"{cell}'
+    attributes, _, value = cell.partition(">")
+    return f'<td data-label=""{attributes}><span class="wq-column">{head.strip()}: </span>{value}'
