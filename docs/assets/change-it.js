@@ -56,7 +56,7 @@ function begin(panel, data) {
     mark(fields, wrong)
     root.classList.toggle("wq-refused", wrong.length > 0)
     output.inert = wrong.length > 0 // the last lines stay, and are not taken for what was entered
-    if (wrong.length) return tellFaults(status, wrong, "The lines below are for what was entered before.")
+    if (wrong.length) return tellFaults(status, spoken(wrong, fields), "The lines below are for what was entered before.")
     fields[WIDTH].placeholder = `= ${sizes.d_model}`
     const { lines, world } = compute(data, map, sizes)
     root.classList.toggle("wq-misfit", lines.some(({ misfit }) => misfit))
@@ -125,6 +125,12 @@ function field(name, meaning, data) {
     element("label", { htmlFor: id }, place(data.letters[name]), " ", element("span", {}, meaning)),
     input,
     element("p", { className: "wq-fault", id: `${id}-fault` }))
+}
+
+/** Mistakes for a screen reader: the width of the extra map has no letter, so it is called what its label calls it. */
+function spoken(wrong, fields) {
+  const label = fields[WIDTH].labels[0].firstElementChild.textContent
+  return wrong.map(({ field, message }) => ({ message: field === WIDTH ? message.replace(WIDTH, label) : message }))
 }
 
 const hasExtra = (map) => map === "two" || map === "merged"
@@ -291,11 +297,11 @@ function box({ group, letter, lengths: [rows, columns], axis }) {
     blocks, element("span", { className: "wq-letter", innerHTML: letter }))
 }
 
-/** The two sizes that would have to be equal, each by its letter. */
+/** The two sizes that would have to be equal, each by its letter, and what makes them equal. */
 function unequal(line, { sizes }, data) {
-  const letters = lettersOf(line, data)
-  const said = inOrder(line, line.misfit.sides).map((side, i) => `${letters[i]} = ${sizeOf(side, sizes)}`)
-  return `${said.join(" and ")} have to be equal.`
+  const [one, other] = lettersOf(line, data)
+  const [first, second] = inOrder(line, line.misfit.sides).map((side) => sizeOf(side, sizes))
+  return `${one} = ${first} and ${other} = ${second} have to be equal. To repair it, enter ${one} = ${second}, or ${other} = ${first}.`
 }
 
 const lettersOf = (line, data) => inOrder(line, line.misfit.sides).map((side) => pick(data, data.letters[nameOf(side)]))

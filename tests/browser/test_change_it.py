@@ -235,6 +235,10 @@ def test_one_click_leads_to_the_first_case_and_one_back_to_the_example(page):
     assert page.locator(f"{PANEL} [value=two]").is_checked()
     assert page.locator(f"{PANEL} [data-size=d_model]").input_value() == "7"
     assert status(page).startswith("Theshapesdonotfitinline1:numberofcolumnsofPQ=3anddmodel=7have")
+    assert "Torepairit,enternumberofcolumnsofPQ=7,ordmodel=3." in status(page)
+    for repair in {"width": 7}, {"d_model": 3, "width": 3}:
+        enter(page, maps="two", **repair)
+        assert status(page).startswith("Theshapesfit.")
     assert "isnotthatoftheexample" not in status(page)  # no query is computed
     page.locator(f"{PANEL} [data-size=d_model]").fill("512")
     page.get_by_role("button", name="Back to the example").click()
@@ -280,6 +284,14 @@ def test_a_mistake_is_quoted_and_the_last_lines_are_marked_as_old(page):
     before = page.evaluate(SHOWN)
     for entered, message in MISTAKES.items():
         assert_refused(page, before, entered, message)
+
+
+def test_a_wrong_width_is_called_the_same_for_all_readers(page):
+    opened(page, TWICE)
+    enter(page, maps="two", width=9)
+    message = "numberofcolumnsofPQis“9”:awholenumberfrom1to8isexpected."
+    assert letters(page.locator("#wq-change-width-fault").inner_text()) == message
+    assert status(page).startswith(message)
 
 
 def assert_refused(page, before, entered, message):
