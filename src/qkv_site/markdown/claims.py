@@ -360,7 +360,7 @@ def _fold(trap: Trap, run: dict) -> str:
     code = escape(trap.code, quote=False).replace("{", "&#123;")
     return (
         f'<details data-kind="run"><summary>{" ".join(filter(None, said))}</summary>'
-        f'<pre><code id="{trap.id}"># {trap.file}, line {trap.line}\n{code}</code></pre></details>'
+        f'<pre id="{trap.id}"># {trap.file}, line {trap.line}\n{code}</pre></details>'
     )
 
 
