@@ -1,5 +1,6 @@
 """A sentence with symbols that follow the reader's choice leaves shapes and sides to the build."""
 
+import math
 import re
 from html.parser import HTMLParser
 
@@ -144,6 +145,9 @@ class Said(HTMLParser):
             pass
         while self._notations and self._notations[-1][1] >= len(self._open):
             self._notations.pop()
+        for shape in self.shapes[-1:]:
+            if shape[3] > len(self._open):
+                shape[3] = math.inf  # it has ended
 
     def handle_data(self, data):
         for shape in self.shapes[-1:]:
