@@ -12,6 +12,9 @@ RESOURCES = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "sr
 NOT_FETCHED = {"canonical", "prev", "next", "alternate", "edit"}
 
 
+UNREAD = "code", "pre", "script", "style"  # what is in these is no text
+
+
 class Page(HTMLParser):
     """What one page links to, fetches, names and says."""
 
@@ -29,10 +32,10 @@ class Page(HTMLParser):
             self.links.append(attributes["href"])
         fetched = set((attributes.get("rel") or "").split()).isdisjoint(NOT_FETCHED)
         self.resources += [v for n, v in attributes.items() if (tag, n) in RESOURCES and fetched]
-        self._code += tag in ("code", "script", "style")
+        self._code += tag in UNREAD
 
     def handle_endtag(self, tag):
-        self._code -= tag in ("code", "script", "style")
+        self._code -= tag in UNREAD
 
     def handle_data(self, data):
         if not self._code:
