@@ -10,8 +10,6 @@ import pytest
 RESOURCES = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"),
              ("source", "src"), ("video", "src"), ("object", "data"), ("use", "href")}  # fmt: skip
 NOT_FETCHED = {"canonical", "prev", "next", "alternate", "edit"}
-
-
 UNREAD = "code", "pre", "script", "style"  # what is in these is no text
 
 
