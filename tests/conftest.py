@@ -1,7 +1,6 @@
 """What all tests share."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import hypothesis
@@ -9,7 +8,7 @@ import pytest
 from filelock import FileLock
 from jaxtyping import config
 
-from support import ADDRESS, CI, ROOT, make_project, mkdocs_build
+from support import ADDRESS, CI, ROOT, Built, build_in_a_fork, make_project, mkdocs_build
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each worker, and what it starts, has one core
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the builds that it starts need not compile anew
@@ -42,15 +41,6 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class Built:
-    """A site that was built, or was not, and what the build said."""
-
-    site: Path
-    returncode: int
-    stdout: str
-
-
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
     """Build a site of the given pages, with this project's configuration."""
@@ -58,8 +48,7 @@ def build(tmp_path_factory):
     def run(pages: dict[str, str]) -> Built:
         folder = tmp_path_factory.mktemp("built")
         make_project(folder / "project", pages)
-        ran = mkdocs_build(folder / "project", folder / "site")
-        return Built(folder / "site", ran.returncode, ran.stdout)
+        return build_in_a_fork(folder / "project", folder / "site")
 
     return run
 

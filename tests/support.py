@@ -1,5 +1,6 @@
 """What tests share."""
 
+import multiprocessing
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -61,6 +63,41 @@ def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.Co
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+# Most of the time of a small build would go into imports: a process that has done them forks.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["mkdocs.__main__", "mkdocs.commands.build", "qkv_site.mkdocs.build"])
+
+
+@dataclass(frozen=True)
+class Built:
+    """A site that was built, or was not, and what the build said."""
+
+    site: Path
+    returncode: int
+    stdout: str
+
+
+def build_in_a_fork(project: Path, site: Path) -> Built:
+    """What `mkdocs_build` does, in a third of the time for a small project."""
+    said = project / "said.txt"
+    process = FORKS.Process(target=_build, args=(project, site, said, dict(os.environ)))
+    process.start()
+    process.join()
+    return Built(site, process.exitcode, said.read_text())
+
+
+def _build(project: Path, site: Path, said: Path, environment: dict[str, str]) -> None:
+    from mkdocs.__main__ import cli
+
+    output = os.open(said, os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(project)
+    os.environ.clear()
+    os.environ |= environment | {"NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": EPOCH}
+    cli(["build", "--strict", "--site-dir", str(site)])
 
 
 def is_redirect(page: Path) -> bool:
