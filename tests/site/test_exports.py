@@ -9,8 +9,13 @@ from qkv.rules import evaluate
 from qkv_site.generated import exports
 
 SIZES = {"n": 3, "h": 14, "h_kv": 14, "d_model": 11, "d_k": 5}
-EXPLORER = exports.explorer()
 ALIASES = {"n_q": "n", "n_k": "n", "d_v": "d_k"}
+
+
+@pytest.fixture(scope="module")
+def versions():
+    """What the explorer gets of each version."""
+    return exports.explorer()["versions"]
 
 
 def test_every_version_has_a_name_and_formulas():
@@ -42,10 +47,10 @@ def test_each_product_has_its_formula(version):
 
 
 @pytest.mark.parametrize("version", exports.FORMULAS)
-def test_the_sums_of_the_explorer_are_the_costs(version):
+def test_the_sums_of_the_explorer_are_the_costs(version, versions):
     sizes = SIZES | ({"h_kv": 2} if version == "grouped" else {})
     layer = Sizes(n_q=3, **{name: size for name, size in sizes.items() if name != "n"})
-    data = EXPLORER["versions"][version]
+    data = versions[version]
     costs = cost(exports.scheme_of(version), layer)
     for name, count in data["counts"].items():
         assert evaluate(count["terms"], sizes) == getattr(costs, name), name

@@ -11,26 +11,31 @@ from qkv_site.markdown import current
 from support import ROOT, question
 from support import self_test as files
 
-QUESTIONS = self_test.questions()
 FILE = tomllib.loads((ROOT / "docs" / "self-test.toml").read_text())
 GOOD = tomllib.loads(question())["question"][0]
 NUMBER = r"[\d(), .]+"
 
 
-def test_the_questions_mix_the_pages():
-    pages = {question.page.partition("#")[0] for question in QUESTIONS}
+@pytest.fixture(scope="module")
+def questions():
+    """The questions of this site."""
+    return self_test.questions()
+
+
+def test_the_questions_mix_the_pages(questions):
+    pages = {question.page.partition("#")[0] for question in questions}
     assert len(pages) >= 10
     assert all(page.startswith("explanation/") for page in pages)
-    assert len({question.id for question in QUESTIONS}) == len(QUESTIONS)
+    assert len({question.id for question in questions}) == len(questions)
 
 
-def test_neighbours_come_from_different_pages():
-    pages = [question.page.partition("#")[0] for question in QUESTIONS]
+def test_neighbours_come_from_different_pages(questions):
+    pages = [question.page.partition("#")[0] for question in questions]
     assert all(page != following for page, following in itertools.pairwise(pages))
 
 
-def test_three_groups_of_five_go_from_the_course_to_libraries():
-    groups = itertools.groupby(question.group for question in QUESTIONS)
+def test_three_groups_of_five_go_from_the_course_to_libraries(questions):
+    groups = itertools.groupby(question.group for question in questions)
     assert [(group, len([*members])) for group, members in groups] == [
         (group, 5) for group in FILE["groups"]
     ]
@@ -44,14 +49,14 @@ def test_shapes_and_numbers_are_computed_never_typed(entry):
         assert not re.search(r"\d{2,}|\d \N{MULTIPLICATION SIGN} \d|\(\d+, ", said)
 
 
-def test_a_number_stands_among_numbers():
-    for each in QUESTIONS:
+def test_a_number_stands_among_numbers(questions):
+    for each in questions:
         numbers = [re.fullmatch(f"`{NUMBER}`", choice.answer) for choice in each.choices]
         assert all(numbers) or not any(numbers)
 
 
-def test_the_place_of_an_answer_does_not_tell_that_it_is_right():
-    places = [each.choices.index(each.right) for each in QUESTIONS]
+def test_the_place_of_an_answer_does_not_tell_that_it_is_right(questions):
+    places = [each.choices.index(each.right) for each in questions]
     assert max(map(places.count, places)) <= len(places) / 2
     assert set(places) == {0, 1, 2, 3}
 
