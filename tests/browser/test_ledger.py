@@ -31,6 +31,9 @@ def test_the_ledger_shows_one_kind_of_evidence_or_all(visitor):
         for kind, number in numbers.items():
             assert shown(visitor, kind) == (number if kind == chosen else 0)
         assert visitor.evaluate(EMPTY) == 0
+        entries = visitor.locator("[data-kind]:visible")
+        assert visitor.locator("[data-kinds]:visible").filter(has_not=entries).count() == 0
+        assert visitor.locator("#libraries").is_visible() == (chosen == "run")
     visitor.get_by_role("radio", name="all").check()
     assert {kind: shown(visitor, kind) for kind in claims.KINDS} == numbers
 

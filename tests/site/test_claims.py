@@ -53,7 +53,7 @@ def test_every_test_on_a_real_library_is_in_the_ledger_with_its_code_and_version
             anchor = name.replace("_", "-")
             [(said, shown)] = re.findall(
                 r"<summary>run: ((?:(?!</summary>).)*)</summary>"
-                rf'<pre id="{anchor}">(.*?)</pre>',
+                rf'\s*<pre id="{anchor}">(.*?)</pre>',
                 ledger,
                 re.DOTALL,
             )

@@ -297,9 +297,14 @@ def marked(html: str) -> str:
 
 def stated() -> str:
     """The part of the ledger that pages state, as Markdown for a page beside `docs`."""
-    return "\n".join(
-        f"\n### {title}\n\n" + "\n".join(map(_entry, claims)) for title, claims in on_site()
-    )
+    return "\n".join(_part(title, claims) for title, claims in on_site())
+
+
+def _part(title: str, claims: list[Claim]) -> str:
+    """A page's statements below its title, in an element that names their kinds."""
+    kinds = " ".join(sorted({claim.kind for claim in claims}))
+    entries = "\n".join(map(_entry, claims))
+    return f'<div data-kinds="{kinds}" markdown>\n\n### {title}\n\n{entries}\n\n</div>\n'
 
 
 def tested() -> str:
