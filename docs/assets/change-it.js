@@ -3,7 +3,7 @@
 
 import { element } from "./element.js"
 import { Misfit, nameOf, shapeOf, sizeOf, valueOf } from "./evaluate.js"
-import { fieldsOf, mark, result, tellFaults, textsOf } from "./form.js"
+import { asLabelled, fieldsOf, mark, result, tellFaults, textsOf } from "./form.js"
 import { chosenNotation } from "./notation.js"
 import { wholeNumber } from "./sizes.js"
 
@@ -128,10 +128,8 @@ function field(name, meaning, data) {
 }
 
 /** Mistakes for a screen reader: the width of the extra map has no letter, so it is called what its label calls it. */
-function spoken(wrong, fields) {
-  const label = fields[WIDTH].labels[0].firstElementChild.textContent
-  return wrong.map(({ field, message }) => ({ message: field === WIDTH ? message.replace(WIDTH, label) : message }))
-}
+const spoken = (wrong, fields) => wrong.map((fault) =>
+  (fault.field === WIDTH ? { message: element("p", {}, ...asLabelled(fault, fields[WIDTH])).textContent } : fault))
 
 const hasExtra = (map) => map === "two" || map === "merged"
 

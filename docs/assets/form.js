@@ -38,12 +38,12 @@ export function mark(fields, wrong) {
   for (const [name, field] of Object.entries(fields)) {
     const fault = wrong.find((each) => each.field === name)
     field.setAttribute("aria-invalid", Boolean(fault))
-    document.getElementById(field.getAttribute("aria-describedby")).replaceChildren(...(fault ? written(fault, field) : []))
+    document.getElementById(field.getAttribute("aria-describedby")).replaceChildren(...(fault ? asLabelled(fault, field) : []))
   }
 }
 
 /** A mistake, with what the label calls the size in place of its name; what was entered stays text. */
-function written({ message, field: name }, field) {
+export function asLabelled({ message, field: name }, field) {
   if (!message.startsWith(`${name} `)) return [message]
   return [field.labels[0].firstElementChild.cloneNode(true), message.slice(name.length)]
 }
