@@ -238,7 +238,7 @@ def _fields(given: Iterable[Role], block: Block) -> dict[str, str]:
     if any(isinstance(node, OverHeads) for line in block.formulas for node in line.walk()):
         used.add("h")
     return {size: notation.role(size).meaning for size in SIZES if size in used} | {
-        _WIDTH: "if empty, the matrix is square"
+        _WIDTH: "(if empty, the matrix is square)"
     }
 
 
