@@ -70,9 +70,10 @@ def test_dumped_weights_are_what_the_real_layer_stores(case: Case):
     + [("llama-bias", "k_proj", "v_proj")],
 )
 def test_a_key_bias_is_read_as_a_value_bias_is(name, key, value):
-    """A key bias is read as a value bias is, where the library has both.
+    """`qkv.load` takes the numbers of a key bias in the order of those of a value bias.
 
-    Softmax hides b_K from the output, so it is compared with b_V, which outputs show.
+    With the same numbers stored for both, b_K and b_V are equal. Outputs show b_V, and the softmax
+    hides b_K.
     """
     case = CASES[name]
     stored = dict(flat(case.layer().weights))
@@ -83,7 +84,7 @@ def test_a_key_bias_is_read_as_a_value_bias_is(name, key, value):
 
 @each_case
 def test_the_recording_is_what_the_library_still_computes(case: Case):
-    """A layer that is built afresh computes what the recorded one did."""
+    """A library's layer, built again, has the weights and the outputs that this site recorded."""
     recorded = read(case)
     assert recorded.pop("made with").keys() == {case.library}
     recorded = dict(flat(recorded))

@@ -444,10 +444,10 @@ def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
 
 
 def test_torch_scores_start_at_half_a_unit(torch):
-    """PyTorch scores start at half a unit.
+    """Scores of a fresh PyTorch layer, 512 wide, have a standard deviation of about 0.5.
 
-    Divided scores of a fresh nn.MultiheadAttention(512, 8) for tokens of variance one. Of two
-    fresh nn.Linear(512, 512) they are a third.
+    They are divided scores of nn.MultiheadAttention(512, 8) for tokens of variance one. With two
+    fresh nn.Linear(512, 512) it is about a third.
     """
     torch.manual_seed(0)
     in_proj = torch.nn.MultiheadAttention(512, 8).in_proj_weight.detach()
@@ -498,7 +498,7 @@ def test_packing_changes_the_steps_of_muon_and_adafactor_but_not_those_of_sgd_an
 
 
 def test_torch_w_o_is_transposed_and_cut_into_blocks_of_its_columns(mha, x):
-    """PyTorch w o is transposed and cut into blocks of its columns.
+    """PyTorch: a head's W_O is a block of columns of `out_proj.weight`, transposed.
 
     Head i meets out_proj.weight[:, i·d_k : (i+1)·d_k], transposed; the products add up.
     """
@@ -520,9 +520,11 @@ def test_torch_without_bias_has_no_output_bias_either(torch):
 
 
 def test_view_to_heads_first_is_wrong_without_an_error(torch, rng):
-    """View to heads first is wrong without an error.
+    """PyTorch's `view` from (n, h·d_k) to (h, n, d_k) cuts tokens, not heads, without an error.
 
-    (n, h·d_k) has to be cut to (n, h, d_k) and then turned; one view cuts tokens instead.
+    It has to be cut to (n, h, d_k) first, and then turned.
+
+    Covers: 6 tokens and 2 heads.
     """
     n, h, d_k = 6, 2, 3
     projected = torch.from_numpy(rng.normal(size=(1, n, h * d_k)))
@@ -1298,9 +1300,9 @@ def test_keras_additive_attention_has_no_maps(keras, rng):
 
 
 def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):
-    """Keras w o is stored in blocks of one head.
+    """Keras' output kernel holds one block for each head, and what the blocks give is added.
 
-    The output kernel is (h, d_v, d_model), and the heads' products with their blocks add up.
+    The kernel is (h, d_v, d_model). Each head meets its own block.
     """
     layer = keras_layer(keras, rng, value_dim=5)
     output, A = layer(x, x, return_attention_scores=True)
@@ -2463,9 +2465,9 @@ def test_order_of_rotation_and_norm_counts_with_gains(torch, rng, x):
 
 
 def test_mla_keys_have_the_rank_of_the_latent(torch, rng):
-    """DeepSeek-V3's keys are one map whose rank is the latent's width, divided by token.
+    """DeepSeek-V3's keys without position are one low-rank map, times a number of each token's own.
 
-    The keys without position of all heads, 12 numbers together, from a latent of 5.
+    The rank is the width of the latent: the keys of all heads, 12 numbers together, have rank 5.
     """
     library = transformers("deepseek_v3")
     config = library.DeepseekV3Config(
@@ -2490,7 +2492,7 @@ def test_mla_keys_have_the_rank_of_the_latent(torch, rng):
 
 
 def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
-    """MLA has a norm between two maps so they are no single map.
+    """DeepSeek-V3 has a norm between two maps of its queries, so the two are no single map.
 
     DeepSeek-V3's queries are those of one merged map, times a number of each token's own.
     """
@@ -2550,7 +2552,7 @@ def test_qwen3_heads_need_not_fill_hidden_size(torch):
 
 
 def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):
-    """Llama k proj is as tall as its key heads.
+    """Llama's `k_proj` has fewer rows than `q_proj` where heads are grouped.
 
     hidden_size 4096, 32 query heads, 8 key heads: k_proj (1024, 4096), q_proj (4096, 4096).
     """
@@ -2705,7 +2707,7 @@ def test_siglip_probe_takes_w_q_into_itself(torch, rng, x):
 
 
 def test_timm_norm_stands_between_the_heads_and_the_output_map(torch, rng, x):
-    """In timm the norm called norm stands between the heads and the output map.
+    """In timm the part called `norm` normalises the joined heads, before the output map.
 
     It is there with scale_norm=True, and `qkv.load` refuses it.
     """
