@@ -111,7 +111,7 @@ class Diagnosis:
             )
 
 
-_NOT_FOUND = "No known mix-up explains the output, alone or in one of the pairs that are tried."
+_NOT_FOUND = "No known mistake explains the output, alone or in one of the pairs that are tried."
 _ROTATIONS = frozenset({"rotated-by-halves", "rotated-by-neighbours"})
 _NO_SUCH_ROTATION = (
     "MultiHead has no rotation. What is tried is none, and RoPE of whole heads with base 10000, in "

@@ -211,7 +211,7 @@ def test_what_nothing_explains_is_not_named():
     found = MASKED.found(normal(2, 5, 12, seed=9))
     assert not found.right
     assert not found.explanations
-    assert "No known mix-up" in str(found)
+    assert "No known mistake" in str(found)
     assert "one of the pairs that are tried" in str(found)
     assert "dropout" in str(found)
 

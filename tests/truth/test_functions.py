@@ -410,6 +410,27 @@ def test_torch_refuses_a_mask_of_integers_and_adds_one_of_floats(torch, rng):
     assert near(added, qkv.softmax(scores(Q, K) + mask) @ V)
 
 
+def test_torch_hides_by_a_mask_of_ones_and_zeros_once_it_is_boolean(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` hides where a mask was 0.0, if given `mask.bool()`.
+
+    The mask has 1.0 for "may attend". As floats it hides nothing.
+    """
+    Q, K, V = drawn(rng)
+    mask = a_mask(rng)
+    floats = torch.from_numpy(mask.astype(float))
+    right = qkv.attention(Q, K, V, mask=mask)
+    assert near(sdpa(torch, Q, K, V, attn_mask=floats.bool()), right)
+    assert not near(sdpa(torch, Q, K, V, attn_mask=floats), right)
+
+
+def test_torch_with_scale_1_takes_queries_that_were_divided(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` does not divide again if given `scale=1`."""
+    Q, K, V = drawn(rng)
+    divided, right = Q / np.sqrt(D_K), qkv.attention(Q, K, V)
+    assert near(sdpa(torch, divided, K, V, scale=1), right)
+    assert not near(sdpa(torch, divided, K, V), right)
+
+
 def test_torch_takes_a_padding_mask_for_queries_and_keys_if_it_fits(torch, rng):
     """PyTorch takes a padding mask (batch, keys) for one of queries and keys if it fits.
 

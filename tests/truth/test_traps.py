@@ -101,6 +101,18 @@ def test_torch_scaled_dot_product_attention_is_equation_1(torch, rng):
     assert close(computed, qkv.attention(Q, K, V))
 
 
+def test_torch_layer_joins_what_its_attention_function_gives_and_multiplies(torch, mha, x):
+    """PyTorch's layer is its function, then `transpose(1, 2).flatten(2)`, and then `out_proj`.
+
+    The function gets the layer's projected heads, (batch, h, n, d_k).
+    """
+    projected = map(torch.from_numpy, loaded(mha).project(x))
+    heads = torch.nn.functional.scaled_dot_product_attention(*projected)
+    with torch.no_grad():
+        output = mha.out_proj(heads.transpose(1, 2).flatten(2)).numpy()
+    assert close(output, called(mha, x, x, x)[0])
+
+
 def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch, mha, x, rng):
     """A double projection as in YOLOv5 is one layer with fewer weights.
 
