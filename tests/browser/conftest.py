@@ -1,6 +1,8 @@
 """A real browser and the built site, served."""
 
 import shutil
+from collections import defaultdict
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,6 +16,21 @@ CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update",
            "--disable-sync"]  # fmt: skip
+FORGET = "localStorage.clear(), sessionStorage.clear()"
+# Takes back what was chosen, entered and scrolled on a page, and ends what still moves.
+BEGIN_AGAIN = """() => {
+  const choice = document.querySelector("[data-wq-notation]")
+  choice.value = "site"
+  choice.dispatchEvent(new Event("change"))
+  for (const form of document.querySelectorAll("article form")) {
+    form.reset()
+    form.dispatchEvent(new Event("input", {bubbles: true}))
+  }
+  for (const moving of document.querySelector("article").getAnimations({subtree: true})) {
+    moving.finish()
+  }
+  scrollTo({top: 0, behavior: "instant"})
+}"""
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +61,10 @@ def context(chromium, origin):
 @pytest.fixture(scope="module")
 def tab(context):
     """A tab for the tests of a file: a new one takes as long as a page."""
+    return watched_tab(context)
+
+
+def watched_tab(context):
     tab = context.new_page()
     watch(tab, lambda address: tab.requested.append(address), lambda fault: tab.wrong.append(fault))
     return tab
@@ -55,12 +76,41 @@ def page(tab):
     tab.requested, tab.wrong = [], []
     yield tab
     if tab.url.startswith("http"):
-        tab.evaluate("localStorage.clear(), sessionStorage.clear()")
+        tab.evaluate(FORGET)
     tab.unroute_all()
     tab.goto("about:blank")
+    set_back(tab)
+
+
+def set_back(tab):
+    """Bring pointer, screen and media back to the usual ones."""
     tab.mouse.move(0, 0)
     tab.set_viewport_size({"width": 1280, "height": 720})
     tab.emulate_media(media="null", color_scheme="light", reduced_motion="null")
+
+
+@pytest.fixture(scope="module")
+def tabs(context):
+    """Tabs of the pages that tests of a file share, by the pages' addresses."""
+    return defaultdict(lambda: watched_tab(context))
+
+
+@pytest.fixture
+def shared(tabs):
+    """Opens a page that is loaded once for a file: each test finds it with nothing entered."""
+
+    def opened(address):
+        tab = tabs[address]
+        tab.requested, tab.wrong = [], []
+        if urlsplit(tab.url).path != address:
+            tab.goto(address)
+        set_back(tab)
+        tab.evaluate(BEGIN_AGAIN)
+        return tab
+
+    yield opened
+    for tab in tabs.values():
+        tab.evaluate(FORGET)
 
 
 @pytest.fixture(scope="session")

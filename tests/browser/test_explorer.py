@@ -13,7 +13,6 @@ from qkv_site.generated import exports
 from support import thorough
 
 COUNTS = ["parameters", "multiply_adds", "cached_per_token", "activations", "products"]
-PAPER = "/explore/?version=paper&n=100&d_model=512&heads=8&d_k=64"
 TIMES = "\N{MULTIPLICATION SIGN}"
 VERSIONS = [*SCHEMES, "two-step-merged", "grouped"]
 SHOWN = """() => {
@@ -36,10 +35,8 @@ SHOWN = """() => {
 
 
 @pytest.fixture
-def explorer(page):
-    page.goto("/explore/")
-    page.locator("[data-count]").first.wait_for()
-    return page
+def explorer(shared):
+    return shared("/explore/")
 
 
 def settings(amount):
@@ -239,22 +236,24 @@ def test_each_wrong_entry_is_marked_and_each_message_is_seen_once(explorer):
 
 
 @pytest.mark.parametrize("width", [390, *thorough(1280)])
-def test_two_steps_show_their_switch_and_their_cost_before_scrolling(page, width):
-    page.set_viewport_size({"width": width, "height": 844})
-    page.goto("/explore/")
-    page.get_by_label("Two steps").check()
-    cost = page.get_by_text("1,835,008").locator("visible=true").first
-    for part in (page.get_by_label("Multiply the two matrices"), cost):
+def test_two_steps_show_their_switch_and_their_cost_before_scrolling(explorer, width):
+    explorer.set_viewport_size({"width": width, "height": 844})
+    explorer.get_by_label("Two steps").check()
+    cost = explorer.get_by_text("1,835,008").locator("visible=true").first
+    for part in (explorer.get_by_label("Multiply the two matrices"), cost):
         box = part.bounding_box()
         assert box["y"] + box["height"] <= 844
 
 
-def test_a_slider_puts_a_mistake_right(page):
-    page.goto("/explore/?version=grouped&h_kv=3")
-    page.get_by_label("heads of keys and values: slider").focus()
-    page.keyboard.press("Home")
-    assert page.locator("[data-size=h_kv]").input_value() == "1"
-    assert page.locator("[data-count]").count() == len(COUNTS)
+def test_a_slider_puts_a_mistake_right(explorer):
+    choose(explorer, version="grouped", n=100, d_model=512, h=8, h_kv=3)
+    field = explorer.locator("[data-size=h_kv]")
+    assert field.get_attribute("aria-invalid") == "true"
+    explorer.get_by_label("heads of keys and values: slider").focus()
+    explorer.keyboard.press("Home")
+    assert field.input_value() == "1"
+    assert field.get_attribute("aria-invalid") == "false"
+    assert explorer.locator("[data-count]").count() == len(COUNTS)
 
 
 def test_a_head_width_that_is_left_out_has_to_be_whole(explorer):
@@ -299,14 +298,17 @@ def test_a_link_keeps_what_is_not_the_explorers(page):
 @pytest.mark.parametrize(
     ("query", "messages"),
     [
-        ("version=nonsense", ["version “nonsense”", "one of paper, packed, two-step"]),
-        ("version=constructor", ["version “constructor”", "The paper: "]),
+        (
+            "version=constructor",
+            ["version “constructor”", "one of paper, packed, two-step", "The paper: "],
+        ),
         (
             "d_k=<b>1</b>&version=w_qk",
             ["d_k is “<b>1</b>”", "Query and key weights as one matrix: "],
         ),
         *thorough(
             ("reading=merged", ["Query and key weights as one matrix: "]),  # an older link's
+            ("version=nonsense", ["version “nonsense”", "one of paper, packed, two-step"]),
             ("n=many", ["n is “many”"]),
         ),
     ],
@@ -335,14 +337,13 @@ def test_it_works_from_the_keyboard(explorer):
 
 def test_every_field_has_a_label(explorer):
     explorer.get_by_label("Grouped").check()
-    for field in explorer.locator("[data-wq-explorer] input:visible").all():
-        assert field.evaluate("e => e.labels.length > 0 || e.hasAttribute('aria-label')")
+    assert explorer.locator("[data-wq-explorer] input:visible").evaluate_all(
+        "all => all.every(e => e.labels.length > 0 || e.hasAttribute('aria-label'))"
+    )
 
 
-def test_rectangles_are_to_scale(page):
-    page.goto(PAPER)
-    page.locator(".wq-steps").wait_for()
-    units = page.evaluate(
+def test_rectangles_are_to_scale(explorer):
+    units = explorer.evaluate(
         """[...document.querySelectorAll(".wq-steps .wq-matrix")].flatMap(matrix => {
           const box = matrix.querySelector(".wq-blocks").getBoundingClientRect()
           return [
@@ -355,17 +356,8 @@ def test_rectangles_are_to_scale(page):
     assert max(units) / min(units) < 1.01
 
 
-def test_the_page_comes_with_what_its_script_shows(page):
-    page.goto("/explore/")
-    built = page.evaluate(SHOWN)
-    page.goto(PAPER)
-    assert page.evaluate(SHOWN) == built
-    assert len(built["steps"]) == 6
-
-
-def test_a_block_stands_for_each_head(page):
-    page.goto(PAPER)
-    cut = page.locator(".wq-blocks:has(.wq-block + .wq-block)").evaluate_all(
+def test_a_block_stands_for_each_head(explorer):
+    cut = explorer.locator(".wq-blocks:has(.wq-block + .wq-block)").evaluate_all(
         "all => all.map(it => [getComputedStyle(it).flexDirection, it.childElementCount])"
     )
     assert cut == [["row", 8], ["column", 8]]  # the heads' results, and W_O below them
@@ -382,33 +374,34 @@ def test_nothing_moves_while_the_page_loads(chromium, origin, width):
     page.close()
 
 
-def test_the_largest_sizes_are_not_wider_than_the_screen(page):
+def test_the_largest_sizes_are_not_wider_than_the_screen(explorer):
     most = dict.fromkeys(["n", "d_model", "h", "d_k"], "999999999") | {"h_kv": "1"}
     for width in (390, 1280):
-        page.set_viewport_size({"width": width, "height": 844})
-        page.goto("/explore/")
-        page.locator("[data-count]").first.wait_for()
+        explorer.set_viewport_size({"width": width, "height": 844})
         for version in VERSIONS:
-            choose(page, version=version, **most)
-            assert "999,999,999" in page.locator(".wq-steps").inner_text()
-            wide = page.evaluate("document.documentElement.scrollWidth")
+            choose(explorer, version=version, **most)
+            assert "999,999,999" in explorer.locator(".wq-steps").inner_text()
+            wide = explorer.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, version
 
 
 def test_it_survives_going_back(page):
-    page.goto("/explore/", wait_until="networkidle")  # what a page left at once asked for, fails
+    page.goto("/explore/")
     page.locator(".md-footer").get_by_role("link", name="Which array is this?").click()
     page.locator(".wq-answer").first.wait_for()
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state()  # what a page that is left at once asked for, fails
     page.go_back()
     page.locator("[data-count]").first.wait_for()
     assert page.locator(".wq-controls").count() == 1
     assert page.wrong == []
 
 
-def test_without_scripts_the_first_state_stands_there(chromium, origin):
+def test_without_scripts_there_stands_what_they_show_at_first(chromium, origin, explorer):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/explore/")
+    built = page.evaluate(SHOWN)
+    assert built == explorer.evaluate(SHOWN)
+    assert len(built["steps"]) == 6
     assert not page.locator("form.wq-controls").is_visible()
     assert page.locator(".wq-steps > li:visible").count() == 6
     assert page.locator("noscript").first.is_visible()
