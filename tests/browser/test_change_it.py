@@ -38,11 +38,20 @@ UNFOLD = """() => {
 }"""
 
 
-def opened(page, address=WHICH):
-    page.goto(address)
-    page.locator(f"{PANEL} > summary").click()
+def opened(page):
+    page.locator(PANEL).evaluate("panel => panel.open = true")
     page.locator(".wq-lines > li").first.wait_for()
     return page
+
+
+@pytest.fixture
+def which(shared):
+    return opened(shared(WHICH))
+
+
+@pytest.fixture
+def twice(shared):
+    return opened(shared(TWICE))
 
 
 def enter(page, *, maps="one", **sizes):
@@ -66,20 +75,25 @@ def test_nothing_is_asked_for_before_it_is_opened(page):
         names = {url.rpartition("/")[2] for url in page.requested}
         return names & {*PARTS}
 
-    page.emulate_media(media="print")  # for which the theme opens whatever is folded
-    page.goto(WHICH, wait_until="networkidle")
+    page.goto(WHICH)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")  # the theme opens whatever is folded
     until(page, f"document.querySelector('{PANEL}').open")
+    page.wait_for_load_state("networkidle")
     assert asked() == set()
     page.emulate_media(media="screen")
-    page.goto(WHICH, wait_until="networkidle")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    until(page, f"!document.querySelector('{PANEL}').open")
     assert asked() == set()
     page.locator(f"{PANEL} > summary").click()
     page.locator(".wq-lines > li").first.wait_for()
     assert asked() == {*PARTS}
+    assert page.evaluate("document.querySelectorAll('*').length") < 3_500
     assert page.wrong == []
 
 
 def test_at_first_it_shows_the_worked_example(page):
+    page.goto(WHICH)
     lines = shown(opened(page))
     head = example.heads[0]
     results = example.Q[0], example.K[0], example.V[0], example.S[0], example.A[0], head, example.Y
@@ -109,18 +123,17 @@ def settings(amount):
 
 
 @pytest.mark.parametrize("count", [12, *thorough(60)])
-def test_shapes_fit_and_numbers_follow_what_is_entered(page, count):
-    opened(page)
+def test_shapes_fit_and_numbers_follow_what_is_entered(which, count):
     fitted = {(maps, fits): 0 for maps in change_it.MAPS for fits in (True, False)}
     for setting in settings(count):
-        enter(page, **setting)
-        fits = assert_follows(shown(page), setting)
-        said = page.locator(STATUS).inner_text()
+        enter(which, **setting)
+        fits = assert_follows(shown(which), setting)
+        said = which.locator(STATUS).inner_text()
         assert said.startswith(("The shapes fit.", "The shapes fit, because ") if fits else MISFIT)
         fitted[setting["maps"], fits] += 1
     assert fitted.pop(("one", False)) == 0
     assert all(fitted.values()), fitted
-    assert page.wrong == []
+    assert which.wrong == []
 
 
 def assert_follows(lines, setting):
@@ -174,28 +187,26 @@ def arrays(line):
     return [np.array(table) for table in line["tables"]]
 
 
-def test_two_maps_put_into_one_give_the_same(page):
-    opened(page, TWICE)
-    enter(page, maps="two")
-    two = shown(page)
-    enter(page, maps="merged")
-    product, *one = shown(page)
+def test_two_maps_put_into_one_give_the_same(twice):
+    enter(twice, maps="two")
+    two = shown(twice)
+    enter(twice, maps="merged")
+    product, *one = shown(twice)
     assert product["tables"][-1] != two[0]["tables"][2]
     assert [line["tables"][-1] for line in one] == [line["tables"][-1] for line in two]
-    said = page.locator(STATUS).inner_text()
+    said = twice.locator(STATUS).inner_text()
     assert " ".join(said.split()).startswith("The shapes fit. The last line gives the same ")
     assert " as with two matrices. " in " ".join(said.split())
     assert "PQismadeup:thenumbers−1,0and1.SoQiisnotthatoftheexample." in letters(said)
     assert np.abs(np.array(two[0]["tables"][-1]) - example.Q[0]).max() > 0.1
 
 
-def test_what_is_made_up_is_said_to_be_and_stays_in_its_place(page):
-    opened(page)
-    enter(page, d_k=4)
-    four = shown(page)[0]["tables"][1]
-    assert "These are other sizes than in the worked example" in page.locator(STATUS).inner_text()
-    enter(page, d_k=5)
-    five = shown(page)[0]["tables"][1]
+def test_what_is_made_up_is_said_to_be_and_stays_in_its_place(which):
+    enter(which, d_k=4)
+    four = shown(which)[0]["tables"][1]
+    assert "These are other sizes than in the worked example" in which.locator(STATUS).inner_text()
+    enter(which, d_k=5)
+    five = shown(which)[0]["tables"][1]
     assert [row[:4] for row in five] == four
     assert {number for row in five for number in row} == {-1, 0, 1}
 
@@ -204,59 +215,56 @@ def status(page):
     return letters(page.locator(STATUS).inner_text())
 
 
-def test_a_misfit_is_said_with_the_letters_of_both_sizes(page):
-    opened(page, TWICE)
-    enter(page, maps="none")
+def test_a_misfit_is_said_with_the_letters_of_both_sizes(twice):
+    enter(twice, maps="none")
     fault = "dmodel=7anddk=3havetobeequal."
-    assert status(page).startswith(f"Theshapesdonotfitinline2:{fault}")
-    assert_clash(page.evaluate(SHOWN)[1]["wrong"], 5, 7, 3, 5)
-    enter(page, maps="none", d_k=7)
-    assert status(page).startswith("Theshapesfit,becausedmodelanddkareequal.")
+    assert status(twice).startswith(f"Theshapesdonotfitinline2:{fault}")
+    assert_clash(twice.evaluate(SHOWN)[1]["wrong"], 5, 7, 3, 5)
+    enter(twice, maps="none", d_k=7)
+    assert status(twice).startswith("Theshapesfit,becausedmodelanddkareequal.")
 
 
-def test_without_a_matrix_it_says_what_the_queries_are(page):
-    opened(page, TWICE)
-    enter(page, maps="none")
+def test_without_a_matrix_it_says_what_the_queries_are(twice):
+    enter(twice, maps="none")
     for source, letter in {"site": "X", "ng-multi-head": "x"}.items():
-        page.locator("[data-wq-notation]").select_option(source)
+        twice.locator("[data-wq-notation]").select_option(source)
         until(
-            page, f"document.querySelector('{STATUS} math:last-of-type').textContent === '{letter}'"
+            twice,
+            f"document.querySelector('{STATUS} math:last-of-type').textContent === '{letter}'",
         )
-        assert f"withoutamatrixtheyarethesourceitself,{letter}." in status(page)
-    enter(page, maps="one")
-    assert "withoutamatrix" not in status(page)
+        assert f"withoutamatrixtheyarethesourceitself,{letter}." in status(twice)
+    enter(twice, maps="one")
+    assert "withoutamatrix" not in status(twice)
 
 
-def test_one_click_leads_to_the_first_case_and_one_back_to_the_example(page):
-    opened(page, TWICE)
-    before = shown(page)
-    enter(page, maps="none", d_model=8)
-    page.get_by_role("button", name="Try two matrices that do not fit").click()
-    assert page.locator(f"{PANEL} [value=two]").is_checked()
-    assert page.locator(f"{PANEL} [data-size=d_model]").input_value() == "7"
-    assert status(page).startswith("Theshapesdonotfitinline1:numberofcolumnsofPQ=3anddmodel=7have")
-    assert "Torepairit,enternumberofcolumnsofPQ=7,ordmodel=3." in status(page)
+def test_one_click_leads_to_the_first_case_and_one_back_to_the_example(twice):
+    before = shown(twice)
+    enter(twice, maps="none", d_model=8)
+    twice.get_by_role("button", name="Try two matrices that do not fit").click()
+    assert twice.locator(f"{PANEL} [value=two]").is_checked()
+    assert twice.locator(f"{PANEL} [data-size=d_model]").input_value() == "7"
+    assert status(twice).startswith("Theshapesdonotfitinline1:numberofcolumnsofPQ=3anddmodel=7have")
+    assert "Torepairit,enternumberofcolumnsofPQ=7,ordmodel=3." in status(twice)
     for repair in {"width": 7}, {"d_model": 3, "width": 3}:
-        enter(page, maps="two", **repair)
-        assert status(page).startswith("Theshapesfit.")
-    assert "isnotthatoftheexample" not in status(page)  # no query is computed
-    page.locator(f"{PANEL} [data-size=d_model]").fill("512")
-    page.get_by_role("button", name="Back to the example").click()
-    assert page.locator(f"{PANEL} [value=one]").is_checked()
-    assert page.locator(f"{PANEL} [aria-invalid=true]").count() == 0
-    assert shown(page) == before
-    assert status(page) == letters("The shapes fit. The numbers are those of the worked example.")
+        enter(twice, maps="two", **repair)
+        assert status(twice).startswith("Theshapesfit.")
+    assert "isnotthatoftheexample" not in status(twice)  # no query is computed
+    twice.locator(f"{PANEL} [data-size=d_model]").fill("512")
+    twice.get_by_role("button", name="Back to the example").click()
+    assert twice.locator(f"{PANEL} [value=one]").is_checked()
+    assert twice.locator(f"{PANEL} [aria-invalid=true]").count() == 0
+    assert shown(twice) == before
+    assert status(twice) == letters("The shapes fit. The numbers are those of the worked example.")
 
 
-def test_its_limits_are_said_before_a_mistake(page):
-    opened(page)
-    legend = page.locator(f"{PANEL} legend").last.inner_text()
+def test_its_limits_are_said_before_a_mistake(which):
+    legend = which.locator(f"{PANEL} legend").last.inner_text()
     assert legend == f"Sizes: whole numbers from 1 to {change_it.MOST}"
 
 
 @pytest.mark.parametrize("address", [WHICH, *thorough(TWICE)])
-def test_each_size_changes_a_shape_that_is_shown(page, address):
-    opened(page, address)
+def test_each_size_changes_a_shape_that_is_shown(shared, address):
+    page = opened(shared(address))
 
     def found(**changed):
         enter(page, maps="two", **changed)
@@ -279,19 +287,17 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_is_quoted_and_the_last_lines_are_marked_as_old(page):
-    opened(page)
-    before = page.evaluate(SHOWN)
+def test_a_mistake_is_quoted_and_the_last_lines_are_marked_as_old(which):
+    before = which.evaluate(SHOWN)
     for entered, message in MISTAKES.items():
-        assert_refused(page, before, entered, message)
+        assert_refused(which, before, entered, message)
 
 
-def test_a_wrong_width_is_called_the_same_for_all_readers(page):
-    opened(page, TWICE)
-    enter(page, maps="two", width=9)
+def test_a_wrong_width_is_called_the_same_for_all_readers(twice):
+    enter(twice, maps="two", width=9)
     message = "numberofcolumnsofPQis“9”:awholenumberfrom1to8isexpected."
-    assert letters(page.locator("#wq-change-width-fault").inner_text()) == message
-    assert status(page).startswith(message)
+    assert letters(twice.locator("#wq-change-width-fault").inner_text()) == message
+    assert status(twice).startswith(message)
 
 
 def assert_refused(page, before, entered, message):
@@ -314,33 +320,31 @@ def assert_refused(page, before, entered, message):
     assert page.wrong == []
 
 
-def test_it_follows_the_letters_and_the_sides_of_a_source(page):
-    opened(page)
-    rows = shown(page)
-    page.locator("[data-wq-notation]").select_option("ng-multi-head")
-    until(page, "document.querySelector('.wq-lines .wq-shape').textContent.startsWith('3')")
-    columns = shown(page)
+def test_it_follows_the_letters_and_the_sides_of_a_source(which):
+    rows = shown(which)
+    which.locator("[data-wq-notation]").select_option("ng-multi-head")
+    until(which, "document.querySelector('.wq-lines .wq-shape').textContent.startsWith('3')")
+    columns = shown(which)
     for turned, upright in zip(columns, rows, strict=True):
         *factors, result = arrays(upright)
         expected = [*factors[::-1], result]
         assert len(turned["tables"]) == len(expected)
         for table, other in zip(arrays(turned), expected, strict=True):
             np.testing.assert_array_equal(table, other.T)
-    formula = page.locator(".wq-lines > li").first.locator("math").first
+    formula = which.locator(".wq-lines > li").first.locator("math").first
     assert letters(formula.text_content()) == "WiQq"
-    enter(page, maps="none")
-    assert_clash(page.evaluate(SHOWN)[2]["wrong"], 5, 3, 7, 5)
-    enter(page, maps="two", width=3)
-    assert_clash(page.evaluate(SHOWN)[0]["wrong"], 3, 7, 3, 5)
-    assert status(page).startswith(
+    enter(which, maps="none")
+    assert_clash(which.evaluate(SHOWN)[2]["wrong"], 5, 3, 7, 5)
+    enter(which, maps="two", width=3)
+    assert_clash(which.evaluate(SHOWN)[0]["wrong"], 3, 7, 3, 5)
+    assert status(which).startswith(
         "Theshapesdonotfitinline1:dmodel=7andnumberofrowsofPQ=3havetobeequal."
     )
 
 
-def test_a_misfit_is_drawn_with_the_two_sides_that_do_not_meet(page):
-    opened(page, TWICE)
-    enter(page, maps="two", width=3)
-    boxes = page.locator(".wq-clash > .wq-matrix").all()
+def test_a_misfit_is_drawn_with_the_two_sides_that_do_not_meet(twice):
+    enter(twice, maps="two", width=3)
+    boxes = twice.locator(".wq-clash > .wq-matrix").all()
     assert [letters(box.inner_text()) for box in boxes] == ["35XPQ", "37WiQ"]
     assert [box.locator("xpath=.").get_attribute("class").split()[-1] for box in boxes] == [
         "wq-clash-across",
@@ -353,7 +357,8 @@ def test_a_misfit_is_drawn_with_the_two_sides_that_do_not_meet(page):
 @pytest.mark.parametrize("width", [1280, *thorough(320, 390)])
 def test_a_product_and_its_result_stand_on_one_line_where_there_is_room(page, width):
     page.set_viewport_size({"width": width, "height": 844})
-    opened(page, TWICE)
+    page.goto(TWICE)
+    opened(page)
     bottoms = page.eval_on_selector_all(
         ".wq-numbers[open] .wq-part",
         "parts => parts.map(e => Math.round(e.getBoundingClientRect().bottom))",
@@ -363,17 +368,16 @@ def test_a_product_and_its_result_stand_on_one_line_where_there_is_room(page, wi
 
 
 @pytest.mark.thorough
-def test_each_source_has_a_letter_for_what_is_shown(page):
-    opened(page)
+def test_each_source_has_a_letter_for_what_is_shown(which):
     for source in notation.sources():
-        page.locator("[data-wq-notation]").select_option(source.id)
+        which.locator("[data-wq-notation]").select_option(source.id)
         for maps in change_it.MAPS:
-            enter(page, maps=maps, d_model=5)
-            lines = page.evaluate(SHOWN)
+            enter(which, maps=maps, d_model=5)
+            lines = which.evaluate(SHOWN)
             assert len(lines) >= 6
             assert all(line["shape"] or line["wrong"] for line in lines)
-            assert "undefined" not in page.locator(PANEL).inner_text()
-    assert page.wrong == []
+            assert "undefined" not in which.locator(PANEL).inner_text()
+    assert which.wrong == []
 
 
 def test_it_works_from_the_keyboard(page):
@@ -398,19 +402,18 @@ def test_it_works_from_the_keyboard(page):
 
 
 @pytest.mark.parametrize("width", [320, *thorough(390, 1280)])
-def test_it_is_not_wider_than_the_screen(page, width):
-    page.set_viewport_size({"width": width, "height": 844})
-    opened(page)
-    assert page.evaluate("document.querySelectorAll('*').length") < 3_500
+def test_it_is_not_wider_than_the_screen(which, width):
+    which.set_viewport_size({"width": width, "height": 844})
     for maps in change_it.MAPS:
-        enter(page, maps=maps, **dict.fromkeys(change_it.SIZES, change_it.MOST))
-        shown(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, maps
+        enter(which, maps=maps, **dict.fromkeys(change_it.SIZES, change_it.MOST))
+        shown(which)
+        assert which.evaluate("document.documentElement.scrollWidth") <= width, maps
 
 
 @pytest.mark.parametrize("scheme", ["default", *thorough("slate")])
 def test_nothing_that_axe_finds_is_serious(page, scheme):
     page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(WHICH)
     opened(page)
     enter(page, maps="two", width=6)
     shown(page)
@@ -419,23 +422,25 @@ def test_nothing_that_axe_finds_is_serious(page, scheme):
     assert violations(page, PANEL) == []
 
 
-def test_without_its_data_it_says_so(page):
-    page.route("**/assets/change-it/**", lambda route: route.fulfill(status=404))
-    page.goto(WHICH)
-    page.locator(f"{PANEL} > summary").click()
-    said = page.locator(f"{PANEL} > p")
-    said.wait_for()
-    assert said.inner_text().startswith("This part could not be loaded: change-it/")
-
-
 @pytest.mark.parametrize(
-    "missing", ["**/assets/change-it/**", *thorough("**/assets/change-it*.css")]
+    ("missing", "name"),
+    [
+        ("**/assets/change-it/**", "change-it/"),
+        *thorough(("**/assets/change-it*.css", "change-it.css")),
+    ],
 )
-def test_after_a_failure_who_opens_it_again_has_it(page, missing):
-    page.route(missing, lambda route: route.abort())
+def test_what_is_missing_is_named_and_who_opens_it_again_has_it(page, missing, name):
     page.goto(WHICH)
     summary, said = page.locator(f"{PANEL} > summary"), page.locator(f"{PANEL} > p")
+    page.route(missing, lambda route: route.fulfill(status=404))
     summary.click()
+    said.wait_for()
+    assert said.inner_text().startswith(f"This part could not be loaded: {name}")
+    page.unroute(missing)
+    page.route(missing, lambda route: route.abort())
+    with page.expect_event("requestfailed"):
+        summary.click()
+        summary.click()
     said.wait_for()
     assert "To try again" in said.inner_text()
     page.unroute(missing)
