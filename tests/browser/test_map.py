@@ -4,6 +4,7 @@ import pytest
 
 from support import thorough
 
+EXAMPLE = "/explanation/worked-example/"
 SCREENS = {"phone": (390, 844), "desk": (1280, 800)}
 SHOWN = """[...document.querySelectorAll(".wq-map-state")]
   .filter(state => state.checkVisibility()).map(state => state.dataset.state)"""
@@ -37,14 +38,20 @@ SMALLEST = """Math.min(...[...document.querySelectorAll(".wq-map *, .wq-mini *")
   .map(e => parseFloat(getComputedStyle(e).fontSize)))"""
 
 
+@pytest.fixture
+def home(shared):
+    page = shared("/")
+    page.evaluate("document.querySelector('.wq-map [value=paper]').checked = true")
+    return page
+
+
 @pytest.mark.parametrize("screen", SCREENS)
-def test_the_home_page_answers_before_it_is_scrolled(page, screen):
+def test_the_home_page_answers_before_it_is_scrolled(home, screen):
     width, height = SCREENS[screen]
-    page.set_viewport_size({"width": width, "height": height})
-    page.goto("/")
-    page.evaluate("document.fonts.ready.then(() => true)")
+    home.set_viewport_size({"width": width, "height": height})
+    home.evaluate("document.fonts.ready.then(() => true)")
     for part in ("h1", "h1 + p", ".wq-map-state[data-state=paper]"):
-        box = page.locator(part).first.bounding_box()
+        box = home.locator(part).first.bounding_box()
         assert box["y"] + box["height"] <= height, part
 
 
@@ -63,50 +70,46 @@ def test_a_state_is_chosen_without_a_script(chromium, origin):
     page.close()
 
 
-def test_what_does_not_fit_is_seen(page):
-    page.goto("/")
-    page.get_by_text("as two videos sound").click()
-    misfit = page.get_by_role("link", name="64 is not 512")
-    wanted, bar = misfit.bounding_box(), page.locator(".wq-map-heard .wq-map-bars").bounding_box()
+def test_what_does_not_fit_is_seen(home):
+    home.get_by_text("as two videos sound").click()
+    misfit = home.get_by_role("link", name="64 is not 512")
+    wanted, bar = misfit.bounding_box(), home.locator(".wq-map-heard .wq-map-bars").bounding_box()
     assert wanted["width"] == pytest.approx(8 * bar["width"], rel=0.02)
     assert misfit.evaluate("e => getComputedStyle(e).borderTopStyle") == "dashed"
     assert bar["y"] + bar["height"] < wanted["y"]  # a gap between the two
 
 
-def test_keys_reach_each_part_and_show_where_they_are(page):
-    page.goto("/")
-    page.locator(".wq-map input:checked").focus()
-    links = page.locator('.wq-map-state[data-state="paper"] a')
+def test_keys_reach_each_part_and_show_where_they_are(home):
+    home.locator(".wq-map input:checked").focus()
+    links = home.locator('.wq-map-state[data-state="paper"] a')
     for link in links.all():
-        page.keyboard.press("Tab")
+        home.keyboard.press("Tab")
         assert link.evaluate("e => e === document.activeElement")
         assert link.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
     assert links.count() > 8
 
 
 @pytest.mark.parametrize("width", [320, *thorough(390, 1280)])
-def test_nothing_sticks_out_or_lies_over_another_part(page, width):
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto("/")
+def test_nothing_sticks_out_or_lies_over_another_part(home, width):
+    home.set_viewport_size({"width": width, "height": 900})
     for notation in ("ng-multi-head", "weng", "d2l", "site"):
-        page.locator("[data-wq-notation]").select_option(notation)
+        home.locator("[data-wq-notation]").select_option(notation)
         for state in ("paper", "sound", "code"):
-            page.locator(f'.wq-map [value="{state}"]').check(force=True)
-            assert page.evaluate(SHOWN) == [state]
-            assert page.evaluate(CLASHES, [FRAMES, PARTS]) == [], (notation, state)
-            assert page.evaluate(SMALLEST) >= 11, (notation, state)
+            home.locator(f'.wq-map [value="{state}"]').check(force=True)
+            assert home.evaluate(SHOWN) == [state]
+            assert home.evaluate(CLASHES, [FRAMES, PARTS]) == [], (notation, state)
+            assert home.evaluate(SMALLEST) >= 11, (notation, state)
 
 
-def test_on_paper_each_state_is_shown(page):
-    page.emulate_media(media="print")
-    page.goto("/")
-    assert page.evaluate(SHOWN) == ["paper", "sound", "code"]
+def test_on_paper_each_state_is_shown(home):
+    home.emulate_media(media="print")
+    assert home.evaluate(SHOWN) == ["paper", "sound", "code"]
 
 
 @pytest.mark.parametrize("width", [320, 390])
-def test_on_a_phone_the_small_map_is_one_row_of_letters(page, width):
+def test_on_a_phone_the_small_map_is_one_row_of_letters(shared, width):
+    page = shared(EXAMPLE)
     page.set_viewport_size({"width": width, "height": 844})
-    page.goto("/explanation/worked-example/")
     drawn = page.locator(".wq-mini-drawn")
     row, parts = drawn.bounding_box(), drawn.locator(".wq-lit").all()
     boxes = [part.bounding_box() for part in parts]
@@ -117,8 +120,8 @@ def test_on_a_phone_the_small_map_is_one_row_of_letters(page, width):
     assert page.evaluate(SMALLEST) >= 11
 
 
-def test_the_small_map_leads_to_the_whole(page):
-    page.goto("/explanation/which-q/")
+def test_the_small_map_leads_to_the_whole(shared):
+    page = shared(EXAMPLE)
     assert page.evaluate(SMALLEST) >= 11
     page.locator(".wq-mini").click()
     page.wait_for_url("**/#map")
