@@ -3,10 +3,18 @@
 import pytest
 
 
-@pytest.fixture
-def index(page):
+@pytest.fixture(scope="module")
+def loaded(context):
+    page = context.new_page()
     page.goto("/questions/")
     return page
+
+
+@pytest.fixture
+def index(loaded):
+    """The index, where nothing is typed yet."""
+    yield loaded
+    loaded.get_by_role("searchbox").fill("")
 
 
 def shown(index):
@@ -15,7 +23,8 @@ def shown(index):
 
 def test_typed_words_filter_the_questions_and_their_headings(index):
     field = index.get_by_role("searchbox", name="Show the questions")
-    everything = shown(index)
+    everything = index.locator("article > ul > li").count()
+    assert shown(index) == everything
     field.fill("key_dim keras")
     assert 0 < shown(index) < 5
     status = index.locator(".wq-filter [role=status]")
