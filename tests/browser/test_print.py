@@ -8,8 +8,8 @@ from support import thorough
 FURNITURE = [".md-header", ".md-sidebar", ".md-tabs", ".md-footer", ".md-top", ".md-code__nav",
              ".wq-search", ".headerlink", ".wq-notation", ".wq-notebook", "button",
              ".wq-change"]  # fmt: skip
+CHOICE = "[data-wq-notation]"
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
-
 
 SCREENS = {
     "light": {"color_scheme": "light"},
@@ -19,17 +19,21 @@ SCREENS = {
 
 
 @pytest.fixture(scope="module", params=["light", *thorough("dark"), "without scripts"])
-def printed(request, chromium, origin):
+def screen(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["which-q", *thorough("biases")])
+def printed(request, chromium, origin, screen):
     """A page as it is printed, from any screen."""
-    page = chromium.new_page(base_url=origin, viewport=PAPER, **SCREENS[request.param])
+    page = chromium.new_page(base_url=origin, viewport=PAPER, **SCREENS[screen])
     page.emulate_media(media="print")
+    page.goto(f"/explanation/{request.param}/")
     yield page
     page.close()
 
 
-@pytest.mark.parametrize("address", ["/explanation/which-q/", *thorough("/explanation/biases/")])
-def test_a_page_stands_alone_with_everything_folded_out(printed, address):
-    printed.goto(address)
+def test_a_page_stands_alone_with_everything_folded_out(printed):
     assert [name for name in FURNITURE if printed.locator(f"{name}:visible").count()] == []
     folded = printed.locator("details:visible")
     assert folded.count() >= 2
@@ -39,7 +43,6 @@ def test_a_page_stands_alone_with_everything_folded_out(printed, address):
 
 
 def test_ink_is_dark_and_links_are_told_from_text(printed):
-    printed.goto("/explanation/which-q/")
     style = "it => [getComputedStyle(it).color, getComputedStyle(it).textDecorationLine]"
     ink, _ = printed.locator("article p").first.evaluate(style)
     link, line = printed.locator("article p a").first.evaluate(style)
@@ -49,17 +52,22 @@ def test_ink_is_dark_and_links_are_told_from_text(printed):
 
 
 def test_formulas_are_printed_in_the_chosen_notation(page):
-    page.emulate_media(media="print")
+    page.goto("/explanation/scaling/")
     letters = set()
     for notation in ("site", "ng-multi-head"):
-        page.goto(f"/explanation/scaling/?notation={notation}")
+        page.emulate_media(media="screen")
+        page.locator(CHOICE).select_option(notation)
         shown = page.locator(".wq-formula > [data-in]:visible").first
+        on_the_screen = shown.text_content()
+        page.emulate_media(media="print")
+        assert not page.locator(CHOICE).is_visible()
         assert notation in shown.get_attribute("data-in").split()
+        assert shown.text_content() == on_the_screen
         letters.add(shown.locator("math").first.text_content())
     assert len(letters) == 2
 
 
 def test_no_page_ends_with_a_heading(printed):
-    printed.goto("/explanation/which-q/")
-    for heading in printed.locator("article :is(h1, h2, h3, summary)").all():
-        assert heading.evaluate("it => getComputedStyle(it).breakAfter") == "avoid"
+    headings = printed.locator("article :is(h1, h2, h3, summary)")
+    after = headings.evaluate_all("all => all.map(it => getComputedStyle(it).breakAfter)")
+    assert {*after} == {"avoid"}
