@@ -39,64 +39,70 @@ SET = """bubble => {
 READABLE = {"weight": "400", "apart": 3, "opaque": True, "inside": True}
 
 
+@pytest.fixture(scope="module")
+def loaded(context):
+    page = context.new_page()
+    page.goto("/explanation/which-q/")
+    return page
+
+
 @pytest.fixture
-def label(page):
-    return page.locator(LABEL)
+def which_q(loaded):
+    """The page of that name, where nothing is pointed at."""
+    yield loaded
+    loaded.mouse.move(0, 0)
+    loaded.keyboard.press("Escape")
+    loaded.set_viewport_size({"width": 1280, "height": 720})
 
 
-def words(label):
+def words(page):
+    label = page.locator(LABEL)
     label.wait_for()
     return letters(label.text_content())
 
 
-def test_a_label_says_role_and_shape_as_the_source_has_it(page, label):
+def test_a_label_says_role_and_shape_as_the_source_has_it_and_what_is_borrowed(page):
     page.goto("/explanation/which-q/?notation=ng-multi-head")
     page.locator('.wq-diagram [data-role="W_Q[i]"]:visible').first.hover()
-    assert words(label) == "onehead'sweightforqueries,dk×dmodel"
+    assert words(page) == "onehead'sweightforqueries,dk×dmodel"
     page.locator('[data-of="paper-3-2-2"] [data-role="W_Q[i]"]:visible').first.hover()
-    assert words(label) == "onehead'sweightforqueries,dmodel×dk"
+    assert words(page) == "onehead'sweightforqueries,dmodel×dk"
+    page.locator("article .wq-borrowed:visible").first.hover()
+    assert words(page).endswith("(thissite'sletter)")
     assert page.wrong == []
 
 
-def test_a_letter_lights_up_wherever_it_stands(page, label):
-    page.goto("/explanation/which-q/")
-    page.locator('.wq-formula math [data-role="W_Q[i]"]:visible').first.hover()
-    alike = page.locator('[data-role="W_Q[i]"]')
+def test_a_letter_lights_up_wherever_it_stands(which_q):
+    which_q.locator('.wq-formula math [data-role="W_Q[i]"]:visible').first.hover()
+    alike = which_q.locator('[data-role="W_Q[i]"]')
     assert alike.count() > 3
-    assert page.locator(".wq-same").count() == alike.count()
-
-
-def test_a_borrowed_letter_is_said_to_be_this_sites(page, label):
-    page.goto("/explanation/which-q/?notation=ng-multi-head")
-    page.locator("article .wq-borrowed:visible").first.hover()
-    assert words(label).endswith("(thissite'sletter)")
+    assert which_q.locator(".wq-same").count() == alike.count()
 
 
 @pytest.mark.parametrize("width", [320, *thorough(1280)])
-def test_a_label_covers_no_letter_and_stays_on_the_screen(page, width):
-    page.set_viewport_size({"width": width, "height": 700})
-    page.goto("/explanation/which-q/")
-    page.evaluate("document.fonts.ready.then(() => true)")
-    seen, wrong = page.evaluate(COVERED)
+def test_a_label_covers_no_letter_and_stays_on_the_screen(which_q, width):
+    which_q.set_viewport_size({"width": width, "height": 700})
+    which_q.evaluate("document.fonts.ready.then(() => true)")
+    seen, wrong = which_q.evaluate(COVERED)
     assert seen > 40
     assert wrong == []
 
 
-def test_escape_hides_it_and_the_pointer_may_move_onto_it(page, label):
-    page.goto("/explanation/which-q/")
-    page.locator(".wq-formula math [data-role]:visible").first.hover()
+def test_escape_hides_it_and_the_pointer_may_move_onto_it(which_q):
+    label = which_q.locator(LABEL)
+    which_q.locator(".wq-formula math [data-role]:visible").first.hover()
     label.wait_for()
     label.hover()
     assert label.is_visible()
-    page.keyboard.press("Escape")
+    which_q.keyboard.press("Escape")
     assert not label.is_visible()
-    assert page.locator(".wq-same").count() == 0
+    assert which_q.locator(".wq-same").count() == 0
 
 
 def test_a_tap_shows_it_and_another_hides_it(chromium, origin):
     phone = {"width": 390, "height": 844}
     page = chromium.new_page(base_url=origin, has_touch=True, viewport=phone)
-    page.goto("/explanation/which-q/")
+    page.goto("/")
     page.locator(".wq-formula math [data-role]:visible").first.tap()
     page.locator(LABEL).wait_for()
     page.locator("h1").tap()
@@ -104,30 +110,37 @@ def test_a_tap_shows_it_and_another_hides_it(chromium, origin):
     page.close()
 
 
-def test_an_entry_of_a_legend_is_its_own_label_from_the_keyboard(page, label):
-    page.goto("/explanation/which-q/")
-    entry = page.locator(".wq-where li:visible").first
+def test_an_entry_of_a_legend_is_its_own_label_from_the_keyboard(which_q):
+    entry = which_q.locator(".wq-where li:visible").first
     entry.focus()
-    assert page.locator(".wq-same").count() > 1
-    assert not label.is_visible()
-    page.keyboard.press("Escape")
-    assert page.locator(".wq-same").count() == 0
+    assert which_q.locator(".wq-same").count() > 1
+    assert not which_q.locator(LABEL).is_visible()
+    which_q.keyboard.press("Escape")
+    assert which_q.locator(".wq-same").count() == 0
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_one_key_of_colours_stands_below_the_first_figure(chromium, origin, scripts):
-    page = chromium.new_page(base_url=origin, java_script_enabled=scripts)
-    page.goto("/explanation/which-q/")
+def key_of_colours(page):
+    """The one key, which stands below the first figure."""
     key = page.locator(".wq-colours")
     assert key.count() == 1
     assert page.locator(":is(.wq-formula, .wq-diagrams) + .wq-colours").count() == 1
     assert page.locator(".wq-colours ~ :is(.wq-formula, .wq-diagrams)").count() > 0
     assert key.get_by_text("goes in: source").is_visible()
-    assert key.get_by_text("a letter to see its name").is_visible() == scripts
     edges = key.locator(".wq-swatch").evaluate_all(
         "all => all.map(e => getComputedStyle(e).outlineStyle)"
     )
     assert edges == ["dashed", *["solid"] * 5]
+    return key
+
+
+def test_one_key_of_colours_stands_below_the_first_figure(which_q):
+    assert key_of_colours(which_q).get_by_text("a letter to see its name").is_visible()
+
+
+def test_without_scripts_the_key_does_not_ask_to_point_at_a_letter(chromium, origin):
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
+    page.goto("/explanation/which-q/")
+    assert not key_of_colours(page).get_by_text("a letter to see its name").is_visible()
     page.close()
 
 
@@ -137,24 +150,23 @@ def test_the_key_names_what_is_drawn_and_in_other_letters_what_these_write(page)
     assert key.get_by_text("projected: queries keys values").is_visible()
     assert key.get_by_text("then computed: scores and attention weights").is_visible()
     assert not key.get_by_text("learned: weight").is_visible()
-    page.goto("/explanation/decoding-step/?notation=ng-multi-head")
+    page.get_by_label("Letters").select_option("ng-multi-head")
     assert key.get_by_text("learned: weight").is_visible()
 
 
-@pytest.mark.parametrize("width", [320, 390, 768])
-def test_a_product_of_letters_and_the_sizes_of_a_matrix_stay_on_one_line(page, width):
-    page.set_viewport_size({"width": width, "height": 800})
+def test_a_product_of_letters_and_the_sizes_of_a_matrix_stay_on_one_line(page):
     page.goto("/explanation/ov-circuit/")
-    lines = page.locator("article .wq-together:visible").evaluate_all(
-        "all => all.map(e => new Set([...e.getClientRects()].map(line => line.top)).size)"
-    )
-    assert len(lines) > 5
-    assert {*lines} == {1}
+    for width in (320, 390, 768):
+        page.set_viewport_size({"width": width, "height": 800})
+        lines = page.locator("article .wq-together:visible").evaluate_all(
+            "all => all.map(e => new Set([...e.getClientRects()].map(line => line.top)).size)"
+        )
+        assert len(lines) > 5
+        assert {*lines} == {1}, width
 
 
-def test_a_letter_is_set_in_the_list_of_pages_too(page):
-    page.goto("/explanation/decoding-step/")
-    name = page.locator('.md-nav a[href$="/what-trains-w-q/"]').first
+def test_a_letter_is_set_in_the_list_of_pages_too(which_q):
+    name = which_q.locator('.md-nav a[href$="/what-trains-w-q/"]').first
     assert name.locator(".wq-typed sup").text_content() == "Q"
     sizes = name.evaluate(
         """link => [link, link.querySelector(".wq-typed")].map(e => getComputedStyle(e))
@@ -192,19 +204,17 @@ def bubble(page, word):
 @pytest.mark.parametrize("scheme", ["light", *thorough("dark")])
 @pytest.mark.parametrize("width", [390, *thorough(1280)])
 @pytest.mark.parametrize("path", ["decoding-step", *thorough("rope-and-qk-norm")])
-def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text(page, scheme, width, path):
+def test_the_bubble_of_a_word_is_as_easy_to_read_as_the_text_and_set_as_that_of_a_letter(
+    page, scheme, width, path
+):
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
     page.goto(f"/explanation/{path}/")
-    found = bubble(page, page.locator("article abbr").first).evaluate(SET)
-    assert found.pop("size") >= 15
-    assert found.pop("edge") >= 1
-    assert found == READABLE
-
-
-def test_a_letter_and_a_word_have_the_same_bubble(page, label):
-    page.goto("/explanation/rope-and-qk-norm/")
     page.locator("article .wq-diagram [data-role]:visible").first.hover()
-    label.wait_for()
-    of_letter = label.evaluate(SET)
-    assert bubble(page, page.locator("article abbr").first).evaluate(SET) == of_letter
+    page.locator(LABEL).wait_for()
+    of_letter = page.locator(LABEL).evaluate(SET)
+    of_word = bubble(page, page.locator("article abbr").first).evaluate(SET)
+    assert of_word == of_letter
+    assert of_word.pop("size") >= 15
+    assert of_word.pop("edge") >= 1
+    assert of_word == READABLE
