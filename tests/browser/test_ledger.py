@@ -2,6 +2,7 @@
 
 import pytest
 
+from browser.watching import until
 from qkv_site.markdown import claims
 from support import thorough
 
@@ -44,7 +45,7 @@ def test_a_link_to_a_test_opens_its_code_below_its_statement(visitor):
     code = visitor.locator(f"#{name}")
     code.wait_for(state="visible")
     statement = code.locator("xpath=ancestor::details/summary")
-    visitor.wait_for_timeout(300)  # the browser scrolls
+    until(visitor, "scrollY > 0")  # the browser scrolls
     header = visitor.locator(".md-header").bounding_box()
     top = statement.bounding_box()["y"]
     assert header["y"] + header["height"] <= top < visitor.viewport_size["height"]
