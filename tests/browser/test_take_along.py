@@ -7,14 +7,14 @@ import pytest
 from qkv_site.generated import wheel
 from support import ADDRESS, served, thorough
 
-PAGE, REFERENCE = "explanation/which-q/", "reference/"
+PAGE, REFERENCE = "how-to/attention-maps/", "reference/"
 NAME = wheel.name().replace("+", "%2B")
 
 
-@pytest.fixture
-def copy(site, tmp_path):
+@pytest.fixture(scope="module")
+def copy(site, tmp_path_factory):
     """A copy of what two pages need, in a folder whose name a shell would not leave whole."""
-    copy = tmp_path / "a stick (mine) & 'more'"
+    copy = tmp_path_factory.mktemp("copy") / "a stick (mine) & 'more'"
     for name in (PAGE, REFERENCE):
         shutil.copytree(site / name, copy / name)
     shutil.copytree(site / "assets", copy / "assets")
