@@ -30,14 +30,13 @@ def test_who_chooses_a_framework_has_chosen_it_on_all_pages(page):
 
 
 def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
-    page.goto("/explanation/widths/")
+    page.goto("/")
     choose(page, "Keras")
-    page.goto("/claims/")
     page.goto("/explanation/widths/#claim-six-widths")
     until(page, "document.querySelector('#claim-six-widths').offsetHeight > 0")
     assert page.evaluate(OPEN) == ["NumPy"]
     assert page.locator("#claim-six-widths").bounding_box()["y"] < 200
-    page.goto("/how-to/masks/")
+    page.goto("/")
     assert page.evaluate(OPEN) == ["Keras"]
 
 
