@@ -17,7 +17,7 @@ FOUND = tomllib.loads(Path(__file__).with_name("queries.toml").read_text())
 def search(chromium, origin):
     """The site's own search: from what is typed to the headings found, the best first."""
     page = chromium.new_page(base_url=origin)
-    page.goto("/explanation/scaling/")
+    page.goto("/threads/")
     page.get_by_role("button", name="Search").click()
     box = page.get_by_role("dialog").get_by_role("searchbox", name="Search")
     status = page.get_by_role("dialog").get_by_role("status")
@@ -166,7 +166,7 @@ def test_the_search_reads_no_menu_no_button_and_no_data(search):
 
 
 def test_the_search_is_a_dialog_for_the_keyboard(page):
-    page.goto("/explanation/scaling/")
+    page.goto("/threads/")
     page.get_by_role("button", name="Search").focus()
     page.keyboard.press("/")
     box = page.get_by_role("dialog", name="Search").get_by_role("searchbox")
@@ -186,7 +186,7 @@ def test_the_search_is_a_dialog_for_the_keyboard(page):
     assert page.wrong == []
 
 
-@pytest.mark.parametrize("address", ["/explanation/scaling/", *thorough("/")])
+@pytest.mark.parametrize("address", ["/threads/", *thorough("/")])
 def test_a_link_may_ask(page, origin, address):
     page.goto(f"{address}?q=key_dim")
     page.locator(".wq-search li").first.wait_for()
@@ -203,7 +203,7 @@ def test_axe_finds_nothing_in_the_dialog(search):
 
 def test_without_a_script_the_way_leads_to_the_index_of_questions(chromium, origin):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto("/explanation/scaling/")
+    page.goto("/threads/")
     page.get_by_role("link", name="Search").click()
     assert page.url.endswith("/questions/")
     page.close()
