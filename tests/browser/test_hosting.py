@@ -74,7 +74,10 @@ def test_the_policy_stops_what_the_page_did_not_bring(page):
 
 @pytest.mark.parametrize(
     ("unknown", "offered"),
-    [("no/such/projected-twice.html", "explanation/projected-twice/"), ("masks", "how-to/masks/")],
+    [
+        ("no/such/projected-twice.html", "explanation/projected-twice/"),
+        *thorough(("masks", "how-to/masks/")),
+    ],
 )
 def test_an_unknown_address_leads_to_pages_with_its_words(page, origin, unknown, offered):
     assert page.goto(unknown).status == 404
