@@ -3,18 +3,12 @@
 import pytest
 
 
-@pytest.fixture(scope="module")
-def loaded(context):
-    page = context.new_page()
-    page.goto("/questions/")
-    return page
-
-
 @pytest.fixture
-def index(loaded):
+def index(shared):
     """The index, where nothing is typed yet."""
-    yield loaded
-    loaded.get_by_role("searchbox").fill("")
+    page = shared("/questions/")
+    yield page
+    page.get_by_role("searchbox").fill("")
 
 
 def shown(index):

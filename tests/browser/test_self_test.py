@@ -13,19 +13,15 @@ FIRST, SECOND, THIRD, FOURTH = QUESTIONS[:4]
 @pytest.fixture
 def test(page):
     """The page of the self-test."""
-    return opened(page)
-
-
-@pytest.fixture(scope="module")
-def shared(context):
-    """The page of the self-test, for tests that each answer a question of their own."""
-    return opened(context.new_page())
-
-
-def opened(page):
     page.goto("/self-test/")
     page.locator(".wq-progress a[aria-label]").first.wait_for()
     return page
+
+
+@pytest.fixture
+def answered(shared):
+    """The same, for tests that each answer questions of their own."""
+    return shared("/self-test/")
 
 
 def choose(page, question, choice):
@@ -83,27 +79,27 @@ def test_progress_counts_what_was_tried(test):
     assert test.locator(f"#{heading}").is_visible()
 
 
-def test_another_choice_takes_the_mark_away(shared):
-    asked = choose(shared, FIRST, FIRST.right)
+def test_another_choice_takes_the_mark_away(answered):
+    asked = choose(answered, FIRST, FIRST.right)
     asked.get_by_role("radio").nth(FIRST.choices.index(FIRST.wrong[0])).check()
     assert asked.get_by_role("status").inner_text() == ""
 
 
-def test_it_works_from_the_keyboard(shared):
-    asked = shared.locator(f"#{THIRD.id}")
+def test_it_works_from_the_keyboard(answered):
+    asked = answered.locator(f"#{THIRD.id}")
     asked.get_by_role("radio").first.focus()
-    shared.keyboard.press("Space")
+    answered.keyboard.press("Space")
     for _ in range(THIRD.choices.index(THIRD.right)):
-        shared.keyboard.press("ArrowDown")
+        answered.keyboard.press("ArrowDown")
     assert asked.get_by_role("status").inner_text() == ""
-    shared.keyboard.press("Tab")
-    shared.keyboard.press("Enter")
+    answered.keyboard.press("Tab")
+    answered.keyboard.press("Enter")
     assert asked.get_by_role("status").inner_text() == "Right."
 
 
-def test_each_question_names_its_group_of_answers(shared):
+def test_each_question_names_its_group_of_answers(answered):
     for number, question in enumerate(QUESTIONS):
-        group = shared.get_by_role("group").and_(shared.locator("fieldset")).nth(number)
+        group = answered.get_by_role("group").and_(answered.locator("fieldset")).nth(number)
         names = group.get_by_role("radio").evaluate_all(
             "radios => radios.map(radio => radio.labels[0].innerText.trim())"
         )
@@ -111,23 +107,22 @@ def test_each_question_names_its_group_of_answers(shared):
         assert len(set(names)) == len(names) == len(question.choices)
 
 
-def test_nothing_is_sent_or_stored(shared):
-    asked, stored = [], shared.evaluate("Object.keys(localStorage)")
-    shared.on("request", lambda request: asked.append(request.url))
-    choose(shared, SECOND, SECOND.right)
-    choose(shared, FOURTH, FOURTH.wrong[0])
-    assert asked == []
-    assert shared.evaluate("Object.keys(localStorage)") == stored
-    assert shared.context.cookies() == []
+def test_nothing_is_sent_or_stored(answered):
+    asked, stored = len(answered.requested), answered.evaluate("Object.keys(localStorage)")
+    choose(answered, SECOND, SECOND.right)
+    choose(answered, FOURTH, FOURTH.wrong[0])
+    assert answered.requested[asked:] == []
+    assert answered.evaluate("Object.keys(localStorage)") == stored
+    assert answered.context.cookies() == []
 
 
-def test_it_works_after_going_back(shared):
-    shared.locator(".md-footer__link--prev").click()
-    shared.wait_for_url(lambda url: "/self-test/" not in url)
-    shared.go_back()
-    choose(shared, FIRST, FIRST.right)
-    assert shared.locator(f"#{FIRST.id}").get_by_role("status").inner_text() == "Right."
-    assert shared.locator(".wq-progress ol").count() == 1
+def test_it_works_after_going_back(answered):
+    answered.locator(".md-footer__link--prev").click()
+    answered.wait_for_url(lambda url: "/self-test/" not in url)
+    answered.go_back()
+    choose(answered, FIRST, FIRST.right)
+    assert answered.locator(f"#{FIRST.id}").get_by_role("status").inner_text() == "Right."
+    assert answered.locator(".wq-progress ol").count() == 1
 
 
 def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
@@ -144,17 +139,11 @@ def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
     page.close()
 
 
-@pytest.fixture
-def printed(shared):
-    shared.emulate_media(media="print")
-    yield shared
-    shared.emulate_media(media="null")
-
-
-def test_on_paper_questions_come_first_and_answers_after_them(printed):
-    assert printed.locator(".wq-question details:visible, .wq-progress:visible").count() == 0
-    key = printed.locator(".wq-key > ol > li")
+def test_on_paper_questions_come_first_and_answers_after_them(answered):
+    answered.emulate_media(media="print")
+    assert answered.locator(".wq-question details:visible, .wq-progress:visible").count() == 0
+    key = answered.locator(".wq-key > ol > li")
     assert key.count() == len(QUESTIONS)
-    last, first = printed.locator(".wq-question").last.bounding_box(), key.first.bounding_box()
+    last, first = answered.locator(".wq-question").last.bounding_box(), key.first.bounding_box()
     assert first["y"] > last["y"] + last["height"]
-    assert printed.locator(".wq-key").evaluate("e => getComputedStyle(e).breakBefore") == "page"
+    assert answered.locator(".wq-key").evaluate("e => getComputedStyle(e).breakBefore") == "page"

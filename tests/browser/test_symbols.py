@@ -39,20 +39,9 @@ SET = """bubble => {
 READABLE = {"weight": "400", "apart": 3, "opaque": True, "inside": True}
 
 
-@pytest.fixture(scope="module")
-def loaded(context):
-    page = context.new_page()
-    page.goto("/explanation/which-q/")
-    return page
-
-
 @pytest.fixture
-def which_q(loaded):
-    """The page of that name, where nothing is pointed at."""
-    yield loaded
-    loaded.mouse.move(0, 0)
-    loaded.keyboard.press("Escape")
-    loaded.set_viewport_size({"width": 1280, "height": 720})
+def which_q(shared):
+    return shared("/explanation/which-q/")
 
 
 def words(page):
