@@ -19,8 +19,8 @@ LEAST = 3.9  # pixels of a unit of a drawing: 0.2rem, but for what a browser rou
 # Of each colour scheme: the screen that axe sees it on, and which rules it tries, if not all.
 SCHEMES = {"slate": (DESK, {"runOnly": ["color-contrast"]}), "default": (PHONE, {})}
 COLUMNS = "ng-multi-head"  # a notation with tokens in columns; this site has them in rows
-# Pages at the top that have no part of their own: they are seen if every page is.
-PLAIN = {"/cite/", "/corrections/", "/glossary/", "/letters-of-weights/"}
+# Pages and folders without a part that others do not have: they are seen if every page is.
+PLAIN = {"cite", "corrections", "glossary", "how-to", "letters-of-weights", "symptoms", "threads"}
 # What a page that a script fills shows when it is filled.
 FILLED = {
     "/explore/": "[data-count]",
@@ -115,7 +115,7 @@ def facts(request, chromium, origin, addresses):
     axed = one_of_each_kind(addresses)
     schemes = [*SCHEMES]
     if request.param == "one of each kind":
-        addresses = [address for address in axed if address not in PLAIN]
+        addresses = [address for address in axed if address.split("/")[1] not in PLAIN]
         schemes = ["default"]
     page = chromium.new_page(base_url=origin)
     page.add_init_script(NOTE_SHIFTS)
@@ -191,7 +191,7 @@ def misses(facts, found):
 
 
 def test_every_page_was_seen(facts):
-    assert len(facts) >= 14
+    assert len(facts) > 10
     for address, now in facts.items():
         assert any(url.endswith(address) for url in now.requested), address
         assert now.elements > 100, address
@@ -218,7 +218,7 @@ def test_printed_code_is_wrapped_and_not_cut(facts):
 
 
 def test_every_source_shows_every_formula_once(facts, sources):
-    assert sum(len(now.sets) for now in facts.values()) > 150
+    assert sum(len(now.sets) for now in facts.values()) > 100
     assert misses(facts, lambda now: [
         ids for ids in now.sets if sorted(chain(*ids)) != sorted(sources) or "site" not in ids[0]
     ]) == {}  # fmt: skip

@@ -8,11 +8,11 @@ import pytest
 from support import ADDRESS, Quiet, served, thorough
 
 BELOW = urlsplit(ADDRESS).path  # "/attention/"
-# What scripts draw when a reader asks for it, and then one page of each folder.
-PAGES = ["", "explanation/which-q/", "explore/", "self-test/", "which-shape/"]
-MORE = ["explanation/", "explanation/worked-example/", "how-to/masks/", "libraries/pytorch/",
-        "questions/", "reference/attention/", "symptoms/nan/", "threads/", "notation/",
-        "claims/"]  # fmt: skip
+# The home page, a panel, what a script draws, and then one page of each kind.
+PAGES = ["", "explanation/which-q/", "explore/"]
+MORE = ["self-test/", "which-shape/", "explanation/", "explanation/worked-example/",
+        "how-to/masks/", "libraries/pytorch/", "questions/", "reference/attention/",
+        "symptoms/nan/", "threads/", "notation/", "claims/"]  # fmt: skip
 BLOCKED = "Content Security Policy"
 
 

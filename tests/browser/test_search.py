@@ -59,11 +59,14 @@ def test_what_is_found_is_what_the_dialog_lists(search, addresses_of):
         assert search(query) == addresses_of[query] != [], query
 
 
-@pytest.mark.parametrize("query", FOUND)
-def test_the_heading_that_answers_is_among_the_first_three(addresses_of, query):
-    found = addresses_of[query][:3]
-    wanted = FOUND[query] if isinstance(FOUND[query], list) else [FOUND[query]]
-    assert {*found, *(address.partition("#")[0] for address in found)} & {*wanted}, found
+def test_the_heading_that_answers_is_among_the_first_three(addresses_of):
+    missed = {}
+    for query, answer in FOUND.items():
+        first = addresses_of[query][:3]
+        wanted = answer if isinstance(answer, list) else [answer]
+        if not {*first, *(address.partition("#")[0] for address in first)} & {*wanted}:
+            missed[query] = first
+    assert missed == {}
 
 
 @pytest.mark.parametrize(

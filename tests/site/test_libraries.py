@@ -123,19 +123,23 @@ def plain(words):
     return re.sub(r"\W|_", "", words).lower().replace("pytorch", "torch")
 
 
-def named_in(test):
-    """The code of a test without what it says of itself: it names the libraries that it runs."""
-    [function] = ast.parse(test.code).body
-    function.body = function.body[1:]
-    return plain(ast.unparse(function))
+@pytest.fixture(scope="module")
+def tested():
+    """Of each trap's test, the code without what it says of itself: it names what it runs."""
+
+    def named_in(test):
+        [function] = ast.parse(test.code).body
+        function.body = function.body[1:]
+        return plain(ast.unparse(function))
+
+    return {trap.id: named_in(trap) for trap in claims.traps()}
 
 
 @pytest.mark.parametrize("name", layouts())
-def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name):
+def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name, tested):
     text = (PAGES / f"{name}.md").read_text()
     _, _, traps = text.partition("{ #traps }\n\n")
     traps = re.split(r"^- ", traps.partition("\n```")[0], flags=re.MULTILINE)[1:]
-    tested = {trap.id: named_in(trap) for trap in claims.traps()}
     read = {claim.id for claim in claims.of_page("page", text) if not claim.block}
     assert traps
     for trap in traps:

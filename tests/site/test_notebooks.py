@@ -6,6 +6,7 @@ import html
 import re
 import subprocess
 import sys
+from functools import cache
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -38,6 +39,7 @@ def cells(text, kind="markdown"):
     return [cell["source"] for cell in made["cells"][2:] if cell["cell_type"] == kind]
 
 
+@cache
 def read(site, name):
     return nbformat.read(site / f"{name}.ipynb", as_version=4)
 
@@ -108,22 +110,25 @@ def test_a_notebook_has_the_pages_titles_and_headings(site, name):
     assert here >= there if "qkv_site" in page else here == there  # it may print some
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_that_jupyter_does_not_know_is_left(site, name):
-    prose = re.sub(r"```.*?```|`[^`\n]*`", "", markdown(read(site, name)), flags=re.DOTALL)
+def test_nothing_that_jupyter_does_not_know_is_left(site):
     known = r"t|br>|caption>|details>|li>|summary>|sup>|ul>"
     unknown = rf"\{{\{{|\{{:? *[#.]|^ *(?:\?\?\?|!!!|===|:::)|\[\^|\.md\b|exec=|<(?!{known})\w"
-    assert re.findall(rf".*(?:{unknown}).*", prose, re.MULTILINE) == []
+    left = {}
+    for name in NAMES:
+        prose = re.sub(r"```.*?```|`[^`\n]*`", "", markdown(read(site, name)), flags=re.DOTALL)
+        if found := re.findall(rf".*(?:{unknown}).*", prose, re.MULTILINE):
+            left[name] = found
+    assert left == {}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_page_leads_to_its_notebook(site, name):
-    folder, _, stem = name.partition("/")
-    is_index = stem == "index"
-    page = (site / folder / ("" if is_index else stem) / "index.html").read_text()
-    where = f"{'' if is_index else '../'}{stem}.ipynb"
-    link = f'<a href="{where}" download>Download this page as a notebook</a>'
-    assert page.count(link) == 1
+def test_each_page_leads_to_its_notebook(site):
+    for name in NAMES:
+        folder, _, stem = name.partition("/")
+        is_index = stem == "index"
+        page = (site / folder / ("" if is_index else stem) / "index.html").read_text()
+        where = f"{'' if is_index else '../'}{stem}.ipynb"
+        link = f'<a href="{where}" download>Download this page as a notebook</a>'
+        assert page.count(link) == 1, name
 
 
 def test_other_pages_have_no_notebook(site):
