@@ -418,9 +418,11 @@ def test_torch_hides_by_a_mask_of_ones_and_zeros_once_it_is_boolean(torch, rng):
     Q, K, V = drawn(rng)
     mask = a_mask(rng)
     floats = torch.from_numpy(mask.astype(float))
-    right = qkv.attention(Q, K, V, mask=mask)
-    assert near(sdpa(torch, Q, K, V, attn_mask=floats.bool()), right)
-    assert not near(sdpa(torch, Q, K, V, attn_mask=floats), right)
+    hidden = qkv.attention(Q, K, V, mask=mask)
+    assert near(sdpa(torch, Q, K, V, attn_mask=floats.bool()), hidden)
+    all_seen = qkv.softmax(scores(Q, K) + mask)
+    assert all_seen.min() > 0
+    assert near(sdpa(torch, Q, K, V, attn_mask=floats), all_seen @ V)
 
 
 def test_torch_with_scale_1_takes_queries_that_were_divided(torch, rng):
@@ -435,13 +437,15 @@ def test_torch_takes_a_padding_mask_for_queries_and_keys_if_it_fits(torch, rng):
     """PyTorch takes a padding mask (batch, keys) for one of queries and keys if it fits.
 
     So do scaled_dot_product_attention and attn_mask of nn.MultiheadAttention, with 4 sentences of 4
-    words. With 3 sentences both raise an error.
+    words. With 3 sentences both raise an error. `mask[:, None, None]` is right for the function.
     """
     real = np.arange(4) < np.array([4, 3, 2, 1])[:, None]
     Q, K, V = rng.normal(size=(3, 4, 1, 4, 5))
     as_queries = qkv.attention(Q, K, V, mask=np.broadcast_to(real, (4, 1, 4, 4)))
     assert near(sdpa(torch, Q, K, V, attn_mask=real), as_queries)
-    assert not near(as_queries, qkv.attention(Q, K, V, mask=real[:, None, None]))
+    right = qkv.attention(Q, K, V, mask=real[:, None, None])
+    assert not near(as_queries, right)
+    assert near(sdpa(torch, Q, K, V, attn_mask=real[:, None, None]), right)
     layer = RUN["nn.MultiheadAttention"]
     assert near(call(layer, Q, K, V, attn_mask=~real), as_queries)
     for function in (layer, RUN["F.scaled_dot_product_attention"]):

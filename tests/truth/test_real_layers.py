@@ -74,6 +74,8 @@ def test_a_key_bias_is_read_as_a_value_bias_is(name, key, value):
 
     With the same numbers stored for both, b_K and b_V are equal. Outputs show b_V, and the softmax
     hides b_K.
+
+    Covers: layers of Keras, Flax linen, Haiku, BERT and Llama.
     """
     case = CASES[name]
     stored = dict(flat(case.layer().weights))

@@ -102,15 +102,17 @@ def test_torch_scaled_dot_product_attention_is_equation_1(torch, rng):
 
 
 def test_torch_layer_joins_what_its_attention_function_gives_and_multiplies(torch, mha, x):
-    """PyTorch's layer is its function, then `transpose(1, 2).flatten(2)`, and then `out_proj`.
+    """PyTorch's layer is its function, then `transpose(-3, -2).flatten(-2)`, then `out_proj`.
 
-    The function gets the layer's projected heads, (batch, h, n, d_k).
+    The function gets the layer's projected heads, (h, n, d_k) or (batch, h, n, d_k). The layer has
+    batch_first=True and no dropout.
     """
-    projected = map(torch.from_numpy, loaded(mha).project(x))
-    heads = torch.nn.functional.scaled_dot_product_attention(*projected)
-    with torch.no_grad():
-        output = mha.out_proj(heads.transpose(1, 2).flatten(2)).numpy()
-    assert close(output, called(mha, x, x, x)[0])
+    for given in x, x[0]:
+        projected = map(torch.from_numpy, loaded(mha).project(given))
+        heads = torch.nn.functional.scaled_dot_product_attention(*projected)
+        with torch.no_grad():
+            output = mha.out_proj(heads.transpose(-3, -2).flatten(-2)).numpy()
+        assert close(output, called(mha, given, given, given)[0])
 
 
 def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch, mha, x, rng):
@@ -459,13 +461,17 @@ def test_torch_scores_start_at_half_a_unit(torch):
     """Scores of a fresh PyTorch layer, 512 wide, have a standard deviation of about 0.5.
 
     They are divided scores of nn.MultiheadAttention(512, 8) for tokens of variance one. With two
-    fresh nn.Linear(512, 512) it is about a third.
+    fresh nn.Linear(512, 512) it is about a third. With vdim=256 the layer's weights are stored
+    apart, and it is about one.
     """
     torch.manual_seed(0)
     in_proj = torch.nn.MultiheadAttention(512, 8).in_proj_weight.detach()
-    queries, keys = (torch.randn(1000, 512) @ in_proj[:1024].T).chunk(2, dim=-1)
-    scores = queries[:, :64] @ keys[:, :64].T / 64**0.5
-    assert scores.std().item() == pytest.approx(0.5, rel=0.05)
+    apart = torch.nn.MultiheadAttention(512, 8, vdim=256)
+    two = torch.cat([apart.q_proj_weight, apart.k_proj_weight]).detach()
+    for weights, expected in (in_proj[:1024], 0.5), (two, 1):
+        queries, keys = (torch.randn(1000, 512) @ weights.T).chunk(2, dim=-1)
+        scores = queries[:, :64] @ keys[:, :64].T / 64**0.5
+        assert scores.std().item() == pytest.approx(expected, rel=0.05)
     with torch.no_grad():
         queries, keys = (torch.nn.Linear(512, 512)(torch.randn(1000, 512)) for _ in range(2))
     scores = queries[:, :64] @ keys[:, :64].T / 64**0.5
@@ -1665,7 +1671,8 @@ def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
     """Bloom adds the residual to its output and ALiBi to its scores.
 
     Given zeros for both, the layer is the paper's. By default the block gives it its own input as
-    the residual, and that input normed as the source.
+    the residual, and that input normed as the source. With
+    apply_residual_connection_post_layernorm=True both are the normed input.
     """
     library, layer = transformers("bloom"), bloom_layer(rng)
     mh = qkv.load(layer.state_dict(), "bloom", h=H)
@@ -1675,13 +1682,18 @@ def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
     assert close(bloom_output(layer, x, residual=x), plain + x)
     assert not np.allclose(bloom_output(layer, x, alibi=alibi), mh(x), atol=1e-3)
 
-    block = randomised(library.BloomBlock(library.BloomConfig(hidden_size=E, n_head=H), 0), rng)
-    given = []
-    block.self_attention.register_forward_pre_hook(lambda _, sources: given.extend(sources))
-    called(block, x, alibi=0 * alibi, attention_mask=np.zeros((1, 1, N_Q, N_Q)))
-    source, residual = given
-    assert_array_equal(residual, x)
-    assert close(source.detach(), block.input_layernorm(residual).detach())
+    assert library.BloomConfig().apply_residual_connection_post_layernorm is False
+    for normed in False, True:
+        config = library.BloomConfig(
+            hidden_size=E, n_head=H, apply_residual_connection_post_layernorm=normed
+        )
+        block = randomised(library.BloomBlock(config, 0), rng)
+        given = []
+        block.self_attention.register_forward_pre_hook(lambda _, got, to=given: to.extend(got))
+        called(block, x, alibi=0 * alibi, attention_mask=np.zeros((1, 1, N_Q, N_Q)))
+        source, residual = given
+        assert close(source.detach(), block.input_layernorm(torch.from_numpy(x)).detach())
+        assert_array_equal(residual.detach(), source.detach() if normed else x)
 
 
 def test_bloom_falcon_and_mpt_add_alibi_by_the_position_of_the_key(torch):
@@ -2479,7 +2491,7 @@ def test_order_of_rotation_and_norm_counts_with_gains(torch, rng, x):
 def test_mla_keys_have_the_rank_of_the_latent(torch, rng):
     """DeepSeek-V3's keys without position are one low-rank map, times a number of each token's own.
 
-    The rank is the width of the latent: the keys of all heads, 12 numbers together, have rank 5.
+    The rank of the map is the width of the latent, 5. It gives the keys of all heads, 12 numbers.
     """
     library = transformers("deepseek_v3")
     config = library.DeepseekV3Config(
@@ -2506,7 +2518,8 @@ def test_mla_keys_have_the_rank_of_the_latent(torch, rng):
 def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
     """DeepSeek-V3 has a norm between two maps of its queries, so the two are no single map.
 
-    DeepSeek-V3's queries are those of one merged map, times a number of each token's own.
+    It has them if `q_lora_rank` is a number, as by default. Its queries are those of one merged
+    map, times a number of each token's own.
     """
     library = transformers("deepseek_v3")
     config = library.DeepseekV3Config(hidden_size=13, num_attention_heads=H, q_lora_rank=5)
@@ -2719,9 +2732,9 @@ def test_siglip_probe_takes_w_q_into_itself(torch, rng, x):
 
 
 def test_timm_norm_stands_between_the_heads_and_the_output_map(torch, rng, x):
-    """In timm the part called `norm` normalises the joined heads, before the output map.
+    """In timm with scale_norm=True, `norm` normalises the joined heads before the output map.
 
-    It is there with scale_norm=True, and `qkv.load` refuses it.
+    `qkv.load` refuses it.
     """
     library = timm_code()
     layer = library.Attention(E, H, scale_norm=True, norm_layer=torch.nn.LayerNorm)
