@@ -139,7 +139,7 @@ def with_a_gate():
 def test_what_a_real_layer_does_beyond_multi_head_attention_is_refused(
     build, layout, message, unchecked
 ):
-    """What a layer does beyond multi-head attention is refused if its weights show it."""
+    """`qkv.load` refuses a layer whose weights show that it does more than multi-head attention."""
     with pytest.raises(ValueError, match=message):
         qkv.load(build(), layout, h=2)
 

@@ -118,7 +118,8 @@ def test_torch_layer_joins_what_its_attention_function_gives_and_multiplies(torc
 def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch, mha, x, rng):
     """A double projection as in YOLOv5 is one layer with fewer weights.
 
-    Linear q, k and v then nn.MultiheadAttention: 7 d² + 4 d numbers where 4 d² + 4 d do.
+    Linear q, k and v, and then nn.MultiheadAttention, hold 7 d² + 4 d numbers. One layer that computes
+    the same holds 4 d² + 4 d.
     """
     q, k, v = (randomised(torch.nn.Linear(E, E, bias=False), rng) for _ in range(3))
     tokens = torch.from_numpy(x)
@@ -432,7 +433,7 @@ def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(t
 
 
 def test_torch_linear_layers_draw_their_first_weights_by_their_inputs_alone(torch):
-    """PyTorch linear layers draw their first weights by their inputs alone.
+    """The number of inputs alone sets how large a PyTorch linear layer's first weights are.
 
     A head's rows of a square start as large as a layer of their own; its columns start smaller.
     """
@@ -445,9 +446,9 @@ def test_torch_linear_layers_draw_their_first_weights_by_their_inputs_alone(torc
 
 
 def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
-    """PyTorch linear layers shorten vectors by the root of 3 at first.
+    """A fresh square linear layer of PyTorch divides the spread of tokens by about the root of 3.
 
-    A fresh square nn.Linear, with its bias or without, divides a spread of one by 1.73.
+    With its bias or without, a fresh nn.Linear(512, 512) divides a spread of one by 1.73.
     """
     torch.manual_seed(0)
     tokens = torch.randn(2000, 512)
@@ -765,9 +766,9 @@ def test_torch_bias_k_is_a_token_and_no_bias(torch, x, y, rng):
 def test_torch_multihead_attention_and_scaled_dot_product_attention_read_masks_inversely(
     torch, mha, x, y, rng
 ):
-    """PyTorch `MultiheadAttention` and `scaled_dot_product_attention` read boolean masks inversely.
+    """PyTorch `MultiheadAttention` and `scaled_dot_product_attention` read True in opposite ways.
 
-    True forbids in nn.MultiheadAttention and allows in scaled_dot_product_attention.
+    In a boolean mask True forbids in nn.MultiheadAttention and allows in the function.
     """
     mask = rng.random((N_Q, N_K)) < 0.5
     mask[:, 0], mask[:, 1] = True, False
@@ -1279,7 +1280,8 @@ def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
 def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, rng, x):
     """Attention without weights is a layer whose maps are identities.
 
-    softmax(x xᵀ/√d) x is one head with four identities and no bias; softmax(x xᵀ) x is none.
+    softmax(x xᵀ/√d) x is one head with four identities and no bias. softmax(x xᵀ) x, without
+    the root, is another function.
     """
     layer = keras.layers.MultiHeadAttention(1, key_dim=E, use_bias=False, dtype="float64")
     layer.build(x.shape, x.shape)
