@@ -55,6 +55,15 @@ SETS = """[...document.querySelectorAll("[data-set]")].map(shown => {
 })"""
 CUT = """[...document.querySelectorAll(".highlight code")]
   .filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"""
+# Of tables with few columns, folded ones too: those that are wider than their box.
+WIDE = """(() => {
+  const folds = [...document.querySelectorAll("article details:not([open], [data-wq-change])")]
+  for (const fold of folds) fold.open = true
+  const wide = [...document.querySelectorAll(".md-typeset__scrollwrap")].filter(box =>
+    box.scrollWidth > box.clientWidth && !box.querySelector("tr > :nth-child(5)"))
+  for (const fold of folds) fold.open = false
+  return wide.map(box => box.innerText)
+})()"""
 # Of each diagram that is shown: its unit in pixels, by each side of each rectangle.
 UNITS = """[...document.querySelectorAll(".wq-diagram")].filter(e => e.checkVisibility()).map(
   diagram => [...diagram.querySelectorAll(".wq-blocks")].flatMap(blocks => {
@@ -84,6 +93,7 @@ class Facts:
             of three times.
         elements: How many elements the document has.
         widths: On a screen of each width, how wide the page is.
+        wide: Tables with few columns that are cut on a desk's screen.
         cut: Code that is cut when the page is printed.
         sets: Of each formula or diagram in several notations: the notations, of each variant.
         drawn: Of each notation and width: the units of the diagrams, and what sticks out of them.
@@ -96,6 +106,7 @@ class Facts:
     shift: float = 0
     elements: int = 0
     widths: dict = field(default_factory=dict)
+    wide: list = field(default_factory=list)
     cut: list = field(default_factory=list)
     sets: list = field(default_factory=list)
     drawn: dict = field(default_factory=dict)
@@ -158,6 +169,7 @@ def look(page, address, now, schemes):
         measure(page, now, COLUMNS, DESK)
         page.locator("[data-wq-notation]").select_option("site")
     measure(page, now, "site", DESK)
+    now.wide = page.evaluate(WIDE)
     for diagram in page.locator(".wq-diagram:visible").all():
         now.snapshots.append((diagram.aria_snapshot(), diagram.get_by_role("img").count()))
     page.emulate_media(media="print")
@@ -211,6 +223,10 @@ def test_no_page_is_wider_than_the_screen(facts):
     assert misses(facts, lambda now: {
         screen: width for screen, width in now.widths.items() if width > screen
     }) == {}  # fmt: skip
+
+
+def test_no_table_of_few_columns_is_cut(facts):
+    assert misses(facts, lambda now: now.wide) == {}
 
 
 def test_printed_code_is_wrapped_and_not_cut(facts):
