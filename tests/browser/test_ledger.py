@@ -39,6 +39,24 @@ def test_the_ledger_shows_one_kind_of_evidence_or_all(visitor):
     assert {kind: shown(visitor, kind) for kind in claims.KINDS} == numbers
 
 
+def test_it_counts_what_is_shown_and_no_link_leads_to_what_is_hidden(page):
+    page.goto("/claims/")
+    everything = sum(shown(page, kind) for kind in claims.KINDS)
+    status = page.locator(".wq-kinds [role=status]")
+    assert status.inner_text() == f"{everything} entries"
+    page.get_by_role("radio", name="read").check()
+    assert status.inner_text() == f"{shown(page, 'read')} of {everything} entries"
+    to_libraries = page.locator(".md-nav--secondary [href$='#libraries']")
+    assert to_libraries.is_hidden()
+    page.reload()
+    assert page.get_by_role("radio", name="read").is_checked()
+    page.goto("/claims/?kind=read#libraries")  # the address names what this kind hides
+    until(page, "document.querySelector('#libraries').checkVisibility()")
+    assert status.inner_text() == f"{everything} entries"
+    assert to_libraries.is_visible()
+    assert page.url.endswith("/claims/#libraries")
+
+
 def test_a_link_to_a_test_opens_its_code_below_its_statement(visitor):
     name = "test-keras-takes-query-value-key-in-this-order"
     visitor.goto(f"/claims/#{name}")
