@@ -12,6 +12,7 @@ const WIDTH = "width" // of what the extra map gives; square if none is entered
 const QUERIES = "Q[i]"
 
 const here = (name) => new URL(name, import.meta.url)
+const EXAMPLE = `<a href="${here("../explanation/worked-example/")}">the worked example</a>`
 
 /** Put the form, and what follows from it, into a panel. */
 export async function fill(panel) {
@@ -104,7 +105,7 @@ function formOf(data) {
   return element("form", { className: "wq-controls" },
     element("fieldset", { className: "wq-choices" }, element("legend", {}, "From the source to the queries"), ...choices),
     element("fieldset", {},
-      element("legend", {}, "Sizes", element("span", {}, `: whole numbers from 1 to ${data.most}`)),
+      element("legend", {}, "Sizes", element("span", {}, `: whole numbers from 1 to ${data.most}, so that all numbers can be shown`)),
       element("div", { className: "wq-fields" }, ...sizes)),
     element("p", { className: "wq-starts" },
       button("narrow", "Try two matrices that do not fit"), " ", button("example", "Back to the example")))
@@ -213,7 +214,13 @@ function fit(lines, map, world, data) {
 
 /** What is to be known of a map beside its lines. */
 function about(map, lines, { sizes }, data) {
-  if (map === "none") return [`No line computes queries: without a matrix they are the source itself, ${pick(data, data.source)}.`]
+  if (map === "none") {
+    const [query, key] = ["d_model", "d_k"].map((name) => pick(data, data.letters[name]))
+    return [
+      `No line computes queries: without a matrix they are the source itself, ${pick(data, data.source)}.`,
+      `So a query has ${query} numbers, and a key has ${key}. A score multiplies them pair by pair, so there have to be equally many.`,
+    ]
+  }
   return map === "merged" ? likeTwo(lines, data, sizes) : []
 }
 
@@ -231,9 +238,9 @@ function likeTwo(lines, data, sizes) {
 
 /** Whose numbers are shown; with an extra matrix, the queries are no longer those of the example. */
 function whose(lines, map, { sizes }, data) {
-  if (!isExample(data, sizes)) return ["These are other sizes than in the worked example, so the numbers that go in are made up: −1, 0 and 1."]
-  if (!hasExtra(map)) return ["The numbers are those of the worked example."]
-  const made = `The matrices that go in are those of the worked example, but ${pick(data, data.extra)} is made up: the numbers −1, 0 and 1.`
+  if (!isExample(data, sizes)) return [`These are other sizes than in ${EXAMPLE}, so the numbers that go in are made up: −1, 0 and 1.`]
+  if (!hasExtra(map)) return [`The numbers are those of ${EXAMPLE}.`]
+  const made = `The matrices that go in are those of ${EXAMPLE}, but ${pick(data, data.extra)} is made up: the numbers −1, 0 and 1.`
   const query = lines.find(({ defines, shape }) => defines === QUERIES && shape)
   return query ? [made, `So ${pick(data, query.result)} is not that of the example.`] : [made]
 }
@@ -340,11 +347,12 @@ function heat({ values, shape, letter, role }, line, data, most) {
   const [group, meaning] = data.roles[role]
   const rows = isTurned(line) ? values[0].map((_, i) => values.map((row) => row[i])) : values
   const [down, across] = inOrder(line, shape).map(([kind, name]) => (kind === "Symbol" && data.tokens[name]) || "")
+  const [side, other] = inOrder(line, [data.tokens.n_q, data.tokens.n_k]) // what has words on both sides has a query for each key
   const digits = digitsOf(values.flat())
   const cells = (row) => row.map((value) => cell(value, digits, most[group]))
   const name = (word, scope) => element("th", { scope }, element("span", {}, word))
   const head = across ? [element("thead", {}, element("tr", {},
-    ...(down ? [element("td", { innerHTML: `${down} ↓<br>${across} →` })] : []), ...data.words.map((word) => name(word, "col"))))] : []
+    ...(down ? [element("td", { innerHTML: `${side} ↓<br>${other} →` })] : []), ...data.words.map((word) => name(word, "col"))))] : []
   const caption = element("caption", {
     innerHTML: `${letter}<span class="wq-unseen">, ${meaning},</span> <span class="wq-shape">${rows.length} × ${rows[0].length}</span>`,
   })

@@ -109,6 +109,8 @@ def test_at_first_it_shows_the_worked_example(page):
     said = page.locator(STATUS).inner_text()
     assert said == "The shapes fit. The numbers are those of the worked example."
     assert page.wrong == []
+    page.get_by_role("link", name="the worked example").last.click()
+    page.wait_for_url("**/explanation/worked-example/")
 
 
 def settings(amount):
@@ -230,7 +232,8 @@ def test_without_a_matrix_it_says_what_the_queries_are(twice):
         twice.locator("[data-wq-notation]").select_option(source)
         until(
             twice,
-            f"document.querySelector('{STATUS} math:last-of-type').textContent === '{letter}'",
+            f"[...document.querySelectorAll('{STATUS} math')]"
+            f".some(math => math.textContent === '{letter}')",
         )
         assert f"withoutamatrixtheyarethesourceitself,{letter}." in status(twice)
     enter(twice, maps="one")
@@ -259,7 +262,9 @@ def test_one_click_leads_to_the_first_case_and_one_back_to_the_example(twice):
 
 def test_its_limits_are_said_before_a_mistake(which):
     legend = which.locator(f"{PANEL} legend").last.inner_text()
-    assert legend == f"Sizes: whole numbers from 1 to {change_it.MOST}"
+    assert legend == (
+        f"Sizes: whole numbers from 1 to {change_it.MOST}, so that all numbers can be shown"
+    )
 
 
 @pytest.mark.parametrize("address", [WHICH, *thorough(TWICE)])
