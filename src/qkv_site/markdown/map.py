@@ -116,8 +116,8 @@ def mini(lit: str, layer: Layer = PAPERS) -> str:
         f'<a class="wq-mini" href="{href(HOME)}#map" data-search-exclude>'
         f'<span class="wq-unseen">The parts of the layer on this page: {html.escape(words)}.</span>'
         f'<span class="wq-mini-drawn" aria-hidden="true">{drawer.small()}</span>'
-        '<span class="wq-mini-name" aria-hidden="true">in this page'
-        "<span>, of the whole layer</span></span></a>"
+        '<span class="wq-mini-name" aria-hidden="true"><span>On this page</span>'
+        "<span>This page is about the framed parts</span></span></a>"
     )
 
 
