@@ -118,8 +118,8 @@ def test_torch_layer_joins_what_its_attention_function_gives_and_multiplies(torc
 def test_a_double_projection_as_in_yolov5_is_one_layer_with_fewer_weights(torch, mha, x, rng):
     """A double projection as in YOLOv5 is one layer with fewer weights.
 
-    Linear q, k and v, and then nn.MultiheadAttention, hold 7 d² + 4 d numbers. One layer that computes
-    the same holds 4 d² + 4 d.
+    Linear q, k and v, and then nn.MultiheadAttention, hold 7 d² + 4 d numbers. One layer that
+    computes the same holds 4 d² + 4 d.
     """
     q, k, v = (randomised(torch.nn.Linear(E, E, bias=False), rng) for _ in range(3))
     tokens = torch.from_numpy(x)
