@@ -79,29 +79,6 @@ def printed(page: str) -> list[str]:
     return [text.removesuffix(_END) for text in _ran[page].printed] if page in _ran else []
 
 
-def unfilled(text: str, width: int = 80) -> str:
-    r"""A text without the line breaks that `textwrap.fill` has put into it.
-
-    Examples:
-        >>> import textwrap
-        >>> text = "Exchange axes (heads-joined-by-view), then reshape."
-        >>> unfilled(textwrap.fill(text, 33), 33) == text
-        True
-        >>> unfilled("shape (2, 3)\nshape (3, 5)")
-        'shape (2, 3)\nshape (3, 5)'
-    """
-    first, *others = text.split("\n")
-    lines = [[first]]
-    for line in others:
-        before, word = lines[-1][-1], re.match(r"[^\s-]*-?", line)[0]
-        broken = re.search(r"\w-$", before)  # a word is broken behind its hyphen
-        if word and len(before) + (not broken) + len(word) > width:
-            lines[-1] += ["" if broken else " ", line]
-        else:
-            lines.append([line])
-    return "\n".join(map("".join, lines))
-
-
 class _Run(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         text = "\n".join(lines)
@@ -157,11 +134,8 @@ class _Run(Preprocessor):
         if "html" in options or output == printed:
             output = self.md.htmlStash.store(output)
         elif "result" in options:
-            kind = f".{options['result']}"
-            if "textwrap.fill(" in block.code:  # sentences: each screen breaks their lines itself
-                kind, output = f"{kind} .wq-prose", unfilled(output)
             # A number that a block prints is found on its page, and not through the search.
-            output = f'````````{{{kind} data-search-exclude=""}}\n{output}\n````````'
+            output = f'````````{{.{options["result"]} data-search-exclude=""}}\n{output}\n````````'
         if "source" in options:
             titled = "title" in options and "claim" not in options
             output = markdown_exec.add_source(
