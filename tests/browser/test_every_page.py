@@ -175,9 +175,9 @@ def look(page, address, now, schemes):
     page.emulate_media(media="print")
     page.set_viewport_size(PAPER)
     now.cut = page.evaluate(CUT)
-    page.emulate_media(media="screen")
     if schemes:
         page.evaluate(SHORTEN)
+    page.emulate_media(media="screen")
     for scheme in schemes:
         width, options = SCHEMES[scheme]
         show(page, width)
