@@ -139,6 +139,31 @@ def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(t
     assert torch.allclose(given, V.mean(dim=-2, keepdim=True).expand(given.shape), atol=1e-3)
 
 
+def test_torch_a_row_of_nan_gives_nan_gradients_though_the_loss_leaves_it_out(torch, rng):
+    """In PyTorch a row of NaN weights gives NaN gradients, even if the loss leaves the row out.
+
+    With masked_fill those of the values are NaN; where −∞ is added, those of queries and keys too.
+    With the row hidden by the least number of the dtype none is NaN.
+    """
+    given = [torch.from_numpy(rng.normal(size=(N, D_K))).requires_grad_() for _ in range(3)]
+    hidden = torch.ones(N, N).triu(1).bool()
+    hidden[1] = True  # this query sees no key
+
+    def nan_gradients(hide):
+        Q, K, V = given
+        output = torch.softmax(hide(Q @ K.T), dim=-1) @ V
+        assert output[1].isnan().all() or output.isfinite().all()
+        loss = output[[0, 2, 3, 4]].square().sum()
+        assert loss.isfinite()
+        return [bool(each.isnan().any()) for each in torch.autograd.grad(loss, given)]
+
+    infinite = torch.zeros(N, N).masked_fill(hidden, float("-inf"))
+    least = torch.finfo(torch.float64).min
+    assert nan_gradients(lambda S: S.masked_fill(hidden, float("-inf"))) == [False, False, True]
+    assert nan_gradients(lambda S: S + infinite) == [True, True, True]
+    assert nan_gradients(lambda S: S.masked_fill(hidden, least)) == [False, False, False]
+
+
 def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):
     """PyTorch's `masked_fill` refuses −10⁹ in float16, and an assignment writes −∞."""
     scores = torch.zeros(3, dtype=torch.float16)

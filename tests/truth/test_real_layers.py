@@ -139,7 +139,10 @@ def with_a_gate():
 def test_what_a_real_layer_does_beyond_multi_head_attention_is_refused(
     build, layout, message, unchecked
 ):
-    """`qkv.load` refuses a layer whose weights show that it does more than multi-head attention."""
+    """`qkv.load` refuses five layers whose weights show more than multi-head attention.
+
+    An added token, QK-norm in Llama's layout and in Flax, relative positions, and a gate.
+    """
     with pytest.raises(ValueError, match=message):
         qkv.load(build(), layout, h=2)
 
