@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browser.watching import watch
+from browser.watching import watched_tab
 from qkv import notation
 from support import is_redirect, served
 
@@ -50,7 +50,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def context(chromium, origin):
     """A browser that has kept the site's files: without them each page takes half as long again."""
     context = chromium.new_context(base_url=origin)
@@ -58,16 +58,10 @@ def context(chromium, origin):
     context.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tab(context):
-    """A tab for the tests of a file: a new one takes as long as a page."""
+    """A tab for all tests: a new one takes as long as a page."""
     return watched_tab(context)
-
-
-def watched_tab(context):
-    tab = context.new_page()
-    watch(tab, lambda address: tab.requested.append(address), lambda fault: tab.wrong.append(fault))
-    return tab
 
 
 @pytest.fixture
@@ -92,7 +86,10 @@ def set_back(tab):
 @pytest.fixture(scope="module")
 def tabs(context):
     """Tabs of the pages that tests of a file share, by the pages' addresses."""
-    return defaultdict(lambda: watched_tab(context))
+    tabs = defaultdict(lambda: watched_tab(context))
+    yield tabs
+    for tab in tabs.values():
+        tab.close()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from browser.watching import watched_tab
 from support import ADDRESS, Quiet, served, thorough
 
 BELOW = urlsplit(ADDRESS).path  # "/attention/"
@@ -36,6 +37,13 @@ class Host(Quiet):
 def origin(site):
     with served(site, Host) as address:
         yield address + BELOW
+
+
+@pytest.fixture(scope="module")
+def tab(chromium, origin):
+    context = chromium.new_context(base_url=origin)
+    yield watched_tab(context)
+    context.close()
 
 
 @pytest.mark.parametrize("address", [*PAGES, *thorough(*MORE)])

@@ -22,6 +22,13 @@ def watch(page, requested, wrong):
     page.on("pageerror", lambda error: wrong(str(error)))
 
 
+def watched_tab(context):
+    """A new tab that notes each address that it asks for, and each fault."""
+    tab = context.new_page()
+    watch(tab, lambda address: tab.requested.append(address), lambda fault: tab.wrong.append(fault))
+    return tab
+
+
 def _was_left(request):
     """Whether it asked for the icon of a page that was left at once."""
     return request.failure == "net::ERR_ABORTED" and request.url.endswith("favicon.svg")
