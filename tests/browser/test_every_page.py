@@ -44,12 +44,6 @@ SHORTEN = """() => {
   const many = "article > :nth-of-type(n + 17), :is(article > *, nav) :nth-of-type(n + 5)"
   for (const part of [...document.querySelectorAll(many)]) part.remove()
 }"""
-# What stands around the text is the same on each page: axe sees it on the first.
-UNFRAME = """() => {
-  for (const part of document.querySelectorAll("body > header, .md-sidebar, body > footer")) {
-    part.remove()
-  }
-}"""
 WIDTH = "document.documentElement.scrollWidth"
 # A page preloads what it may not use; left earlier, it would be a request that failed.
 PRELOADED = """[...document.querySelectorAll("link[rel=preload]")]
@@ -184,15 +178,14 @@ def look(page, address, now, schemes):
     now.cut = page.evaluate(CUT)
     if schemes:
         page.evaluate(SHORTEN)
-        if address != "/":
-            page.evaluate(UNFRAME)
     page.emulate_media(media="screen")
     for scheme in schemes:
         width, options = SCHEMES[scheme]
         show(page, width)
         page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
         page.evaluate(NEXT_FRAME)  # the theme has seen which code can be scrolled now
-        now.violations[scheme] = violations(page, **options)
+        # What stands around the text is the same on each page.
+        now.violations[scheme] = violations(page, None if address == "/" else "main", **options)
 
 
 def show(page, width):
