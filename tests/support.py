@@ -19,6 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ADDRESS = "https://which-q.example/attention/"  # below a path, as GitHub Pages has it
 EPOCH = "1700000000"  # when a test's build takes place
+ENVIRONMENT = {"NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": EPOCH}
 CI = os.environ.get("CI", "").lower() == "true"
 
 
@@ -54,15 +55,20 @@ def served(folder: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
 
 
 def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run `mkdocs build --strict` as a user would. Never with -q or -v: they hide failures."""
+    """Run `mkdocs build --strict` as a user would."""
     return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        [sys.executable, "-m", "mkdocs", *_arguments(site)],
         cwd=project,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": EPOCH} | environment,
+        env=os.environ | ENVIRONMENT | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def _arguments(site: Path) -> list[str]:
+    """Those of `mkdocs` for a build. Never with -q or -v: they hide failures."""
+    return ["build", "--strict", "--site-dir", str(site)]
 
 
 # Most of the time of a small build would go into imports: a process that has done them forks.
@@ -96,8 +102,8 @@ def _build(project: Path, site: Path, said: Path, environment: dict[str, str]) -
     os.dup2(output, 2)
     os.chdir(project)
     os.environ.clear()
-    os.environ |= environment | {"NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": EPOCH}
-    cli(["build", "--strict", "--site-dir", str(site)])
+    os.environ |= environment | ENVIRONMENT
+    cli(_arguments(site))
 
 
 def is_redirect(page: Path) -> bool:
