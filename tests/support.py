@@ -134,7 +134,7 @@ def make_project(project: Path, pages: dict[str, str]) -> None:
 def self_test(*questions: str) -> dict[str, str]:
     """The files of a self-test with these questions."""
     page = (
-        '# Test\n\n```python exec="on"\nfrom qkv_site.generated import self_test\n\n'
+        '# Test\n\n```python exec="on"\nfrom qkv_site.tables import self_test\n\n'
         "print(self_test.markdown())\n```\n"
     )
     groups = '[groups]\ncourse = "The course"\n\n'

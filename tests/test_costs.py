@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkv import MultiHead, degrees_of_freedom, softmax, w_qk
+from qkv import MultiHead, softmax, w_qk
 from qkv.costs import (
     SCHEMES,
     Sizes,
     cost,
     crossover_tokens,
     crossover_width,
+    degrees_of_freedom,
     layer_cost,
     low_rank_dimension,
     products,

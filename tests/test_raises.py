@@ -17,7 +17,7 @@ from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
-MODULES = ("qkv", "qkv.costs", "qkv.layouts", "qkv.masks", "qkv.mix_ups", "qkv.notation")
+MODULES = ("qkv", "qkv.costs", "qkv.layouts", "qkv.masks", "qkv.mistakes", "qkv.notation")
 
 MH, X = MultiHead.random(6, 2), np.eye(5, 6)
 BIASED = MultiHead.random(6, 2, bias=True)
@@ -160,7 +160,7 @@ RAISES = {
     "degrees_of_freedom": {
         ValueError: {
             "the scores need a rotation": (
-                lambda: qkv.degrees_of_freedom(ROTARY),
+                lambda: qkv.costs.degrees_of_freedom(ROTARY),
                 "A rotation (RoPE) stands between",
             )
         }
@@ -347,17 +347,17 @@ RAISES = {
     "factor": {
         TypeError: {
             "`W` does not hold floating-point": (
-                lambda: qkv.factor(WHOLE, rank=1),
+                lambda: qkv.maps.factor(WHOLE, rank=1),
                 "W must hold floating-point",
             )
         },
         ValueError: {
             "not a whole number from 1": (
-                lambda: qkv.factor(X, rank=0),
+                lambda: qkv.maps.factor(X, rank=0),
                 "rank must be a whole number from 1 to 5",
             ),
             "to the smaller width": (
-                lambda: qkv.factor(X, rank=6),
+                lambda: qkv.maps.factor(X, rank=6),
                 "rank must be a whole number from 1 to 5",
             ),
         },
@@ -379,15 +379,18 @@ RAISES = {
     "gauge": {
         TypeError: {
             "does not hold floating-point": (
-                lambda: qkv.gauge(MH, A=np.eye(3, dtype=int)),
+                lambda: qkv.maps.gauge(MH, A=np.eye(3, dtype=int)),
                 "A must hold floating-point",
             )
         },
         ValueError: {
-            "another shape": (lambda: qkv.gauge(MH, A=np.eye(4)), "A must have shape (3, 3)"),
-            "not invertible": (lambda: qkv.gauge(MH, A=np.zeros((3, 3))), "A must be invertible"),
+            "another shape": (lambda: qkv.maps.gauge(MH, A=np.eye(4)), "A must have shape (3, 3)"),
+            "not invertible": (
+                lambda: qkv.maps.gauge(MH, A=np.zeros((3, 3))),
+                "A must be invertible",
+            ),
             "whose scores need a rotation": (
-                lambda: qkv.gauge(ROTARY, A=np.eye(3)),
+                lambda: qkv.maps.gauge(ROTARY, A=np.eye(3)),
                 "A rotation (RoPE) stands between",
             ),
         },

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import qkv
-from qkv_site.generated import wheel
+from qkv_site.tables import wheel
 from support import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -14,7 +14,7 @@ const STOPS = {
   d_k: () => powers(0, 10),
   h_kv: ({ h }) => (h ? divisors(h) : []),
 }
-const MOST_BLOCKS = 16 // as in src/qkv_site/generated/tools.py
+const MOST_BLOCKS = 16 // as in src/qkv_site/tables/tools.py
 const CALLED_BEFORE = { merged: "w_qk" } // in links that were made before it had this name
 
 function begin(root) {

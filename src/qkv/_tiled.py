@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qkv._shapes import as_mask, check_scores
+from qkv._arrays import as_mask, check_scores
 
 # In float32 2 MiB, which a processor's cache can hold from their product to their use.
 SCORES_AT_ONCE = 2**19

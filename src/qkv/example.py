@@ -24,8 +24,8 @@ Examples:
 
 import numpy as np
 
-from qkv._attention import softmax
-from qkv.heads import MultiHead
+from qkv.equation_1 import softmax
+from qkv.multi_head import MultiHead
 
 __all__ = ["A", "K", "Q", "S", "V", "X", "Y", "heads", "layer", "words"]
 

@@ -7,9 +7,8 @@ from numbers import Integral
 import numpy as np
 
 from qkv._annotations import Float
-from qkv._shapes import bind
-from qkv.costs import grouped_dimension
-from qkv.heads import MultiHead
+from qkv._arrays import bind
+from qkv.multi_head import MultiHead
 
 
 def merge(
@@ -159,7 +158,7 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
         columns and so $W_Q^\top W_K$.
     """
-    _refuse_rotation(mh, "so W_QK is another matrix for each difference of two positions.")
+    refuse_rotation(mh, "so W_QK is another matrix for each difference of two positions.")
     W_Q = _with_constant(mh.W_Q, mh.b_Q) if constant else _linear(mh, "W_Q", "b_Q")
     W_K = _with_constant(mh.W_K, mh.b_K) if constant else _linear(mh, "W_K", "b_K")
     return W_Q @ _per_query_head(mh, W_K).swapaxes(-1, -2)
@@ -282,7 +281,7 @@ def gauge(
     """
     A, B = bind(gauge, A=A, B=B, fitting=mh)
     if A is not None:
-        _refuse_rotation(mh, "and A cancels only if it commutes with every one. Pass B alone.")
+        refuse_rotation(mh, "and A cancels only if it commutes with every one. Pass B alone.")
         A, A_inverse = _invert("A", A, mh.h_kv)
         W_Q, b_Q = merge(mh.W_Q, _per_query_head(mh, A), b_first=mh.b_Q)
         W_K, b_K = merge(mh.W_K, A_inverse.swapaxes(-1, -2), b_first=mh.b_K)
@@ -292,47 +291,6 @@ def gauge(
         W_V, b_V = merge(mh.W_V, B, b_first=mh.b_V)
         mh = replace(mh, W_V=W_V, b_V=b_V, W_O=_per_query_head(mh, B_inverse) @ mh.W_O)
     return mh
-
-
-def degrees_of_freedom(mh: MultiHead) -> int:
-    r"""Count the independent directions in which the weights can move the output.
-
-    $$\dim \{W_i^{QK}\} = d_k\,(2\,d_{model} - d_k) \qquad
-      \dim \{W_i^{VO}\} = d_v\,(2\,d_{model} - d_v)$$
-
-    That is for each head, no wider than the model and without biases: matrices of rank d_k, or all
-    the weights but the $d_k^2$ numbers of a `gauge`. Heads that share a key and value share its
-    gauge. A key's bias moves no output, because it adds the same number to all scores of a query; a
-    value's bias adds a constant to the output, as `b_O` does.
-
-    Args:
-        mh: The layer. Its sizes and which biases it has count, not its numbers.
-
-    Returns:
-        The rank of the derivative of the outputs by all weights, at weights in general position,
-        for sufficiently many sources with more tokens than one.
-
-    Raises:
-        ValueError: If the scores need a rotation (`rotary`): which gauge is left depends on it.
-
-    Examples:
-        One head of width 2 in a model of width 3: 24 weights, 2 (2 x 3 - 2) twice of them free.
-
-        >>> degrees_of_freedom(MultiHead.random(3, 1, d_k=2))
-        16
-    """
-    _refuse_rotation(mh, "and its angles, which no MultiHead holds, decide which gauges are left.")
-    d_query = mh.d_model + (mh.b_Q is not None)
-    (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
-    W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)
-    W_VO = grouped_dimension(mh.h, mh.h_kv, d_out, d_source_v, mh.d_v)
-    if mh.b_O is not None or (mh.b_V is not None and mh.d_v > d_source_v):
-        constant = d_out  # parts of W_O that no source reaches take b_V anywhere
-    elif mh.b_V is not None:
-        constant = min(d_out, mh.h_kv * mh.d_v)
-    else:
-        constant = 0
-    return W_QK + W_VO + constant
 
 
 def _fold(
@@ -358,7 +316,8 @@ def _with_constant(W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
     return np.concatenate([W, b[:, None, :]], axis=1)
 
 
-def _refuse_rotation(mh: MultiHead, consequence: str) -> None:
+def refuse_rotation(mh: MultiHead, consequence: str) -> None:
+    """Refuse a layer whose scores need a rotation, and say what follows."""
     if mh.rotary:
         raise ValueError(
             f"A rotation (RoPE) stands between W_Q and W_K in this layer, {consequence}"

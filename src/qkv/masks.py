@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qkv._annotations import Bool, Float, Int
-from qkv._shapes import as_mask, check_one_of, check_sizes
+from qkv._arrays import as_mask, check_one_of, check_sizes
 
 
 @dataclass(frozen=True)

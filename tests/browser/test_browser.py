@@ -26,7 +26,7 @@ def test_formulas_are_drawn_in_the_mathematical_font(page, origin):
 def test_every_character_of_a_formula_has_a_glyph(site):
     from fontTools.ttLib import TTFont
 
-    from qkv_site.generated import font
+    from qkv_site.tables import font
 
     glyphs = TTFont(site / "assets" / "fonts" / "math.woff2").getBestCmap()
     for path in site.rglob("*.html"):

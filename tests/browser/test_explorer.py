@@ -9,7 +9,7 @@ import pytest
 from browser.watching import NOTE_SHIFTS, until
 from forms import STATUS, enter, letters
 from qkv.costs import SCHEMES, Sizes, cost, products
-from qkv_site.generated import exports
+from qkv_site.tables import exports
 from support import thorough
 
 COUNTS = ["parameters", "multiply_adds", "cached_per_token", "activations", "products"]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from qkv_site.generated import self_test
+from qkv_site.tables import self_test
 
 QUESTIONS = self_test.questions()
 FIRST, SECOND, THIRD, FOURTH = QUESTIONS[:4]

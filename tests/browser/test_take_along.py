@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from qkv_site.generated import wheel
+from qkv_site.tables import wheel
 from support import ADDRESS, served, thorough
 
 PAGE, REFERENCE = "how-to/attention-maps/", "reference/"

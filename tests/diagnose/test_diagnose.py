@@ -10,8 +10,8 @@ import pytest
 from real_layers import keras_library
 
 from qkv import MultiHead, diagnose, dump, load, softmax
-from qkv.mix_ups import mix_ups
-from qkv.mix_ups._layer import Given, Layer
+from qkv.mistakes import mix_ups
+from qkv.mistakes._layer import Given, Layer
 from support import refuses
 
 torch = pytest.importorskip("torch")

@@ -1,4 +1,4 @@
-"""Wrong layers as readers write them in PyTorch; nothing here is taken from `qkv.mix_ups`.
+"""Wrong layers as readers write them in PyTorch; nothing here is taken from `qkv.mistakes`.
 
 `WRONG` maps the name of a mix-up to a function of a layer's parameters, its sources and a mask.
 Where such code stops with an error, the mix-up does not exist at these sizes.

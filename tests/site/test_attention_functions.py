@@ -3,7 +3,7 @@
 import html
 import re
 
-from qkv_site.generated import functions
+from qkv_site.tables import functions
 
 FILLED_WITHOUT_A_CHECK = {"—"}
 

@@ -4,7 +4,7 @@ import pytest
 
 from qkv import MultiHead
 from qkv.layouts import layouts
-from qkv_site.generated import conversions, fused
+from qkv_site.tables import conversions, fused
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from qkv_site.generated import drawings, preview, svg
-from qkv_site.generated.drawings import drawing, mix
 from qkv_site.markdown import diagrams
 from qkv_site.markdown import map as layer_map
 from qkv_site.markdown.heat_maps import equation, heat_map
 from qkv_site.markdown.masks import mask_grid
+from qkv_site.tables import drawings, preview, svg
+from qkv_site.tables.drawings import drawing, mix
 from support import ROOT
 
 STYLE = {

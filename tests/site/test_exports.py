@@ -5,8 +5,8 @@ import pytest
 from qkv import notation
 from qkv.costs import SCHEMES, Sizes, cost, products
 from qkv.notation.tree import parse
-from qkv.rules import evaluate
-from qkv_site.generated import exports
+from qkv.shapes.rules import evaluate
+from qkv_site.tables import exports
 
 SIZES = {"n": 3, "h": 14, "h_kv": 14, "d_model": 11, "d_k": 5}
 ALIASES = {"n_q": "n", "n_k": "n", "d_v": "d_k"}

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from qkv.notation import Source
-from qkv_site.generated import forms
 from qkv_site.markdown import current
+from qkv_site.tables import forms
 from support import ROOT
 
 FOLDER = ROOT / ".github" / "ISSUE_TEMPLATE"

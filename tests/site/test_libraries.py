@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from qkv.layouts import layouts
-from qkv_site.generated import libraries, models, slices
 from qkv_site.markdown import claims
+from qkv_site.tables import libraries, models, slices
 from support import ROOT
 
 PAGES = ROOT / "docs" / "libraries"

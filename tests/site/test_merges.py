@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from qkv import merge
-from qkv_site.generated import merges
-from qkv_site.generated.merges import EXACT, GROUPS, HEAD
+from qkv_site.tables import merges
+from qkv_site.tables.merges import EXACT, GROUPS, HEAD
 
 PAIRS = {pair.name: pair for pairs in GROUPS.values() for pair in pairs}
 # Of each pair: y, n, or - where there is no answer, in the order of the table's columns.

@@ -14,9 +14,9 @@ import nbformat
 import numpy as np
 import pytest
 
-from qkv_site.generated import notebooks, wheel
 from qkv_site.markdown import blocks
 from qkv_site.markdown.heat_maps import equation, heat_map
+from qkv_site.tables import notebooks, wheel
 from support import ROOT, thorough
 
 DOCS = ROOT / "docs"

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from qkv import notation
-from qkv_site.generated import rosetta
 from qkv_site.markdown import formulas
+from qkv_site.tables import rosetta
 
 TEXTS = [source for source in notation.sources() if source.id != "site"]
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from mkdocs.utils.meta import get_data
 
-from qkv_site.generated import search
 from qkv_site.markdown import current
+from qkv_site.tables import search
 from support import refuses
 
 HTML = """<h1 id="a">A</h1><p>First <math><msub><mi>d</mi><mi>k</mi></msub></math>.</p>

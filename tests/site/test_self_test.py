@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from qkv_site.generated import self_test
 from qkv_site.markdown import current
+from qkv_site.tables import self_test
 from support import ROOT, question
 from support import self_test as files
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from mkdocs.utils.meta import get_data
 
-from qkv.mix_ups import mix_ups, symptoms
-from qkv_site.generated.mix_ups import described, pages_of_symptoms
+from qkv.mistakes import mix_ups, symptoms
+from qkv_site.tables.mix_ups import described, pages_of_symptoms
 from support import ROOT
 
 PAGES = sorted(path for path in (ROOT / "docs" / "symptoms").glob("*.md") if path.stem != "index")

@@ -11,8 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 import environments
-from qkv_site.generated import notebooks, wheel
 from qkv_site.markdown import blocks
+from qkv_site.tables import notebooks, wheel
 from support import ROOT, make_project, mkdocs_build, served
 
 SUBPATH = "below/which-q"

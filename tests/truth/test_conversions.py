@@ -13,7 +13,7 @@ from real_layers import CASES, keras_library, randomised, timm_code, transformer
 from record import flat
 
 import qkv
-from qkv_site.generated import counts, fused
+from qkv_site.tables import counts, fused
 
 E, H, D_K = 6, 2, 3  # width of the model, heads, and the width of one
 N = 5

@@ -958,7 +958,7 @@ def test_torch_output_survives_a_change_of_basis_of_queries_and_keys(torch, mha,
     W_Q A and W_K A⁻ᵀ give the same scores, so a head's W_Q is one of many.
     """
     before, _ = called(mha, x, y, y)
-    changed = qkv.gauge(loaded(mha), A=rng.normal(size=(H, D_K, D_K)))
+    changed = qkv.maps.gauge(loaded(mha), A=rng.normal(size=(H, D_K, D_K)))
     assert not close(changed.W_Q, loaded(mha).W_Q)
     state = qkv.dump(changed, "pytorch")
     mha.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})

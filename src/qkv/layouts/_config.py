@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from qkv._shapes import check_sizes, quote
+from qkv._arrays import check_sizes, quote
 
 # Of each size the names that configurations have for it; "{}" is "encoder" or "decoder".
 _NAMES = {

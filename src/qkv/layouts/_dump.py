@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qkv._shapes import check_one_of, quote, succeeds
-from qkv.heads import MultiHead
+from qkv._arrays import check_one_of, quote, succeeds
 from qkv.layouts._layout import BIASES, Layout, Stored
 from qkv.layouts._registry import find_layout, layouts
+from qkv.multi_head import MultiHead
 
 _Sizes = Mapping[str, int]
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qkv._shapes import check_sizes, divisors, quote
-from qkv.heads import MultiHead
+from qkv._arrays import check_sizes, divisors, quote
 from qkv.layouts._config import Said, as_mapping, read_config, says_nothing
 from qkv.layouts._files import read_shapes
 from qkv.layouts._layout import BIASES
 from qkv.layouts._load import find_arrangement, fit, flatten, load, no_mapping, prefixes
 from qkv.layouts._registry import layouts
 from qkv.layouts._table import table
+from qkv.multi_head import MultiHead
 
 _LIKE_ATTENTION = re.compile(r"attn|attention|qkv|[qkv]_proj|to_[qkv]\b|w[qkv]\b|query|key")
 _ORDER = ("h", "h_kv", "d_model", "d_source", "d_source_k", "d_source_v", "d_k", "d_v", "d_out")

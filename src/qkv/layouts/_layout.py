@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from qkv._shapes import Shape, check_groups, check_sizes, names_in, size_of
+from qkv._arrays import Shape, check_groups, check_sizes, names_in, size_of
 
 QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product, "

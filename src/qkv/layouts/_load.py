@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv._shapes import (
+from qkv._arrays import (
     NARROW,
     as_floats,
     detached,
@@ -15,9 +15,9 @@ from qkv._shapes import (
     quote,
     succeeds,
 )
-from qkv.heads import MultiHead
 from qkv.layouts._layout import Layout, Stored
 from qkv.layouts._registry import find_layout, layouts
+from qkv.multi_head import MultiHead
 
 _Shapes = Mapping[str, tuple[int, ...]]
 _Sizes = Mapping[str, int]

@@ -5,7 +5,7 @@ import pkgutil
 from functools import cache
 
 import qkv.layouts
-from qkv._shapes import check_one_of
+from qkv._arrays import check_one_of
 from qkv.layouts._layout import Layout
 
 

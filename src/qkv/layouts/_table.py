@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import starmap
 from typing import TYPE_CHECKING
 
-from qkv._shapes import quote
+from qkv._arrays import quote
 from qkv.layouts._registry import layouts
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv._shapes import check_one_of, divisors, head_counts, quote, succeeds
+from qkv._arrays import check_one_of, divisors, head_counts, quote, succeeds
 from qkv.layouts._layout import Layout, Stored
 from qkv.layouts._load import as_stored
 from qkv.layouts._registry import find_layout, layouts

@@ -10,17 +10,6 @@ from math_core import LatexError
 from mkdocs.structure.files import File
 
 from qkv import notation
-from qkv_site.generated import (
-    copies,
-    font,
-    labels,
-    notebooks,
-    preview,
-    redirects,
-    search,
-    structured,
-    wheel,
-)
 from qkv_site.markdown import (
     blocks,
     change_it,
@@ -37,6 +26,17 @@ from qkv_site.markdown import (
 )
 from qkv_site.markdown import map as layer_map
 from qkv_site.mkdocs import policy
+from qkv_site.tables import (
+    copies,
+    font,
+    labels,
+    notebooks,
+    preview,
+    redirects,
+    search,
+    structured,
+    wheel,
+)
 
 
 class Build:

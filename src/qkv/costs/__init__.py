@@ -1,0 +1,530 @@
+r"""What each scheme of multi-head attention costs, in exact whole numbers.
+
+A scheme is a list of matrix products, most of them with a weight. Their sizes are names; every
+count is a sum of products of these, and a number follows where the names get sizes.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from qkv._arrays import check_groups, check_one_of, check_sizes, head_width
+from qkv.maps import refuse_rotation
+from qkv.multi_head import MultiHead
+
+SCHEMES = ("paper", "packed", "two-step", "w_qk")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a layer and of its sources; what is left out takes the paper's default.
+
+    Args:
+        d_model: Width of the sources and of the output.
+        h: Number of heads.
+        n_q: Number of tokens in the source of the queries.
+        n_k: Number of tokens in the source of the keys and values; `n_q` where None.
+        h_kv: Number of heads of keys and values, fewer than `h` in grouped-query
+            attention; `h` where None.
+        d_k: Width of one head's queries and keys; `d_model / h` where None.
+        d_v: Width of one head's values; `d_k` where None.
+
+    Raises:
+        ValueError: If a size is not a positive whole number, or does not divide where it has to.
+
+    Examples:
+        >>> Sizes(d_model=512, h=8, n_q=100).d_k
+        64
+    """
+
+    d_model: int
+    h: int
+    n_q: int
+    n_k: int | None = None
+    h_kv: int | None = None
+    d_k: int | None = None
+    d_v: int | None = None
+
+    def __post_init__(self):
+        check_sizes(**{name: size for name, size in vars(self).items() if size is not None})
+        defaults = {
+            "n_k": lambda: self.n_q,
+            "h_kv": lambda: self.h,
+            "d_k": lambda: head_width(self.d_model, self.h),
+            "d_v": lambda: self.d_k,
+        }
+        for name, size in vars(self).items():
+            object.__setattr__(self, name, int(defaults[name]() if size is None else size))
+        check_groups(self.h, self.h_kv)
+
+
+Factors = tuple[str, ...]
+"""Names of sizes, to be multiplied; an empty tuple is one."""
+
+
+class Step(NamedTuple):
+    """One step of a scheme: `count` products of a (rows, inner) by an (inner, columns) matrix.
+
+    Each is a product of sizes and holds their names: `("h", "d_k")` is h·d_k. `weight` names the
+    right factors where they are a weight and not another step's result.
+    """
+
+    result: str
+    weight: str | None
+    count: Factors
+    rows: Factors
+    inner: Factors
+    columns: Factors
+
+    @property
+    def multiply_adds(self) -> Factors:
+        """How many times one number is multiplied by another and added to a sum."""
+        return self.count + self.rows + self.inner + self.columns
+
+    @property
+    def activations(self) -> Factors:
+        """How many numbers the results hold."""
+        return self.count + self.rows + self.columns
+
+    @property
+    def parameters(self) -> Factors | None:
+        """How many numbers the weight holds; None if there is no weight."""
+        return self.count + self.inner + self.columns if self.weight else None
+
+
+class Product(NamedTuple):
+    """A `Step` at given sizes."""
+
+    result: str
+    weight: str | None
+    count: int
+    rows: int
+    inner: int
+    columns: int
+    multiply_adds: int
+    activations: int
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a scheme costs at given sizes. Biases are not counted; the paper has none.
+
+    Args:
+        scheme: Its name in `SCHEMES`.
+        parameters: Numbers in the weights.
+        degrees_of_freedom: How many of them can move the output independently; see
+            `degrees_of_freedom`.
+        products: Matrix products.
+        multiply_adds: Multiplications in them, each with an addition. The softmax is not counted.
+        activations: Numbers in the results of all products, as training keeps them.
+        cached_per_token: Numbers kept of each earlier token while a text is generated, so that
+            the next token repeats no product of theirs.
+    """
+
+    scheme: str
+    parameters: int
+    degrees_of_freedom: int
+    products: int
+    multiply_adds: int
+    activations: int
+    cached_per_token: int
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """What a whole layer costs at given sizes: attention, and the MLP after it.
+
+    Norms, biases, the softmax and the MLP's activation are not counted.
+
+    Args:
+        attention_parameters: Numbers in the weights of queries, keys, values and output.
+        mlp_parameters: Numbers in the matrices of the MLP.
+        projections: Multiply-adds with the weights of attention.
+        scores_and_averages: Multiply-adds of queries with keys, and of weights with values.
+        mlp: Multiply-adds of the MLP.
+        cached_per_token: Numbers kept of each earlier token, keys and values.
+    """
+
+    attention_parameters: int
+    mlp_parameters: int
+    projections: int
+    scores_and_averages: int
+    mlp: int
+    cached_per_token: int
+
+    @property
+    def multiply_adds(self) -> int:
+        """All multiply-adds of the layer."""
+        return self.projections + self.scores_and_averages + self.mlp
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations: a multiplication and an addition count as two."""
+        return 2 * self.multiply_adds
+
+
+def layer_cost(
+    sizes: Sizes, d_ff: int | None = None, *, gated: bool = False, causal: bool = False
+) -> LayerCost:
+    r"""Count what a layer of a Transformer costs: attention, and the MLP after it.
+
+    With $D = d_{model} = h\,d_k = h\,d_v$, $h_{kv} = h$ and $L$ tokens that all see each other, the
+    projections take $4 L D^2$ multiply-adds, scores and averages $2 L^2 D$, and an MLP of two
+    matrices and width $4 D$ takes $8 L D^2$.
+
+    Args:
+        sizes: The layer and the lengths of its sources.
+        d_ff: Width of the MLP; without one, there is no MLP.
+        gated: Whether the MLP has three matrices, as SwiGLU has, in place of two.
+        causal: Whether a query is compared only with keys up to its own place, the last query
+            standing at the last key. A kernel that computes all scores and masks them saves
+            nothing.
+
+    Returns:
+        The counts, each a whole number.
+
+    Raises:
+        ValueError: If `d_ff` is not a positive whole number, or there are fewer keys than queries
+            in a causal layer.
+
+    Examples:
+        Grouped heads: the projections and the cache shrink, scores and averages do not.
+
+        >>> every = layer_cost(Sizes(4096, 32, 8192), causal=True)
+        >>> grouped = layer_cost(Sizes(4096, 32, 8192, h_kv=8), causal=True)
+        >>> every.scores_and_averages == grouped.scores_and_averages
+        True
+        >>> every.cached_per_token, grouped.cached_per_token
+        (8192, 2048)
+    """
+    if d_ff is not None:
+        check_sizes(d_ff=d_ff)
+    n_q, n_k = sizes.n_q, sizes.n_k
+    if causal and n_k < n_q:
+        raise ValueError(
+            "A causal layer needs as many keys as queries or more, "
+            f"but n_q = {n_q} and n_k = {n_k}."
+        )
+    every = products("packed", sizes)
+    pairs = n_q * n_k - causal * (n_q * (n_q - 1) // 2)
+    mlp = (3 if gated else 2) * sizes.d_model * (d_ff or 0)
+    return LayerCost(
+        attention_parameters=sum(step.parameters for step in every),
+        mlp_parameters=mlp,
+        projections=sum(step.multiply_adds for step in every if step.weight),
+        scores_and_averages=pairs * sizes.h * (sizes.d_k + sizes.d_v),
+        mlp=n_q * mlp,
+        cached_per_token=cost("packed", sizes).cached_per_token,
+    )
+
+
+def low_rank_dimension(rows: int, columns: int, rank: int) -> int:
+    r"""Count the degrees of freedom of a matrix of limited rank.
+
+    $$\dim \{M \in \mathbb{R}^{r \times c} : \operatorname{rank} M \le k\} = k\,(r + c - k)$$
+
+    Two factors hold $k(r + c)$ numbers; $k^2$ of them only choose between equal products.
+
+    Args:
+        rows: $r$, a positive whole number.
+        columns: $c$.
+        rank: The bound $k$ on the rank; one above the smaller of $r$ and $c$ binds nothing.
+
+    Returns:
+        The dimension.
+
+    Raises:
+        ValueError: If a size is not a positive whole number.
+
+    Examples:
+        The paper's $W_i^Q {W_i^K}^\top$ of rank 64, made from 65,536 weights, and a free matrix.
+
+        >>> low_rank_dimension(512, 512, 64), low_rank_dimension(512, 512, 512)
+        (61440, 262144)
+    """
+    check_sizes(rows=rows, columns=columns, rank=rank)
+    rank = min(rank, rows, columns)
+    return rank * (rows + columns - rank)
+
+
+def cost(scheme: str, sizes: Sizes) -> Cost:
+    r"""Count what a scheme costs.
+
+    Args:
+        scheme: One of `SCHEMES`. "paper" has one matrix per head; "packed" the same numbers
+            side by side in one; "two-step" one d_model by d_model map of each source before
+            those of the heads; "w_qk" one $W_i^{QK}$ in place of $W_i^Q$ and $W_i^K$.
+        sizes: The layer and the lengths of its sources.
+
+    Returns:
+        The counts, each a whole number.
+
+    Raises:
+        ValueError: If `scheme` is not one of `SCHEMES`.
+
+    Examples:
+        A map before the heads adds three matrices, and nothing a layer without it cannot do.
+
+        >>> sizes = Sizes(d_model=512, h=8, n_q=100)
+        >>> paper, two_step = cost("paper", sizes), cost("two-step", sizes)
+        >>> two_step.parameters - paper.parameters == 3 * 512**2
+        True
+        >>> two_step.degrees_of_freedom - paper.degrees_of_freedom
+        0
+    """
+    numbers = {name: _evaluate(terms, sizes) for name, terms in counts(scheme).items()}
+    return Cost(scheme, **numbers, degrees_of_freedom=_degrees_of_freedom(scheme, sizes))
+
+
+def products(scheme: str, sizes: Sizes) -> tuple[Product, ...]:
+    """List a scheme's matrix products, with numbers, in the order they are computed.
+
+    Args:
+        scheme: One of `SCHEMES`.
+        sizes: The layer and the lengths of its sources.
+
+    Returns:
+        The products; those of all heads are one step.
+
+    Raises:
+        ValueError: If `scheme` is not one of `SCHEMES`.
+
+    Examples:
+        >>> first, *_ = products("paper", Sizes(d_model=512, h=8, n_q=100))
+        >>> first.result, first.count, first.rows, first.inner, first.columns
+        ('Q', 8, 100, 512, 64)
+    """
+    return tuple(
+        Product(
+            step.result,
+            step.weight,
+            *(_multiply(factors, sizes) for factors in step[2:]),
+            _multiply(step.multiply_adds, sizes),
+            _multiply(step.activations, sizes),
+            _multiply(step.parameters, sizes) if step.weight else 0,
+        )
+        for step in steps(scheme)
+    )
+
+
+def steps(scheme: str) -> tuple[Step, ...]:
+    """List a scheme's matrix products, with names of sizes, in the order they are computed.
+
+    Args:
+        scheme: One of `SCHEMES`.
+
+    Returns:
+        The steps.
+
+    Raises:
+        ValueError: If `scheme` is not one of `SCHEMES`.
+
+    Examples:
+        >>> steps("packed")[0].columns
+        ('h', 'd_k')
+    """
+    check_one_of("scheme", scheme, SCHEMES)
+    return _STEPS[scheme]
+
+
+def counts(scheme: str) -> dict[str, tuple[Factors, ...]]:
+    """Write each count of a `Cost` as a sum of products of sizes.
+
+    Args:
+        scheme: One of `SCHEMES`.
+
+    Returns:
+        Name to terms, for each count but the degrees of freedom, which are no such sum.
+
+    Raises:
+        ValueError: If `scheme` is not one of `SCHEMES`.
+
+    Examples:
+        >>> counts("paper")["cached_per_token"]
+        (('h_kv', 'd_k'), ('h_kv', 'd_v'))
+    """
+    every = steps(scheme)
+    keys = ("d_model",) if scheme == "w_qk" else ("h_kv", "d_k")  # all heads share the source
+    return {
+        "parameters": tuple(step.parameters for step in every if step.parameters),
+        "products": tuple(step.count for step in every),
+        "multiply_adds": tuple(step.multiply_adds for step in every),
+        "activations": tuple(step.activations for step in every),
+        "cached_per_token": (keys, ("h_kv", "d_v")),
+    }
+
+
+def crossover_width(d_model: int, n_q: int, n_k: int | None = None) -> Fraction:
+    r"""Find the head width below which two factors score cheaper than one map, queries first.
+
+    $$d_k\,(2n + p) < n\,(n + p) \iff d_k < \frac{n\,(n + p)}{2n + p}
+      \qquad n = d_{model},\; p = n_q = n_k$$
+
+    The left side is $XW^Q$, $XW^K$ and $QK^\top$, the right side $(XW^{QK})X^\top$, both divided
+    by $p$. The bound rises from $n/2$ for few tokens to $n$ for many.
+
+    The map meets the queries first. If there are fewer keys than queries, it costs less to let it
+    meet the keys first, and this bound says nothing about that.
+
+    Args:
+        d_model: Width of the sources.
+        n_q: Number of queries.
+        n_k: Number of keys; `n_q` where None.
+
+    Returns:
+        The width at which both cost the same.
+
+    Raises:
+        ValueError: If a size is not a positive whole number.
+
+    Examples:
+        >>> crossover_width(512, 512)
+        Fraction(1024, 3)
+
+    Source:
+        The inequality of a comment on Cross Validated, question 515477, solved for the
+        width and for unlike lengths.
+    """
+    n_k = n_q if n_k is None else n_k
+    check_sizes(d_model=d_model, n_q=n_q, n_k=n_k)
+    return Fraction(n_q * d_model * (d_model + n_k), d_model * (n_q + n_k) + n_q * n_k)
+
+
+def crossover_tokens(d_model: int, d_k: int) -> Fraction | float:
+    r"""Find the number of tokens above which two factors score with fewer multiplications.
+
+    $$d_k\,(2n + p) < n\,(n + p) \iff p > \frac{n\,(2 d_k - n)}{n - d_k}
+      \qquad \frac{n}{2} < d_k < n = d_{model}$$
+
+    Args:
+        d_model: Width of the source.
+        d_k: Width of a head.
+
+    Returns:
+        The number at which both cost the same; 0 where the factors win for any number
+        ($d_k \le n/2$), infinity where they never do ($d_k \ge n$).
+
+    Raises:
+        ValueError: If a size is not a positive whole number.
+
+    Examples:
+        >>> crossover_tokens(512, 64), float(crossover_tokens(512, 300)), crossover_tokens(512, 512)
+        (Fraction(0, 1), 212.52830188679246, inf)
+    """
+    check_sizes(d_model=d_model, d_k=d_k)
+    if d_k >= d_model:
+        return math.inf
+    return max(Fraction(0), Fraction(d_model * (2 * d_k - d_model), d_model - d_k))
+
+
+def _multiply(factors: Factors, sizes: Sizes) -> int:
+    return math.prod(getattr(sizes, name) for name in factors)
+
+
+def _evaluate(terms: tuple[Factors, ...], sizes: Sizes) -> int:
+    return sum(_multiply(factors, sizes) for factors in terms)
+
+
+def grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: int) -> int:
+    """Count the degrees of freedom of one map per head of limited rank.
+
+    The heads of a group share one factor, so that their maps, one below the other, are one matrix
+    of that rank.
+
+    Args:
+        h: Number of maps.
+        h_kv: Number of shared factors.
+        width: What the factor of each head's own maps from or to.
+        shared_width: What the shared factor maps from or to.
+        rank: The width between the two.
+
+    Returns:
+        The dimension.
+
+    Examples:
+        >>> grouped_dimension(8, 8, 512, 512, 64) == 8 * low_rank_dimension(512, 512, 64)
+        True
+    """
+    return h_kv * low_rank_dimension(h // h_kv * width, shared_width, rank)
+
+
+def _degrees_of_freedom(scheme: str, sizes: Sizes) -> int:
+    h, h_kv, d_model = sizes.h, sizes.h_kv, sizes.d_model
+    W_QK = (
+        grouped_dimension(h, h, d_model, d_model, d_model)  # each matrix is free
+        if scheme == "w_qk"
+        else grouped_dimension(h, h_kv, d_model, d_model, sizes.d_k)
+    )
+    return W_QK + grouped_dimension(h, h_kv, d_model, d_model, sizes.d_v)
+
+
+_PER_HEAD = (
+    Step("Q", "W_Q", ("h",), ("n_q",), ("d_model",), ("d_k",)),
+    Step("K", "W_K", ("h_kv",), ("n_k",), ("d_model",), ("d_k",)),
+    Step("V", "W_V", ("h_kv",), ("n_k",), ("d_model",), ("d_v",)),
+)
+_SIDE_BY_SIDE = tuple(
+    step._replace(count=(), columns=step.count + step.columns) for step in _PER_HEAD
+)
+_BEFORE_HEADS = tuple(
+    Step(f"X_{c} P_{c}", f"P_{c}", (), (n,), ("d_model",), ("d_model",))
+    for c, n in (("Q", "n_q"), ("K", "n_k"), ("V", "n_k"))
+)
+_SCORES = Step("S", None, ("h",), ("n_q",), ("d_k",), ("n_k",))
+_W_QK_SCORES = (
+    Step("X_Q W_QK", "W_QK", ("h",), ("n_q",), ("d_model",), ("d_model",)),
+    _SCORES._replace(inner=("d_model",)),
+)
+_COMBINE = (
+    Step("heads", None, ("h",), ("n_q",), ("n_k",), ("d_v",)),
+    Step("output", "W_O", (), ("n_q",), ("h", "d_v"), ("d_model",)),
+)
+_STEPS = {
+    "paper": (*_PER_HEAD, _SCORES, *_COMBINE),
+    "packed": (*_SIDE_BY_SIDE, _SCORES, *_COMBINE),
+    "two-step": (*_BEFORE_HEADS, *_PER_HEAD, _SCORES, *_COMBINE),
+    "w_qk": (*_W_QK_SCORES, _PER_HEAD[-1], *_COMBINE),
+}
+
+
+def degrees_of_freedom(mh: MultiHead) -> int:
+    r"""Count the independent directions in which the weights can move the output.
+
+    $$\dim \{W_i^{QK}\} = d_k\,(2\,d_{model} - d_k) \qquad
+      \dim \{W_i^{VO}\} = d_v\,(2\,d_{model} - d_v)$$
+
+    That is for each head, no wider than the model and without biases: matrices of rank d_k, or all
+    the weights but the $d_k^2$ numbers of a `gauge`. Heads that share a key and value share its
+    gauge. A key's bias moves no output, because it adds the same number to all scores of a query; a
+    value's bias adds a constant to the output, as `b_O` does.
+
+    Args:
+        mh: The layer. Its sizes and which biases it has count, not its numbers.
+
+    Returns:
+        The rank of the derivative of the outputs by all weights, at weights in general position,
+        for sufficiently many sources with more tokens than one.
+
+    Raises:
+        ValueError: If the scores need a rotation (`rotary`): which gauge is left depends on it.
+
+    Examples:
+        One head of width 2 in a model of width 3: 24 weights, 2 (2 x 3 - 2) twice of them free.
+
+        >>> degrees_of_freedom(MultiHead.random(3, 1, d_k=2))
+        16
+    """
+    refuse_rotation(mh, "and its angles, which no MultiHead holds, decide which gauges are left.")
+    d_query = mh.d_model + (mh.b_Q is not None)
+    (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
+    W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)
+    W_VO = grouped_dimension(mh.h, mh.h_kv, d_out, d_source_v, mh.d_v)
+    if mh.b_O is not None or (mh.b_V is not None and mh.d_v > d_source_v):
+        constant = d_out  # parts of W_O that no source reaches take b_V anywhere
+    elif mh.b_V is not None:
+        constant = min(d_out, mh.h_kv * mh.d_v)
+    else:
+        constant = 0
+    return W_QK + W_VO + constant

@@ -1,0 +1,135 @@
+r"""Equation (1): scaled dot-product attention, with no weights in sight."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from qkv._annotations import Bool, Float
+from qkv._arrays import as_mask, bind, check_scores
+from qkv._tiled import attention_in_tiles, has_many_scores
+
+
+def softmax(
+    scores: Float[np.ndarray, "*rows n_k"],
+    *,
+    axis: int = -1,
+    mask: Bool[np.ndarray, "..."] | None = None,
+) -> Float[np.ndarray, "*rows n_k"]:
+    r"""Turn scores into weights that sum to one along an axis.
+
+    $$\operatorname{softmax}(s)_j = \frac{e^{s_j}}{\sum_l e^{s_l}}$$
+
+    The largest score is subtracted first. It cancels in the fraction, and no exponential can
+    overflow.
+
+    Args:
+        scores: Real numbers, at least one axis.
+        axis: The axis that sums to one: the last (keys) where tokens are rows, the one before it
+            where tokens are columns.
+        mask: True where a score may take part, broadcast to the shape of `scores`; where None,
+            all may but those of minus infinity. Where nothing may, all weights are zero.
+
+    Returns:
+        The weights, in the shape and dtype of `scores`.
+
+    Raises:
+        TypeError: If `scores` are not floating-point numbers or `mask` is not boolean.
+        ValueError: If `scores` has no axis or is empty, or holds NaN or plus infinity where it may
+            take part; if `mask` does not broadcast to it, or allows nothing but minus infinity.
+
+    Examples:
+        Scores 0 and ln 3 weigh 1 : 3.
+
+        >>> softmax(np.array([0.0, np.log(3.0)])).round(15).tolist()
+        [0.25, 0.75]
+
+        Each row is a distribution of its own.
+
+        >>> softmax(np.zeros((2, 5))).sum(axis=-1).tolist()
+        [1.0, 1.0]
+
+    Source:
+        Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1.
+    """
+    (S,) = bind(softmax, scores=scores)
+    allowed = ~np.isneginf(S) if mask is None else as_mask(mask, S.shape)
+    nothing = ~allowed.any(axis=axis, keepdims=True)
+    masked = np.where(allowed, S, -np.inf)
+    largest = np.where(nothing, 0, masked.max(axis=axis, keepdims=True))
+    check_scores(largest)
+    E = np.exp(masked - largest)
+    return E / np.where(nothing, 1, E.sum(axis=axis, keepdims=True))
+
+
+def attention(
+    Q: Float[np.ndarray, "*#batch n_q d_k"],
+    K: Float[np.ndarray, "*#batch n_k d_k"],
+    V: Float[np.ndarray, "*#batch n_k d_v"],
+    *,
+    mask: Bool[np.ndarray, "..."] | None = None,
+    scale: float | None = None,
+    return_weights: bool = False,
+) -> (
+    Float[np.ndarray, "*batch n_q d_v"]
+    | tuple[Float[np.ndarray, "*batch n_q d_v"], Float[np.ndarray, "*batch n_q n_k"]]
+):
+    r"""Scaled dot-product attention: equation (1) of the paper.
+
+    $$\operatorname{Attention}(Q, K, V) =
+      \operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
+
+    Here $Q$, $K$ and $V$ are what enters equation (1). In multi-head attention that is one
+    head's *projected* queries, keys and values, not the source the layer receives.
+
+    Args:
+        Q: Queries, $Q \in \mathbb{R}^{n_q \times d_k}$, one row a token.
+        K: Keys, $K \in \mathbb{R}^{n_k \times d_k}$.
+        V: Values, $V \in \mathbb{R}^{n_k \times d_v}$.
+        mask: True where a query may attend to a key; broadcast to (*batch, n_q, n_k). A query
+            that may attend to nothing gets zeros, never NaN.
+        scale: What the scores $QK^\top$ are multiplied by; $1/\sqrt{d_k}$ where None.
+        return_weights: Whether to return the softmax's weights too.
+
+    Returns:
+        The attended values (*batch, n_q, d_v); with `return_weights` a pair of them and the
+        weights (*batch, n_q, n_k). Leading axes are broadcast against each other.
+
+    Raises:
+        TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.
+        ValueError: If shapes do not fit; the message quotes them. If an array holds NaN or
+            infinity, or the largest score of a query overflows.
+
+    Examples:
+        3 queries of width 2 attend to 5 keys; each value is 7 wide.
+
+        >>> attention(np.ones((3, 2)), np.ones((5, 2)), np.ones((5, 7))).shape
+        (3, 7)
+
+        Equal scores weigh all keys alike: the answer is the mean of the values.
+
+        >>> attention(np.zeros((1, 2)), np.ones((2, 2)), np.array([[1.0], [3.0]])).tolist()
+        [[2.0]]
+
+    Source:
+        Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1, equation (1).
+    """
+    Q, K, V = bind(attention, Q=Q, K=K, V=V, finite=True, hint=_hint)
+    scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else float(scale)
+    if has_many_scores(Q, K):  # the same, but never with all scores in memory at once
+        return attention_in_tiles(Q, K, V, mask, scale, return_weights)
+    mask = np.array(True) if mask is None else mask
+
+    S = Q @ K.swapaxes(-1, -2) * scale  # (*batch, n_q, n_k)
+    A = softmax(S, mask=mask)  # (*batch, n_q, n_k)
+    heads = A @ V  # (*batch, n_q, d_v)
+    return (heads, A) if return_weights else heads
+
+
+def _hint(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    if guess or [*shapes] != ["Q", "K"]:
+        return guess
+    return (
+        "Equation (1) takes projected queries and keys: a source X_Q has to pass through W_Q[i] "
+        "first, as MultiHead does."
+    )

@@ -1,0 +1,310 @@
+r"""Why an output is not the layer's: the known mix-ups, tried one by one and in pairs."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+from qkv._annotations import Bool, Float
+from qkv._arrays import as_floats, bind, check_finite, detached
+from qkv.layouts import load
+from qkv.mistakes._deciding import what_decides
+from qkv.mistakes._intermediates import agreeing, as_intermediates, dropout, first_difference
+from qkv.mistakes._registry import mix_ups
+from qkv.mistakes._search import Found, Problem, Search, explain
+from qkv.multi_head import MultiHead
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Mix-ups that give the output.
+
+    Args:
+        mix_ups: Their names; `qkv.mistakes.mix_ups()` says what each is.
+        difference: By how much the output differs at most from that of a layer that has them.
+    """
+
+    mix_ups: tuple[str, ...]
+    difference: float
+
+    def __str__(self):
+        return ", and if ".join(mix_ups()[name].what for name in self.mix_ups)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What `diagnose` found; it prints as sentences.
+
+    Args:
+        right: Whether the output is the layer's; None where that cannot be judged, because the
+            weights belong to a model that rotates queries and keys (`rotary`), as a rule, and
+            `MultiHead` has no rotation.
+        difference: By how much it differs from the layer's at most; of such weights, from that of
+            the layer without a rotation.
+        explanations: What gives the output, best first. Empty if the output is right, or if nothing
+            that is known gives it. If there are more than one, what was given cannot tell them
+            apart.
+        decide: What can tell them apart, in words. Empty if there is nothing to tell apart.
+        first_difference: Where the intermediate arrays leave the right layer's, or that the output
+            holds zeros only; empty if there is neither to tell.
+        unseen: Mix-ups that would change nothing with these weights and inputs, judged by some of
+            the queries.
+        rotary: Whether the weights belong to a model that rotates, as a rule.
+    """
+
+    right: bool | None
+    difference: float
+    explanations: tuple[Explanation, ...] = ()
+    decide: str = ""
+    first_difference: str = ""
+    unseen: tuple[str, ...] = ()
+    rotary: bool = False
+
+    def __str__(self):
+        return " ".join(filter(None, self._sentences()))
+
+    def _sentences(self) -> Iterator[str]:
+        if self.right:
+            yield f"The output is right: it equals the layer's to {self.difference:.0e}."
+            yield self.first_difference
+            if "b_K-left-out" in self.unseen:
+                yield "Whether b_K was added cannot be seen: the softmax cancels it."
+        elif self.explanations:
+            yield from self._explained()
+            if self.rotary:
+                yield from self._about_rotation()
+        else:
+            yield _NOT_FOUND
+            without = "that of the layer without a rotation" if self.rotary else "the layer's"
+            yield f"It differs from {without} by up to {self.difference:.2g}."
+            if self.rotary:
+                yield _NO_SUCH_ROTATION
+            yield self.first_difference or _WHAT_NEXT
+
+    def _explained(self) -> Iterator[str]:
+        for place, each in enumerate(self.explanations):
+            also = "Also equal" if place else "Equal"
+            names = ", ".join(each.mix_ups)
+            yield f"{also} to {each.difference:.0e} if {each} ({names})."
+        if len(self.explanations) == 1:
+            names = self.explanations[0].mix_ups
+            about = {"rotation-missing", *_ROTATIONS} if self.rotary else ()
+            yield from (mix_ups()[name].cure for name in names if name not in about)
+        else:
+            yield f"What was given cannot tell them apart. {self.decide}"
+
+    def _about_rotation(self) -> Iterator[str]:
+        """What the weights do not say: whether the model rotates, and how."""
+        names = {name for each in self.explanations for name in each.mix_ups}
+        if "rotation-missing" in names:
+            yield (
+                "Whether the model rotates, the weights do not say. One that does not, such as ViT "
+                "with Llama's names, is right in this: dataclasses.replace(mh, rotary=False). For "
+                "one that does, rotate queries and keys before the product."
+            )
+        if names & _ROTATIONS:
+            yield (
+                "MultiHead has no rotation, and cannot judge this one: compare its base, its "
+                "pairs, and how much of a head is turned, with the model's."
+            )
+
+
+_NOT_FOUND = "No known mistake explains the output, alone or in one of the pairs that are tried."
+_ROTATIONS = frozenset({"rotated-by-halves", "rotated-by-neighbours"})
+_NO_SUCH_ROTATION = (
+    "MultiHead has no rotation. What is tried is none, and RoPE of whole heads with base 10000, in "
+    "pairs of halves or of neighbours: a right layer that has another base, or turns a part of "
+    "each head, is not recognised."
+)
+_WHAT_NEXT = (
+    "Pass intermediates, such as the scores, to see where it first differs. If two calls give two "
+    "outputs, dropout is on."
+)
+
+
+def diagnose(
+    mh: MultiHead | Mapping | list,
+    output: Float[np.ndarray, "*batch n_q d_out"],
+    X_Q: Float[np.ndarray, "*#batch n_q d_model"],
+    X_K: Float[np.ndarray, "*#batch n_k d_source_k"] | None = None,
+    X_V: Float[np.ndarray, "*#batch n_k d_source_v"] | None = None,
+    *,
+    mask: Bool[np.ndarray, "..."] | None = None,
+    intermediates: Mapping[str, np.ndarray] | None = None,
+    layout: str | None = None,
+    h: int | None = None,
+    h_kv: int | None = None,
+    prefix: str = "",
+    tolerance: float | None = None,
+) -> Diagnosis:
+    r"""Tell which known mix-up makes a layer give this output.
+
+    Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
+    sources and the mask, and what it returned. Each mix-up of `qkv.mistakes` that fits, and
+    that can be planted (`MixUp.planted`), is planted in a plain layer, alone, and then in pairs of
+    which at most one is rare (`MixUp.rare`). What gives your output, within rounding, is an
+    explanation. Dropout is looked for in the numbers, and alone. A missing rotation is said where
+    the weights belong to a model that rotates, as a rule.
+
+    An explanation is one that suffices, and need not be the one that happened: where two suffice,
+    both are said, and what would tell them apart.
+
+    Args:
+        mh: The weights; or, with `layout`, what `load` takes.
+        output: What your layer returned, (*batch, n_q, d_out). Where a mask hides each key of a
+            query, it may hold NaN.
+        X_Q: Source of the queries.
+        X_K: Source of the keys; `X_Q` where None.
+        X_V: Source of the values; `X_K` where None.
+        mask: True where a query may attend, as in `MultiHead`: what your layer should have used.
+        intermediates: What your layer had on the way, by name: any of "Q", "K", "V" (projected,
+            per head), "scores" (scaled), "weights", "heads", each with the heads before
+            the tokens, and "joined", the heads side by side. They tell where the numbers first
+            differ, and may tell two explanations apart.
+        layout: The layout of stored arrays, one of `qkv.layouts.layouts()`, if `mh` is not a
+            `MultiHead`.
+        h: The number of heads of stored arrays.
+        h_kv: Their number of heads of keys and values; `h` where None.
+        prefix: What the names of stored arrays begin with.
+        tolerance: How far the output may be off, relative to its largest number; where None, what
+            the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16,
+            or in float16 with scores above a hundred: rounding grows with them. With far larger
+            scores it may leave more than that, and a right layer is called wrong.
+
+    Returns:
+        What was found; `print` shows it as sentences.
+
+    Raises:
+        TypeError: If an array does not hold floating-point numbers, or the mask is not boolean, or
+            stored arrays come without `layout` and `h`, or a `MultiHead` with one of them.
+        ValueError: If shapes do not fit; for an output the message says what its shape would be.
+            If an array holds NaN or infinity that a mask does not explain, or an intermediate
+            array has a name that is not known.
+
+    Examples:
+        A layer that forgets the scale, written by hand.
+
+        >>> mh = MultiHead.random(6, 2)
+        >>> X = np.random.default_rng(1).normal(size=(5, 6))
+        >>> Q, K, V = mh.project(X)
+        >>> S = np.exp(Q @ K.swapaxes(-1, -2))
+        >>> A = S / S.sum(axis=-1, keepdims=True)
+        >>> output = (A @ V @ mh.W_O).sum(axis=0)
+        >>> found = diagnose(mh, output, X)
+        >>> found.explanations[0].mix_ups
+        ('scale-missing',)
+        >>> diagnose(mh, mh(X), X).right
+        True
+    """
+    mh = _as_layer(mh, layout, h, h_kv, prefix)
+    problem = _problem(mh, output, (X_Q, X_K, X_V), mask, tolerance)
+    given = as_intermediates({} if intermediates is None else intermediates, problem)
+    with np.errstate(all="ignore"):
+        search = Search(problem, beside=_ROTATIONS if mh.rotary else ())
+        empty = "" if problem.size or not problem.difference else "The output holds zeros only."
+        found = [] if empty else explain(problem, search, dropout(problem, given))
+        if not found:
+            check_finite("output", problem.output)
+        found = agreeing(found, problem, given)
+        unseen = _unseen(search, given)
+        right = any(names == () for names, _ in found)
+        if mh.rotary and not {*_ROTATIONS} <= {*unseen}:  # else there is nothing to rotate
+            found = [(_without_rotation(names), difference) for names, difference in found]
+            right = None if _about_rotation_alone(found) else False
+        return Diagnosis(
+            right=right,
+            difference=problem.difference,
+            explanations=() if right else tuple(Explanation(*each) for each in found),
+            decide=_decide(problem, found),
+            first_difference=" ".join(filter(None, (empty, first_difference(problem, given)))),
+            unseen=unseen,
+            rotary=mh.rotary,
+        )
+
+
+def _as_layer(
+    mh: object, layout: str | None, h: int | None, h_kv: int | None, prefix: str
+) -> MultiHead:
+    if not isinstance(mh, MultiHead):
+        if layout is None or h is None:
+            raise TypeError(
+                "mh must be a MultiHead, or stored arrays with layout and h, but is a "
+                f"{type(mh).__name__} with layout = {layout!r} and h = {h!r}."
+            )
+        return load(mh, layout, h=h, h_kv=h_kv, prefix=prefix)
+    if layout is not None or h is not None or h_kv is not None or prefix:
+        raise TypeError("layout, h, h_kv and prefix are for stored arrays, but mh is a MultiHead.")
+    return mh
+
+
+def _problem(
+    mh: MultiHead,
+    output: object,
+    sources: tuple[object, object, object],
+    mask: object,
+    tolerance: float | None,
+) -> Problem:
+    """What was given, if its arrays fit each other."""
+    if isinstance(output, tuple) and any(each is None or hasattr(each, "shape") for each in output):
+        raise TypeError(
+            f"output must be one array, but is a tuple of {len(output)}: nn.MultiheadAttention "
+            "returns (output, weights), pass the first."
+        )
+    output, X_Q, X_K, X_V = map(detached, (output, *sources))
+    X_K = X_Q if X_K is None else X_K
+    X_V = X_K if X_V is None else X_V
+    without_rotation = dataclasses.replace(mh, rotary=False)
+    right = without_rotation(X_Q, X_K, X_V, mask=mask)  # refuses what does not fit
+    if mask is not None and not np.any(mask):
+        raise ValueError("mask hides all keys from all queries, so there is nothing to compare.")
+    output = as_floats("output", output, right.shape)
+    if output.shape != right.shape:
+        raise ValueError(
+            f"output must have shape {right.shape}, but has shape {output.shape}."
+            f"{_which_shape(mh, output.shape, right.shape)}"
+        )
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 < tolerance < 1):
+        raise ValueError(f"tolerance must be between 0 and 1, but is {tolerance!r}.")
+    sources = bind(MultiHead.__call__, X_Q=X_Q, X_K=X_K, X_V=X_V)
+    mask = None if mask is None else np.asarray(mask)
+    return Problem(without_rotation, sources, mask, output, tolerance)
+
+
+def _which_shape(mh: MultiHead, shape: tuple[int, ...], right: tuple[int, ...]) -> str:
+    """What an output of another shape may be."""
+    *batch, n_q, _ = right
+    known = {
+        (*batch, mh.h, n_q, mh.d_v): "These are the heads, which are not joined yet.",
+        (*batch, n_q, mh.h, mh.d_v): "These are the heads, which are not joined yet.",
+        (*batch, n_q, mh.h * mh.d_v): "These are the joined heads: W_O is not applied yet.",
+        (n_q, *batch, right[-1]): "The axes of the batch and of the tokens are exchanged.",
+    }
+    return f" {known[shape]}" if shape in known else ""
+
+
+def _unseen(search: Search, given: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    """Mix-ups without an effect; keys or scores that were given show the bias of the keys."""
+    shown = {"b_K-left-out"} if {"K", "scores"} & {*given} else set()
+    return tuple(name for name in search.without_effect if name not in shown)
+
+
+def _without_rotation(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What was found, of weights whose model rotates, as a rule: no rotation is one missing."""
+    return names if {*names} & _ROTATIONS else ("rotation-missing", *names)
+
+
+def _about_rotation_alone(found: Found) -> bool:
+    """Whether nothing speaks against the output but a rotation that cannot be judged."""
+    rotations = _ROTATIONS | {"rotation-missing"}
+    return not found or any({*names} <= rotations for names, _ in found)
+
+
+def _decide(problem: Problem, found: Found) -> str:
+    if len(found) < 2:
+        return ""
+    said, whether_all = what_decides(problem, [names for names, _ in found])
+    if not said:
+        return "They give the same on each input that was tried, so look at the code."
+    return f"{'This' if whether_all else 'For some of them, this'} can: {said}."

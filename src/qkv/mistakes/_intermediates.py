@@ -1,0 +1,126 @@
+r"""What a layer has on the way: where it first leaves the right one, and which mix-up agrees."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from qkv._arrays import as_floats, check_one_of, detached, quote
+from qkv.mistakes._layer import Layer
+from qkv.mistakes._search import Found, Problem
+
+# The steps that a reader may give, in their order, and what they are called in a sentence.
+_NAMES = {
+    "Q": "projected queries",
+    "K": "projected keys",
+    "V": "projected values",
+    "scores": "scores",
+    "weights": "weights",
+    "heads": "attended values",
+    "joined": "joined heads",
+}
+
+
+def as_intermediates(given: Mapping[str, object], problem: Problem) -> dict[str, np.ndarray]:
+    """The arrays that were given, in the order of the steps, each with one batch axis."""
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "intermediates must be a mapping from names to arrays, but is a "
+            f"{type(given).__name__}; the names are {quote(_NAMES)}."
+        )
+    for name in given:
+        check_one_of("A name in intermediates", name, _NAMES)
+    return {
+        name: _fitting(name, given[name], getattr(problem.right, name), problem)
+        for name in _NAMES
+        if name in given
+    }
+
+
+def _fitting(name: str, value: object, right: np.ndarray, problem: Problem) -> np.ndarray:
+    batch = problem.sources[0].shape[:-2]
+    shape = (*batch, *right.shape[1:])
+    array = as_floats(f"intermediates[{name!r}]", detached(value), shape)
+    repeated = (*batch, problem.mh.h, *right.shape[2:])
+    if name in ("K", "V") and array.shape == repeated != shape:
+        groups = problem.mh.h // problem.mh.h_kv
+        return array.reshape(-1, problem.mh.h_kv, groups, *right.shape[2:])[:, :, 0]
+    if array.shape != shape:
+        raise ValueError(
+            f"intermediates[{name!r}] must have shape {shape}, but has shape {array.shape}."
+        )
+    return array.reshape(right.shape)
+
+
+def _agrees(name: str, array: np.ndarray, layer: Layer, problem: Problem) -> np.ndarray | None:
+    """For each element, whether it is the layer's; None if the layer has another shape there."""
+    try:
+        computed = getattr(layer, name)
+    except (ValueError, IndexError):
+        return None
+    if computed.shape != array.shape:
+        return None
+    far = np.abs(array - computed)
+    if name == "scores":
+        far = np.where(layer.mask, far, 0)  # what is hidden may hold anything
+    size = np.abs(array[np.isfinite(array)]).max(initial=0)
+    return ~(far > problem.tolerances[-1] * size) & (np.isfinite(array) | ~np.isfinite(computed))
+
+
+def first_difference(problem: Problem, given: Mapping[str, np.ndarray]) -> str:
+    """A sentence about the first of the arrays that is not the right layer's."""
+    for name, array in given.items():
+        equal = _agrees(name, array, problem.right, problem)
+        if not equal.all():
+            return f"The intermediates differ first in the {_NAMES[name]}{_of_heads(name, equal)}."
+    if not given:
+        return ""
+    said = [_NAMES[name] for name in given]
+    return (
+        f"These are right: {', '.join(said)}. What comes after them differs."
+        if (problem.difference > problem.tolerances[-1] * problem.size)
+        else f"These are right too: {', '.join(said)}."
+    )
+
+
+def _of_heads(name: str, equal: np.ndarray) -> str:
+    if name == "joined":
+        return ""
+    wrong = np.flatnonzero(~equal.all(axis=(0, 2, 3))).tolist()
+    if len(wrong) == equal.shape[1]:
+        return " of each head" if len(wrong) > 1 else ""
+    heads = f"head {wrong[0]}" if len(wrong) == 1 else f"heads {', '.join(map(str, wrong))}"
+    return f" of {heads} (heads counted from 0)"
+
+
+def agreeing(found: Found, problem: Problem, given: Mapping[str, np.ndarray]) -> Found:
+    """The explanations that give the arrays on the way too; all of them, if none does."""
+
+    def agrees(names: tuple[str, ...]) -> bool:
+        layer = problem.layer(names)
+        equal = (_agrees(name, array, layer, problem) for name, array in given.items())
+        return all(each is not None and each.all() for each in equal)
+
+    return [each for each in found if agrees(each[0])] or found
+
+
+def dropout(problem: Problem, given: Mapping[str, np.ndarray]) -> Found:
+    """Dropout in the weights or in the output: some numbers are zero, the rest are larger."""
+    tried = {"dropout-of-the-output": (problem.output, problem.right.output)}
+    if "weights" in given:
+        tried["dropout-of-weights"] = (given["weights"], problem.right.weights)
+    return [
+        ((name,), difference)
+        for name, (array, right) in tried.items()
+        if (difference := _after_dropout(array, right)) < np.inf
+    ]
+
+
+def _after_dropout(array: np.ndarray, right: np.ndarray) -> float:
+    """By how much what dropout keeps differs from the right numbers, enlarged; infinity if more."""
+    kept, there = array != 0, np.abs(right) > 1e-9 * np.abs(right).max()
+    if not (kept & there).any() or (kept | ~there).all():
+        return np.inf
+    factor = np.median((array / right)[kept & there])
+    far = np.abs(array - factor * right)[kept].max()
+    same = far <= 1e-4 * np.abs(array).max()
+    return float(far) if same and factor > 1 and kept.mean() > 0.05 else np.inf

@@ -1,0 +1,359 @@
+r"""Section 3.2.2: multi-head attention, as one frozen value with the paper's weights."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from qkv._annotations import Bool, Float
+from qkv._arrays import bind, check_groups, check_sizes, head_width, shapes_of
+from qkv.equation_1 import attention
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiHead:
+    r"""Multi-head attention with one matrix per head: section 3.2.2 of the paper.
+
+    $$\operatorname{MultiHead}(X_Q, X_K, X_V) = \sum_{i=1}^{h} \operatorname{Attention}(
+      X_Q W_i^Q,\; X_K W_i^K,\; X_V W_i^V)\, W_i^O$$
+
+    The paper calls the three sources $Q$, $K$ and $V$ as well; here those letters are kept for
+    what enters equation (1). `W_Q[i]` is the paper's $W_i^Q$, and `W_O[i]` is the block of rows
+    of $W^O$ that head $i$ meets, so that the sum over heads equals
+    $\operatorname{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W^O$.
+
+    The value is frozen: its arrays are read-only copies, and two values are equal if all their
+    parts are.
+
+    Args:
+        W_Q: Maps the source of the queries to queries,
+            $W_i^Q \in \mathbb{R}^{d_{model} \times d_k}$.
+        W_K: Maps the source of the keys to keys,
+            $W_i^K \in \mathbb{R}^{d_{source\_k} \times d_k}$; in the paper all sources are as wide
+            as the output, $d_{model}$. It may have `h_kv` heads where `h_kv` divides `h`
+            (grouped-query attention): query head `i` then uses key head `i // (h // h_kv)`.
+        W_V: Maps the source of the values to values, with as many heads as `W_K`.
+        W_O: Maps each head back, $W_i^O \in \mathbb{R}^{d_v \times d_{out}}$.
+        b_Q: Added to each head's queries; none in the paper.
+        b_K: Added to each head's keys.
+        b_V: Added to each head's values.
+        b_O: Added to the output.
+        scale: What the scores are multiplied by; $1/\sqrt{d_k}$ where None.
+        rotary: Whether the scores need a rotation (RoPE) between projection and dot product,
+            which this class does not do: such a value holds weights and refuses to be called.
+
+    Raises:
+        TypeError: If a part does not hold floating-point numbers.
+        ValueError: If shapes do not fit; the message quotes them and names the mix-up (packed
+            or transposed weights) where one fits.
+
+    Examples:
+        8 heads of width 64 in a model of width 512.
+
+        >>> mh = MultiHead.random(512, 8)
+        >>> mh.W_Q.shape
+        (8, 512, 64)
+        >>> mh(np.ones((10, 512))).shape
+        (10, 512)
+
+    Source:
+        Vaswani et al., *Attention Is All You Need* (2017), section 3.2.2; grouped heads from
+        Ainslie et al., *GQA* (2023).
+    """
+
+    W_Q: Float[np.ndarray, "h d_model d_k"]
+    W_K: Float[np.ndarray, "h_kv d_source_k d_k"]
+    W_V: Float[np.ndarray, "h_kv d_source_v d_v"]
+    W_O: Float[np.ndarray, "h d_v d_out"]
+    b_Q: Float[np.ndarray, "h d_k"] | None = None
+    b_K: Float[np.ndarray, "h_kv d_k"] | None = None
+    b_V: Float[np.ndarray, "h_kv d_v"] | None = None
+    b_O: Float[np.ndarray, " d_out"] | None = None
+    scale: float | None = None
+    rotary: bool = False
+
+    def __post_init__(self):
+        parts = {name: getattr(self, name) for name in shapes_of(MultiHead)}
+        arrays = bind(MultiHead, **parts, hint=_how_to_unpack)
+        for name, array in zip(parts, arrays, strict=True):
+            object.__setattr__(self, name, _freeze(array))
+        check_groups(self.h, self.h_kv)
+        if self.scale is not None:
+            object.__setattr__(self, "scale", _positive("scale", self.scale))
+
+    @property
+    def h(self) -> int:
+        """The number of heads, counted by their queries."""
+        return self.W_Q.shape[0]
+
+    @property
+    def h_kv(self) -> int:
+        """The number of heads of keys and values; `h` unless heads are grouped."""
+        return self.W_K.shape[0]
+
+    @property
+    def d_model(self) -> int:
+        """The width of the source of the queries."""
+        return self.W_Q.shape[1]
+
+    @property
+    def d_k(self) -> int:
+        """The width of one head's queries and keys."""
+        return self.W_Q.shape[2]
+
+    @property
+    def d_v(self) -> int:
+        """The width of one head's values."""
+        return self.W_V.shape[2]
+
+    @classmethod
+    def random(
+        cls,
+        d_model: int,
+        h: int,
+        *,
+        h_kv: int | None = None,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        bias: bool = False,
+        seed: int = 0,
+    ) -> "MultiHead":
+        r"""Random float64 weights of the paper's shapes.
+
+        Entries are normal with mean 0 and variance one over the width they sum over, so that a
+        source of mean 0 and variance 1 gives queries, keys and values of variance 1, before biases.
+
+        Args:
+            d_model: Width of the sources and of the output.
+            h: Number of heads, $h$.
+            h_kv: Number of heads of keys and values; `h` where None.
+            d_k: Width of a query; `d_model / h` where None.
+            d_v: Width of a value; `d_k` where None.
+            bias: Whether to draw biases too (standard normal); the paper has none.
+            seed: The same seed gives the same weights.
+
+        Returns:
+            The layer.
+
+        Raises:
+            ValueError: If a size is not a positive whole number, if `d_k` is None and `d_model`
+                is not divisible by `h`, or `h` is not by `h_kv`.
+
+        Examples:
+            >>> MultiHead.random(6, 2, d_k=5, d_v=7)
+            MultiHead(h=2, d_model=6, d_k=5, d_v=7)
+        """
+        given = {
+            "d_model": d_model,
+            "h": h,
+            "h_kv": h_kv,
+            "d_k": d_k,
+            "d_v": d_v,
+        }
+        check_sizes(**{name: size for name, size in given.items() if size is not None})
+        if d_k is None:
+            d_k = head_width(d_model, h)
+        h_kv, d_v = h_kv or h, d_v or d_k
+        rng = np.random.default_rng(seed)
+
+        def normal(*shape: int, width: int) -> np.ndarray:
+            return rng.normal(scale=width**-0.5, size=shape)
+
+        weights = {
+            "W_Q": normal(h, d_model, d_k, width=d_model),
+            "W_K": normal(h_kv, d_model, d_k, width=d_model),
+            "W_V": normal(h_kv, d_model, d_v, width=d_model),
+            "W_O": normal(h, d_v, d_model, width=h * d_v),
+        }
+        biases = {
+            "b_Q": normal(h, d_k, width=1),
+            "b_K": normal(h_kv, d_k, width=1),
+            "b_V": normal(h_kv, d_v, width=1),
+            "b_O": normal(d_model, width=1),
+        }
+        return cls(**weights, **(biases if bias else {}))
+
+    def project(
+        self,
+        X_Q: Float[np.ndarray, "*batch_q n_q d_model"],
+        X_K: Float[np.ndarray, "*batch_k n_k d_source_k"] | None = None,
+        X_V: Float[np.ndarray, "*batch_v n_k d_source_v"] | None = None,
+    ) -> tuple[
+        Float[np.ndarray, "*batch_q h n_q d_k"],
+        Float[np.ndarray, "*batch_k h_kv n_k d_k"],
+        Float[np.ndarray, "*batch_v h_kv n_k d_v"],
+    ]:
+        r"""Project the sources, once for each head: the Q, K and V of equation (1).
+
+        $$Q_i = X_Q W_i^Q \qquad K_i = X_K W_i^K \qquad V_i = X_V W_i^V$$
+
+        Args:
+            X_Q: Source of the queries, $X_Q \in \mathbb{R}^{n_q \times d_{model}}$.
+            X_K: Source of the keys; `X_Q` where None (self-attention).
+            X_V: Source of the values; `X_K` where None.
+
+        Returns:
+            `Q (*batch, h, n_q, d_k)`, `K (*batch, h_kv, n_k, d_k)`, `V (*batch, h_kv, n_k, d_v)`,
+            each with the leading axes of its source.
+
+        Raises:
+            TypeError: If a source does not hold floating-point numbers.
+            ValueError: If a source's width is not the one its weight maps from, or it holds NaN
+                or infinity.
+
+        Examples:
+            >>> Q, K, V = MultiHead.random(6, 2).project(np.ones((5, 6)))
+            >>> Q.shape
+            (2, 5, 3)
+        """
+        X_K = X_Q if X_K is None else X_K
+        X_V = X_K if X_V is None else X_V
+        X_Q, X_K, X_V = bind(
+            MultiHead.project,
+            X_Q=X_Q,
+            X_K=X_K,
+            X_V=X_V,
+            fitting=self,
+            finite=True,
+            hint=_which_source,
+        )
+        Q = _map_per_head(X_Q, self.W_Q, self.b_Q)  # (*batch, h, n_q, d_k)
+        K = _map_per_head(X_K, self.W_K, self.b_K)  # (*batch, h_kv, n_k, d_k)
+        V = _map_per_head(X_V, self.W_V, self.b_V)  # (*batch, h_kv, n_k, d_v)
+        return Q, K, V
+
+    def __call__(
+        self,
+        X_Q: Float[np.ndarray, "*#batch n_q d_model"],
+        X_K: Float[np.ndarray, "*#batch n_k d_source_k"] | None = None,
+        X_V: Float[np.ndarray, "*#batch n_k d_source_v"] | None = None,
+        *,
+        mask: Bool[np.ndarray, "..."] | None = None,
+    ) -> Float[np.ndarray, "*batch n_q d_out"]:
+        r"""Project, attend in each head, map back and add up.
+
+        Args:
+            X_Q: Source of the queries, $X_Q \in \mathbb{R}^{n_q \times d_{model}}$. The paper's
+                section 3.2.2 calls it $Q$.
+            X_K: Source of the keys; `X_Q` where None (self-attention).
+            X_V: Source of the values; `X_K` where None.
+            mask: True where a query may attend: (n_q, n_k) for all heads alike, or with all axes
+                of the scores, (*batch, h, n_q, n_k), where any may be 1.
+
+        Returns:
+            The output, (*batch, n_q, d_out).
+
+        Raises:
+            TypeError: If a source does not hold floating-point numbers, or the mask is not
+                boolean.
+            ValueError: If shapes do not fit, a source holds NaN or infinity, the largest score of a
+                query overflows, or the weights need a rotation (`rotary`).
+
+        Examples:
+            Cross-attention: 3 queries attend to 5 keys.
+
+            >>> mh = MultiHead.random(4, 2)
+            >>> mh(np.ones((3, 4)), np.ones((5, 4))).shape
+            (3, 4)
+        """
+        if self.rotary:
+            raise ValueError(
+                "These weights belong to a model that rotates queries and keys (RoPE) between "
+                "projection and dot product; without the rotation the output would be another "
+                "model's. To compute it all the same: dataclasses.replace(mh, rotary=False)."
+            )
+        Q, K, V = self.project(X_Q, X_K, X_V)  # (*batch, h or h_kv, n_q or n_k, d_k or d_v)
+        K, V = (np.repeat(each, self.h // self.h_kv, axis=-3) for each in (K, V))
+        heads = attention(Q, K, V, mask=_mask_per_head(mask, Q, K), scale=self.scale)
+        output = (heads @ self.W_O).sum(axis=-3)  # (*batch, n_q, d_out)
+        return output if self.b_O is None else output + self.b_O
+
+    def __eq__(self, other):
+        if not isinstance(other, MultiHead):
+            return NotImplemented
+        return all(
+            _same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+        )
+
+    __hash__ = None
+
+    def __repr__(self):
+        sizes = {
+            "h": self.h,
+            "h_kv": self.h_kv,
+            "d_model": self.d_model,
+            "d_k": self.d_k,
+            "d_v": self.d_v,
+        }
+        if self.h_kv == self.h:
+            del sizes["h_kv"]
+        return f"MultiHead({', '.join(f'{name}={size}' for name, size in sizes.items())})"
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    return type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
+
+
+def _freeze(array: np.ndarray | None) -> np.ndarray | None:
+    if array is not None:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def _map_per_head(X: np.ndarray, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    per_head = X[..., None, :, :] @ W
+    return per_head if b is None else per_head + b[:, None, :]
+
+
+def _positive(name: str, value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive number, but is {value!r}.")
+    return float(value)
+
+
+def _how_to_unpack(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Show how a packed weight becomes one matrix per head."""
+    (name, shape), *others = shapes.items()
+    if others or len(shape) != 2 or name.startswith("b_"):
+        return guess
+    (heads,), (width,), _ = shapes_of(MultiHead)[name].shapes[0].axes
+    repack = (
+        f"{name}.reshape({heads}, {width}, -1)"
+        if name == "W_O"
+        else f"{name}.reshape({width}, {heads}, -1).swapaxes(0, 1)"
+    )
+    return (
+        "A packed weight holds all heads side by side; where it is applied as "
+        f"X @ {name}, one matrix per head is {repack}."
+    )
+
+
+def _which_source(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Tell a source that is projected already from a weight that is transposed."""
+    if len(shapes) < 2:
+        return guess
+    (w_name, W), (x_name, X) = shapes.items()
+    if X[-1] != W[-1] or not w_name.startswith("W_"):
+        return guess
+    return (
+        f"{X[-1]} is the width of one head. Either {x_name} is projected already: pass the source "
+        f"here, and what {w_name} has projected to attention(Q, K, V). Or {w_name} is transposed: "
+        f"rows are tokens here, X @ {w_name}."
+    )
+
+
+def _mask_per_head(mask: object, Q: np.ndarray, K: np.ndarray) -> object:
+    """Refuse a mask whose axes could be read two ways: (batch, n_q, n_k) or (h, n_q, n_k)."""
+    axes = max(Q.ndim, K.ndim)
+    if mask is not None and np.ndim(mask) not in (2, axes):
+        shape = (*np.broadcast_shapes(Q.shape[:-2], K.shape[:-2]), Q.shape[-2], K.shape[-2])
+        raise ValueError(
+            f"mask must have shape (n_q, n_k) = {shape[-2:]} or all axes of the scores, "
+            f"(*batch, h, n_q, n_k) = {shape} where any may be 1, but has shape {np.shape(mask)}. "
+            "For one mask a sample, shared by its heads, pass mask[:, None]."
+        )
+    return mask

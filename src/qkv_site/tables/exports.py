@@ -1,0 +1,267 @@
+"""What the interactive pages compute with, as data: counts of `qkv.costs`, rules of `qkv.which`.
+
+Every count is a sum of products of sizes. It is written as a list of its terms, each a coefficient
+and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "h"]]`. The scripts
+of the pages do no more than add and multiply, so what they show is what Python computes. Letters
+and the sides on which something stands follow the notation that a reader chooses.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from qkv import notation
+from qkv.costs import Factors, counts, steps
+from qkv.notation import Role, Source
+from qkv.notation.tree import Expression, Written, latex, parse
+from qkv.shapes.rules import known_sizes, rules
+from qkv_site.markdown import formulas
+from qkv_site.markdown.mathml import mark, to_mathml
+
+# The sizes, in the order in which a product is written.
+SIZES = ("n", "h", "h_kv", "d_model", "d_k")
+
+_PER_HEAD = ("Q[i] = X @ W_Q[i]", "K[i] = X @ W_K[i]", "V[i] = X @ W_V[i]")
+_SIDE_BY_SIDE = tuple(f"concat({c}[i] for i in heads) == X @ W_{c}" for c in "QKV")
+# What comes between the two has no letter: X_Q is what enters a layer.
+_BEFORE_HEADS = tuple(f"X @ P_{c}" for c in "QKV")
+_AFTER_BOTH = tuple(f"{c}[i] = X @ P_{c} @ W_{c}[i]" for c in "QKV")
+_MERGED = ("Q[i] = X @ M[i]", "K[i] = X @ M_K[i]", "V[i] = X @ M_V[i]")
+_SCORES = "S[i] = Q[i] @ K[i].T"
+_COMBINE = ("head[i] = A[i] @ V[i]", "Y = concat(head[i] for i in heads) @ W_O")
+
+# Of each product of a version, its formula; self-attention, so that one X is the source of all.
+FORMULAS = {
+    "paper": (*_PER_HEAD, _SCORES, *_COMBINE),
+    "packed": (*_SIDE_BY_SIDE, _SCORES, *_COMBINE),
+    "two-step": (*_BEFORE_HEADS, *_AFTER_BOTH, _SCORES, *_COMBINE),
+    "two-step-merged": (*_MERGED, _SCORES, *_COMBINE),
+    "w_qk": ("X @ W_QK[i]", "S[i] = X @ W_QK[i] @ X.T", _PER_HEAD[-1], *_COMBINE),
+    "grouped": (*_PER_HEAD, _SCORES, *_COMBINE),
+}
+NAMES = {
+    "paper": "The paper: one matrix per head",
+    "packed": "Packed: one matrix for all heads",
+    "two-step": "Two steps: a matrix before the heads",
+    "two-step-merged": "Two steps, multiplied once: one matrix per head",
+    "w_qk": "Query and key weights as one matrix",
+    "grouped": "Grouped: heads share keys and values",
+}
+# What else readers call these sources.
+_ALSO = {
+    "ng-self-attention": "video 1 first course Andrew Coursera",
+    "ng-multi-head": "video 2 second course Andrew Coursera",
+}
+# The versions that have the costs of another one: shared heads are the paper's, and so are two
+# matrices once they are one.
+_SCHEMES = {"grouped": "paper", "two-step-merged": "paper"}
+COUNTS = {
+    "parameters": "parameters",
+    "multiply_adds": "multiply-adds",
+    "cached_per_token": "numbers cached per token",
+    "activations": "numbers in the products' results",
+    "products": "matrix products",
+}
+
+# In self-attention, with values as wide as keys.
+_SAME = {"n_q": "n", "n_k": "n", "d_v": "d_k"}
+
+Terms = list[list]
+
+
+def collect(sum_of: Iterable[Factors], *, grouped: bool = True) -> Terms:
+    """Write a sum of products of sizes with each product once, as `[coefficient, *sizes]`.
+
+    Examples:
+        >>> collect([("n_q", "d_model"), ("d_model", "n_k"), ("h", "d_v")])
+        [[2, 'n', 'd_model'], [1, 'h', 'd_k']]
+    """
+    same = _SAME if grouped else _SAME | {"h_kv": "h"}
+    products = Counter(
+        tuple(sorted((same.get(name, name) for name in factors), key=SIZES.index))
+        for factors in sum_of
+    )
+    return [[coefficient, *names] for names, coefficient in products.items()]
+
+
+def explorer() -> dict:
+    """What the explorer shows: the sizes, and the products and counts of each version."""
+    return {
+        "sizes": {name: _follow(name) for name in SIZES},
+        "counts": COUNTS,
+        "versions": {
+            version: {
+                "name": name,
+                "steps": list(_steps(version)),
+                "counts": {name: _count(version, name) for name in COUNTS},
+            }
+            for version, name in NAMES.items()
+        },
+    }
+
+
+def shapes() -> dict:
+    """What the form goes by: the rules, and what the symbols in them stand for."""
+    return {
+        "rules": {
+            name: [rule._asdict() for rule in rules(grouped=name == "grouped")]
+            for name in ("grouped", "ungrouped")
+        },
+        "sizes": known_sizes(),
+    }
+
+
+def letters() -> dict[str, list[dict]]:
+    """What each source writes for which role, and of what shape."""
+    return {
+        source.id: [_named(role, source) for role in notation.roles() if _has(role, source)]
+        for source in notation.sources()
+    }
+
+
+def _has(role: Role, source: Source) -> bool:
+    return source.names(role) and len(role.shape) == 2
+
+
+def _named(role: Role, source: Source) -> dict:
+    letter = source.letter(role)
+    turn = -1 if source.transposes(role) else 1
+    return {
+        "name": _plain(letter),
+        "first": _plain(source.letter(role, head="1")),
+        "role": role.key,
+        "letter": to_mathml(letter),
+        "meaning": role.meaning,
+        "shape": to_mathml(notation.shape(role.key, source)),
+        "sides": [side.replace(" * ", " ") for side in role.shape[::turn]],
+    }
+
+
+def _plain(latex: str) -> str:
+    """A letter as it is typed: `W_i^Q`."""
+    return re.sub(r"\\[a-z]+|[{}\s]", "", latex)
+
+
+def called() -> dict[str, str]:
+    """The words by which a reader may mean a source, for each."""
+    return {
+        source.id: f"{source.short} {_ALSO.get(source.id, '')}" for source in notation.sources()
+    }
+
+
+def scheme_of(version: str) -> str:
+    """The scheme of `qkv.costs` that counts a version."""
+    return _SCHEMES.get(version, version)
+
+
+def _follow(*terms: str) -> str:
+    """HTML of a sum in the letters that a reader chooses; a line breaks between its terms."""
+
+    def typeset(source: str) -> str:
+        each = (_size(term, source) for term in terms)
+        return " + ".join(map(to_mathml, each))
+
+    return formulas.variants(typeset, "var")
+
+
+def _count(version: str, name: str) -> dict:
+    found = collect(counts(scheme_of(version))[name], grouped=version == "grouped")
+    return {"terms": found, "formula": _follow(*map(_product, found))}
+
+
+def _steps(version: str) -> Iterator[dict]:
+    block = notation.Block(FORMULAS[version])
+    made: dict[str, Terms] = {}  # how many there are of each result
+    for number, step in enumerate(steps(scheme_of(version))):
+
+        def written(factors: Factors | None) -> Terms:
+            return collect([] if factors is None else [factors], grouped=version == "grouped")
+
+        count, rows, inner, columns = map(written, step[2:])
+        sides = block.formulas[number].sides
+        result, product = sides[0], sides[-1]
+        made[str(result)] = count
+        shapes = [(product.left, rows, inner), (product.right, inner, columns)]
+        shapes.append((result, rows, columns))
+        yield {
+            "formula": _formula(block, number),
+            "turned": [each.id for each in notation.sources() if _turns(block, number, each)],
+            "count": count,
+            "parameters": written(step.parameters),
+            "multiply_adds": written(step.multiply_adds),
+            "matrices": [
+                {
+                    "letter": _letter(block, number, place),
+                    "shape": _shape(block, number, *sizes),
+                    "group": next(parse(str(expression)).symbols()).role.group,
+                    "rows": sizes[0],
+                    "columns": sizes[1],
+                    "count": _how_many(expression, count, made),
+                }
+                for place, (expression, *sizes) in enumerate(shapes)
+            ],
+        }
+
+
+def _how_many(expression: Expression, count: Terms, made: dict[str, Terms]) -> Terms:
+    name = str(expression).removesuffix(".T")
+    return made.get(name, count) if name.endswith("[i]") else [[1]]
+
+
+def _turns(block: notation.Block, number: int, source: Source) -> bool:
+    """Whether a source writes a line as its transpose, with the factors the other way round."""
+    defined = block.formulas[number].defined
+    return source.transposes(defined.role) if defined else source.tokens == "columns"
+
+
+@cache
+def _size(line: str, source: str) -> str:
+    return notation.typeset(line, source, mark=mark)
+
+
+@cache
+def _write(block: notation.Block, source: str) -> tuple[Written, ...]:
+    return block.write(source)
+
+
+@cache
+def _typeset(block: notation.Block, source: str) -> tuple[str, ...]:
+    return block.typeset(source, mark=mark)
+
+
+def _formula(block: notation.Block, number: int) -> str:
+    def typeset(source: str) -> str:
+        return to_mathml(_typeset(block, source)[number])
+
+    return formulas.variants(typeset, "var")
+
+
+def _letter(block: notation.Block, number: int, place: int) -> str:
+    """A factor of a line, or its result."""
+
+    def typeset(name: str) -> str:
+        source = notation.source(name)
+        sides = _write(block, name)[number].sides
+        shown = [sides[-1].left, sides[-1].right, sides[0]]
+        if _turns(block, number, source):
+            shown[:2] = shown[1::-1]
+        return to_mathml(latex(formulas.short(shown[place]), mark))
+
+    return formulas.variants(typeset, "var")
+
+
+def _shape(block: notation.Block, number: int, rows: Terms, columns: Terms) -> str:
+    def typeset(name: str) -> str:
+        source = notation.source(name)
+        sides = [_size(_product(side), name) for (side,) in (rows, columns)]
+        return to_mathml(r" \times ".join(sides[:: -1 if _turns(block, number, source) else 1]))
+
+    return formulas.variants(typeset, "var")
+
+
+def _product(term: list) -> str:
+    """A product of sizes, as a formula has it."""
+    coefficient, *names = term
+    factors = [f"{name}**{power}" if power > 1 else name for name, power in Counter(names).items()]
+    return " * ".join([str(coefficient)] * (coefficient > 1 or not names) + factors)

@@ -1,0 +1,116 @@
+"""Which row of a fused weight is what, for each order in use: made from the layouts' data."""
+
+from dataclasses import dataclass, field
+
+from qkv.layouts import Layout, Stored, layouts
+from qkv_site.tables import libraries, slices
+
+SIZES = slices.SIZES | {"h_kv": 2}  # 8 heads of queries, over 2 where an order has groups
+_ROLES = {"q": "query", "k": "key", "v": "value"}
+
+
+@dataclass(frozen=True)
+class Order:
+    """One way in which maps follow each other along an axis of a stored array.
+
+    Attributes:
+        sizes: The sizes that share the axis, the last one running fastest.
+        stored: One of the arrays; the order is the same in all.
+        arrays: Who stores it so: the layout, what is stored, and in which case.
+    """
+
+    sizes: tuple[str, ...]
+    stored: Stored
+    arrays: list[tuple[Layout, Stored, str]] = field(default_factory=list)
+
+    @property
+    def known(self) -> set[tuple[str, str]]:
+        """The names of the arrays and of their layouts."""
+        return {(layout.name, stored.name) for layout, stored, _ in self.arrays}
+
+    @property
+    def letters(self) -> list[str]:
+        """What the parts are called in code: q, k and v, in their order."""
+        return [_letter(part) for part in self.stored.parts]
+
+    @property
+    def name(self) -> str:
+        """The sizes of the axis, as people write them: (h, 3, d_k)."""
+        return f"({', '.join(map(_python, self.sizes))})"
+
+    @property
+    def cut(self) -> str:
+        """A line of PyTorch that takes the maps out of `W`, whose rows are outputs."""
+        split, axis = self.stored.split, self.sizes.index(self.stored.split)
+        view = f"W.view({', '.join(map(_python, self.sizes))}, E)"
+        if "+" in split:
+            taken = f"split([{', '.join(map(_python, split.split('+')))}], {axis})"
+        else:
+            taken = f"unbind({axis})"
+        return f"{', '.join(self.letters)} = {view}.{taken}"
+
+
+def orders() -> list[Order]:
+    """The orders of maps that share an array, over all layouts and forms; the most used first."""
+    found: dict[tuple, Order] = {}
+    for layout in layouts().values():
+        for form in layout.forms:
+            for stored in form.without_biases:
+                if len(stored.parts) > 1:
+                    sizes = stored.axes[slices.axis_of_heads(stored)]
+                    order = found.setdefault((sizes, stored.parts), Order(sizes, stored))
+                    if (layout.name, stored.name) not in order.known:
+                        first = form is layout.forms[0]
+                        order.arrays.append((layout, stored, "" if first else f", {form.when}"))
+    return sorted(found.values(), key=lambda order: -len(order.arrays))
+
+
+def strips() -> str:
+    """Each order as a strip of 8 heads, as HTML."""
+    return "".join(
+        '<figure class="wq-strip" data-search-exclude>'
+        f'<div aria-hidden="true">{_cells(order)}</div>'
+        f"<figcaption><code>{order.name}</code> {', '.join(_names(order))}</figcaption></figure>"
+        for order in orders()
+    )
+
+
+def table() -> str:
+    """For each order the line that cuts it, and who stores it."""
+    rows = (
+        (
+            "<br>".join(_who(*each) for each in order.arrays),
+            "`<br>`.".join(f"`{order.cut}`".rsplit(".", 1)),
+        )
+        for order in orders()
+    )
+    return libraries.fitting(("who stores it so", "the cut"), rows)
+
+
+def _who(layout: Layout, stored: Stored, case: str) -> str:
+    first = "" if stored.axes[-1] == ("d_model",) else ": `W` is its transpose"
+    return f"[{layout.name}](../libraries/{layout.name}.md) `{stored.name}`{case}{first}"
+
+
+def _names(order: Order) -> list[str]:
+    return [layout.name + case for layout, _, case in order.arrays]
+
+
+def _cells(order: Order) -> str:
+    return "".join(
+        f'<span class="role-{_ROLES[_letter(part)]}">{_letter(part)}{head + 1}</span>'
+        for part, head in slices.cut(order.stored, SIZES)
+    )
+
+
+def _letter(part: str) -> str:
+    return part[-1].lower()
+
+
+def _python(size: str) -> str:
+    """A size of a layout as Python; terms that are equal are counted."""
+    terms = size.split("+")
+    ones = terms.count("1") if len(terms) > 1 else 0
+    named = [term for term in dict.fromkeys(terms) if not (ones and term == "1")]
+    counted = [f"{terms.count(term)} * {term}" if terms.count(term) > 1 else term for term in named]
+    return " + ".join(counted + [str(ones)] * bool(ones)).replace("/", " // ")

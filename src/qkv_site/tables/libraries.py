@@ -1,0 +1,404 @@
+r"""What each library takes and stores, as Markdown: made from the layouts' data."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+
+from qkv import notation
+from qkv.layouts import Form, Layout, Stored, layouts
+from qkv_site.markdown import claims
+from qkv_site.tables import slices
+
+_NOT_IN_THE_PAPER = ("d_out", "d_source", "d_source_k", "d_source_v", "h_kv")
+_INDEX = {"h": "i", "h_kv": "j"}  # what a head is called in Python
+_DIRECTIONS = {
+    "(out, in)": "The layer computes `x @ W.T`. A stored matrix is the transpose of the paper's.",
+    "(in, out)": "The layer computes `x @ W`, as the paper does.",
+}
+_ORDERS = {
+    ("h",): "The heads have an axis of their own.",
+    ("h", "d_k"): "The heads share one axis. They follow each other.",
+    ("2", "h", "d_k"): "Another array holds two weights: first the keys' for all heads, then the "
+    "values'.",
+    ("3", "h", "d_k"): "One array holds three weights: first the queries' for all heads, then the "
+    "keys', then the values'.",
+    ("h+h_kv+h_kv", "d_k"): "One array holds three weights: first the queries' for all heads, then "
+    "the keys', then the values', which may have fewer heads.",
+    ("h_kv", "h/h_kv+1+1", "d_k"): "One array holds three weights, group after group. A group is "
+    "the heads of queries that share one head of keys and values: first the weights of these "
+    "queries, then one for keys, then one for values.",
+    ("4", "3", "h/4", "d_k"): "One array holds three weights, in four blocks. For each quarter of "
+    "the heads, first the queries' weights, then the values', then the keys'.",
+    ("h", "3", "d_k"): "One array holds three weights, head after head. For each head, first the "
+    "queries' weight, then the keys', then the values'.",
+}
+
+
+def one_head(name: str) -> str:
+    """Where one head's matrix is, and what goes in: the first part of a library's page."""
+    layout = layouts()[name]
+    return "\n\n".join(
+        (
+            _known(layout),
+            "## Where is the matrix of one head? { #one-head }",
+            _inside(layout),
+            slices.figure(layout),
+            "## What goes in? { #goes-in }",
+            _goes_in(layout),
+        )
+    )
+
+
+def facts(name: str) -> str:
+    """What is stored, under which conventions, and what is refused: the second part."""
+    layout = layouts()[name]
+    return "\n\n".join(
+        (
+            "## What is stored? { #stored }",
+            *_stored(layout),
+            "## How is it computed? { #conventions }",
+            "\n".join(_conventions(layout)),
+            "## What does qkv.load refuse, and what does it ignore? { #refused }",
+            *_limits(layout),
+        )
+    )
+
+
+def where() -> str:
+    """For each library, NumPy that takes W_Q of one head out of what is stored."""
+    rows = ((_link(layout), "<br>".join(_queries(layout))) for layout in _all())
+    return fitting(("library", "{{site: W_Q[i]}}, for head `i`"), rows)
+
+
+def arguments() -> str:
+    """For each library, what goes in, in the order of the call."""
+    rows = (
+        (_link(layout), ", ".join(f"`{name}`" for name in layout.arguments)) for layout in _all()
+    )
+    return fitting(("library", "arguments, in their order"), rows)
+
+
+def conventions() -> str:
+    """For each library, biases, scale, and how all this is known."""
+    rows = (
+        (_link(layout), f"{_biases(layout)} {_scaling(layout)}", known_from(layout))
+        for layout in _all()
+    )
+    return fitting(("library", "biases and scale", "known from"), rows)
+
+
+def _all() -> Iterator[Layout]:
+    return iter(layouts().values())
+
+
+def _link(layout: Layout) -> str:
+    return f"[{layout.title}]({layout.name}.md)"
+
+
+def cited() -> str:
+    """Where each library's layout was read, as a list of references."""
+    return "\n".join(
+        f"- [{layout.title}](libraries/{layout.name}.md): {layout.read_in}."
+        for layout in layouts().values()
+    )
+
+
+def known_from(layout: Layout) -> str:
+    """The versions that the library's layer last ran on, or the commit that was only read."""
+    run = claims.last_run()
+    if layout.name in run["layouts"]:
+        return f"run: {claims.ran_on(layout.name)}"
+    if layout.name in run["once"]:
+        return f"run once: {run['once'][layout.name]}"
+    return f"read: {layout.read_in.rpartition(', ')[2]}"
+
+
+def recipe(stored: Stored, part: str) -> str:
+    """NumPy that takes one head's part out of a stored array.
+
+    A head is `i`; a head of keys and values that several heads of queries share is `j`. What
+    all heads have in common, such as the output's bias, is taken whole.
+    """
+    sizes = [size for axis in stored.axes for size in axis]
+    cut = ", ".join("-1" if "+" in size else _python(size) for size in sizes)
+    index = _indices(stored, part)
+    taken = re.sub("(, :)+$", "", ", ".join(index.get(size, ":") for size in sizes))
+    left = [size for size in sizes if size not in index]
+    wanted = [size for size in stored.part_axes(part) if size not in _INDEX]
+    return "".join(
+        (
+            f".reshape({cut})" if len(sizes) > len(stored.axes) else "",
+            f"[{taken}]" if len(left) < len(sizes) else "",
+            ".T" if left != wanted else "",
+        )
+    )
+
+
+def _indices(stored: Stored, part: str) -> dict[str, str]:
+    """Where one head's part is, in each of the sizes that count heads or parts."""
+    if stored.part_axes(part)[0] not in _INDEX:
+        return {}
+    head = _INDEX[stored.part_axes(part)[0]]
+    terms = dict(zip(stored.paper_axes[0], stored.axes_of(part)[0], strict=True))
+    counted = [size for size, term in terms.items() if term != "1"]
+    index = {counted[0]: head}
+    if len(counted) == 2:  # heads in groups or blocks, each of so many
+        each = _python(terms[counted[1]])
+        index = {counted[0]: f"{head} // ({each})", counted[1]: f"{head} % ({each})"}
+    if stored.split in counted:
+        before = stored.split.split("+")[: stored.parts.index(part)]
+        index[stored.split] = " + ".join((*before, index[stored.split]))
+    elif stored.split:
+        place = stored.parts.index(part)
+        index[stored.split] = str(place - len(stored.parts) * ("+" in stored.split))
+    return index
+
+
+def _python(size: str) -> str:
+    return size.replace("/", " // ")
+
+
+def shape(stored: Stored) -> str:
+    """The stored shape as LaTeX, in the paper's symbols."""
+    spelled = re.sub(r"[a-z]\w*", lambda size: _letter(size[0]), stored.shape)
+    return spelled.replace("·", r" \cdot ").replace(", ", r",\; ")
+
+
+def _letter(size: str) -> str:
+    """This site's letter for a size."""
+    return notation.source("site").letter(notation.role(size))
+
+
+def holding(part: str, layout: Layout, form: Form | None = None) -> Stored:
+    """The array that holds a part of `MultiHead` in a form: the first one, if none is given."""
+    of_form = form or layout.forms[0]
+    return next(stored for stored in of_form.stored if part in stored.parts)
+
+
+def _by_form(layout: Layout, told: Callable[[Form], str]) -> list[str]:
+    """What is told of the first form, and of each other one of which something else is."""
+    first, *others = layout.forms
+    said = {told(first): ""}
+    for form in others:
+        said.setdefault(told(form), f"*{form.when}:* ")
+    return [case + words for words, case in said.items()]
+
+
+def _queries(layout: Layout) -> list[str]:
+    """Where W_Q of one head is, in each form that has a place of its own for it."""
+    return _by_form(layout, lambda form: _taken(holding("W_Q", layout, form), "W_Q"))
+
+
+def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cells(cells, len(head)))} |" for cells in lines)
+
+
+# Markdown splits a row at each "|" but in code, or after a backslash.
+_PIPE = re.compile(r"(?P<code>`+).*?(?P=code)|\\.|\|")
+
+
+def _cells(row: Iterable[str], columns: int) -> list[str]:
+    """A row's cells, each on one line and with no "|" that would end it."""
+    cells = tuple(row)
+    if len(cells) != columns:
+        raise ValueError(f"a row has {len(cells)} cells {cells}, expected {columns} as in the head")
+    for cell in cells:
+        if "\n" in cell:
+            raise ValueError(f"the cell {cell!r} has a line break, which ends a row: use <br>")
+    return [_PIPE.sub(lambda pipe: r"\|" if pipe[0] == "|" else pipe[0], cell) for cell in cells]
+
+
+def fitting(*head_and_rows) -> str:
+    """A table that fits a phone: docs/assets/libraries.css."""
+    return f'<div class="wq-fits" markdown="1">\n\n{table(*head_and_rows)}\n\n</div>'
+
+
+def _known(layout: Layout) -> str:
+    kind, _, what = known_from(layout).partition(": ")
+    if kind == "read":
+        return f"*Read, not run: {what}.*"
+    if kind == "run once":
+        return (
+            f"*Run once: {what}.* Later versions have no such layer. A test computes the output "
+            "that was recorded from the weights that were."
+        )
+    return (
+        "Another test loads the weights of the library's own layer and computes its output from "
+        "them, with NumPy alone."
+    )
+
+
+def _inside(layout: Layout) -> str:
+    query, *others = _queries(layout)
+    elsewhere = f" ({'; '.join(others)})" if others else ""
+    return (
+        f"**You need no linear layer before it.** The matrix of each head is inside: "
+        f"{query} is {{{{site: W_Q[i]}}}}{elsewhere}. "
+        "Python counts heads from 0, and the paper from 1: with `i = 0` it is {{site: W_Q[1]}}. "
+        f"In the picture, head {slices.MARKED + 1} is filled: `i = {slices.MARKED}`."
+    )
+
+
+def _goes_in(layout: Layout) -> str:
+    call = f"{layout.call}({', '.join(layout.arguments)})"
+    said = [f"You call `{call}`."]
+    if layout.remark:
+        said.append(f"{layout.remark[0].upper()}{layout.remark[1:]}.")
+    for name, roles in layout.sources.items():
+        *some, last = (f"{{{{site: {role}}}}}" for role in roles)  # some texts have one letter
+        letters = " and ".join(filter(None, (", ".join(some), last)))
+        given = name.removesuffix("=...")
+        said.append(
+            f"Where `{given}` is given, it is {letters}."
+            if given != name
+            else f"`{name}` is {letters}."
+        )
+    said.append("A source goes in as it is: the layer multiplies it by its own matrices.")
+    if "norm" in layout.outside:
+        said.append("The layer first normalises it, so what the maps receive is its norm.")
+    others = {name: what for name, what in layout.arguments.items() if name not in layout.sources}
+    return " ".join((*said, *(f"`{name}` is {what}." for name, what in others.items())))
+
+
+def _stored(layout: Layout) -> Iterator[str]:
+    for form in layout.forms:
+        if form.when != "always":
+            yield f"**{form.when}:**"
+        yield fitting(
+            ("array and shape", "of one head"),
+            (
+                (
+                    f"`{array.name}`<br>`{array.shape_for(slices.sizes_of(layout))}`"
+                    f"<br>${shape(array)}$",
+                    "<br>".join(_held(array, part) for part in array.parts),
+                )
+                for array in form.stored
+            ),
+        )
+        if form.note:
+            yield form.note
+    query = holding("W_Q", layout)
+    yield (
+        f"Write what stands in the last column after the array: {_taken(query, 'W_Q')} is `W_Q` of "
+        "head `i`. The numbers are those of a layer of 512 numbers with 8 heads."
+        + (" A head of keys and values has the index `j`." if layout.grouped else "")
+        + _on_reshape(layout)
+    )
+    named = sorted(layout.symbols.intersection(_NOT_IN_THE_PAPER))
+    yield " ".join(f"${_letter(size)}$ is the {notation.role(size).meaning}." for size in named)
+
+
+def _on_reshape(layout: Layout) -> str:
+    arrays = (array for form in layout.forms for array in form.stored)
+    taken = "".join(recipe(array, part) for array in arrays for part in array.parts)
+    if "reshape" not in taken:
+        return ""
+    said = " `reshape` cuts an axis that several sizes share into one axis for each of them."
+    return said + " It computes the length that is written as `-1`." * ("-1, " in taken)
+
+
+def _taken(array: Stored, part: str) -> str:
+    """The array with the NumPy after it that takes one head's part out."""
+    return f"`{array.name}{recipe(array, part)}`"
+
+
+def _held(array: Stored, part: str) -> str:
+    taken = recipe(array, part)
+    head = next((f"[{i}]" for h, i in _INDEX.items() if h in array.part_axes(part)), "")
+    return f"`{part}{head}`: " + (f"`{taken}`" if taken else "all of it")
+
+
+def _conventions(layout: Layout) -> Iterator[str]:
+    yield f"- **Direction, {layout.convention}:** {_DIRECTIONS[layout.convention]}"
+    orders = _by_form(layout, lambda form: _order(layout, form))
+    yield f"- **Heads:** {' '.join(orders)}"
+    yield f"- **Biases:** {_biases(layout)}"
+    yield f"- **Scale:** {_scaling(layout)}"
+    if layout.square:
+        yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$. `qkv.load` takes no other."
+    if layout.grouped:
+        number = "is 1 or $h$" if layout.one_or_all else "may be less than $h$"
+        yield f"- **Grouped heads:** ${_letter('h_kv')}$ {number}."
+    if layout.rotary:
+        yield (
+            "- **Rotation:** The layer can rotate queries and keys (RoPE) before their product. "
+            "`qkv.load` notes `rotary=True`."
+        )
+    yield f"- **Read in:** {layout.read_in}."
+
+
+def _limits(layout: Layout) -> Iterator[str]:
+    if layout.refused:
+        yield "`qkv.load` refuses weights in which one of these is stored:"
+        yield _definitions(layout.refused)
+    if layout.outside:
+        yield "It ignores these, which are none of the layer's maps or biases:"
+        yield _definitions(layout.outside)
+    if layout.cannot:
+        yield "The weights do not show whether the layer uses one of these:"
+        yield "\n".join(f"- {each}" for each in layout.cannot)
+    if layout.unknown:
+        yield "`qkv.load` does not know these forms, and refuses what they store:"
+        yield "\n".join(f"- {each}" for each in layout.unknown)
+    if not (layout.refused or layout.outside or layout.cannot or layout.unknown):
+        yield "Nothing: this layer stores the paper's matrices, and biases if it has them."
+
+
+def _definitions(meanings: Mapping[str, str]) -> str:
+    """A list of names and meanings, in which names with one meaning stand together."""
+    return "\n".join(
+        f"- {', '.join(f'`{name}`' for name in names)}: {meaning}"
+        for meaning, names in groupby(meanings, key=meanings.get)
+    )
+
+
+def _order(layout: Layout, form: Form) -> str:
+    """How heads, and queries, keys and values, follow each other in the arrays of a form."""
+    query = holding("W_Q", layout, form)
+    packed = (array for array in form.without_biases if len(array.parts) > 1)
+    arrays = dict.fromkeys((query, *packed))
+    return " ".join(_ORDERS[array.axes[slices.axis_of_heads(array)]] for array in arrays)
+
+
+def _biases(layout: Layout) -> str:
+    """Which biases there may be, over all forms; a form that is not known may have others."""
+    most, *fewer = layout.bias_sets
+    if not most:
+        said = "no biases"
+    elif fewer == [()]:
+        said = f"{_named(most)}, all of them or none"
+    else:
+        said = ", or ".join(
+            (_named(most), *(_of(some, most) + _where(some, layout) for some in fewer))
+        )
+    return (
+        f"In a form that `qkv.load` knows, it has {said}." if layout.unknown else f"It has {said}."
+    )
+
+
+def _named(biases: Iterable[str]) -> str:
+    return ", ".join(f"`{bias}`" for bias in biases)
+
+
+def _of(some: tuple[str, ...], most: tuple[str, ...]) -> str:
+    """Some of these biases, in few words."""
+    missing = [bias for bias in most if bias not in some]
+    if len(missing) < len(some):
+        return f"all but {_named(missing)}"
+    return f"{_named(some)} alone" if some else "none"
+
+
+def _where(biases: tuple[str, ...], layout: Layout) -> str:
+    """The one form that has these biases, if they tell it from the others."""
+    having = [
+        form.when
+        for form in layout.forms
+        if {*biases} == {part for each in form.stored if each.is_bias for part in each.parts}
+    ]
+    return f" ({having[0]})" if len(having) == 1 < len(layout.forms) else ""
+
+
+def _scaling(layout: Layout) -> str:
+    return layout.scaling.replace("1/sqrt(d_k)", r"$1/\sqrt{d_k}$").replace("1/d_k", "$1/d_k$")
