@@ -5,18 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from qkv import (
-    MultiHead,
-    attention,
-    degrees_of_freedom,
-    factor,
-    fold,
-    gauge,
-    merge,
-    softmax,
-    w_qk,
-    w_vo,
-)
+from qkv import MultiHead, attention, fold, merge, softmax, w_qk, w_vo
+from qkv.costs import degrees_of_freedom
+from qkv.maps import factor, gauge
 from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")

@@ -6,17 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkv import (
-    MultiHead,
-    degrees_of_freedom,
-    factor,
-    fold,
-    gauge,
-    merge,
-    softmax,
-    w_qk,
-    w_vo,
-)
+from qkv import MultiHead, fold, merge, softmax, w_qk, w_vo
+from qkv.costs import degrees_of_freedom
+from qkv.maps import factor, gauge
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.permutations([2, 3, 5, 7])

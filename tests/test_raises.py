@@ -17,7 +17,16 @@ from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
-MODULES = ("qkv", "qkv.costs", "qkv.layouts", "qkv.masks", "qkv.mistakes", "qkv.notation")
+MODULES = (
+    "qkv",
+    "qkv.costs",
+    "qkv.layouts",
+    "qkv.maps",
+    "qkv.masks",
+    "qkv.mistakes",
+    "qkv.notation",
+    "qkv.shapes",
+)
 
 MH, X = MultiHead.random(6, 2), np.eye(5, 6)
 BIASED = MultiHead.random(6, 2, bias=True)

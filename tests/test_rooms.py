@@ -19,8 +19,13 @@ OURS = ("qkv", "qkv_site")
 
 
 def imports(code: str) -> Iterator[str]:
-    """The full names that code imports."""
-    for node in ast.walk(ast.parse(code)):
+    """The full names that code imports when it runs, not those that only a type checker reads."""
+    waiting = [ast.parse(code)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        waiting += ast.iter_child_nodes(node)
         match node:
             case ast.Import():
                 yield from (each.name for each in node.names)

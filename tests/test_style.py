@@ -17,8 +17,8 @@ def test_ruff(command):
 
 def test_where_shapes_are_annotated_they_are_checked(pytestconfig):
     annotated = {
-        f"qkv.{path.stem}"
-        for path in (ROOT / "src/qkv").rglob("*.py")
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        for path in (ROOT / "src" / "qkv").rglob("*.py")
         if "from qkv._annotations import" in path.read_text()
     }
     (option,) = (each for each in pytestconfig.getini("addopts") if "--jaxtyping-packages" in each)
