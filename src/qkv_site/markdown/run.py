@@ -16,6 +16,7 @@ from uuid import uuid4
 import markdown_exec
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
+from markdown_exec._internal.formatters import python as markdown_exec_python
 
 from qkv_site.markdown import blocks, claims, current, on_library
 from qkv_site.markdown.blocks import Block
@@ -108,11 +109,18 @@ class _Run(Preprocessor):
             for formula in before.variants:
                 current.add_variants(formula)
             return [*before.printed]
-        # markdown-exec keeps the names of a session as long as the process lives, on all pages.
         session = f"{current.page} {uuid4()}"
-        printed = [self._execute(block, session) for block in executed]
+        try:
+            printed = [self._execute(block, session) for block in executed]
+        finally:
+            # markdown-exec keeps the names of each session, arrays and all, as long as the process
+            # lives: a gigabyte for this site. It has no public way to end a session; once it has
+            # one, that takes this line's place.
+            markdown_exec_python._sessions_globals.pop(session, None)
         if all(text.endswith(_END) for text in printed):  # a fault is reported by every build
             _ran[current.page] = _Ran(codes, dict(current.others), [*printed], [*current.variants])
+        else:  # while MkDocs serves: what the page printed before is not what it prints now
+            _ran.pop(current.page, None)
         return printed
 
     def _execute(self, block: Block, session: str) -> str:
