@@ -1,0 +1,438 @@
+"""A page, read once: its front matter, and its parts, each in the one that it is indented below.
+
+What is written for a reader, and each check, walks these parts. Which fences there are is in
+`qkv_site.parts`: a module there is a kind of fence.
+"""
+
+import logging
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, ClassVar
+
+import yaml
+
+# A warning on a logger below this name makes `mkdocs build --strict` fail.
+_log = logging.getLogger("mkdocs.plugins.qkv_site")
+
+_FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>.*)")
+_OPTION = re.compile(r'([\w-]+)="([^"]*)"')
+_HEADING = re.compile(r"(#{1,6}) (.*?)(?: *\{[^}]*#([\w-]+)[^}]*\})? *")
+_CONTAINER = re.compile(
+    r"(?P<indent> *)(?P<mark>!!!|\?\?\?\+?|===[+!]*)(?P<kind>(?: +[\w-]+)*)"
+    r' *(?:"(?P<title>[^"]*)")? *'
+)
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*\n\n*", re.DOTALL)
+
+
+@dataclass(frozen=True, order=True)
+class Fault:
+    """What is wrong, and where.
+
+    Attributes:
+        line: The line of the file, counted from 1.
+        rule: Which rule is broken, in a word.
+        message: What stands there and what was expected.
+        page: The file, below the folder of pages.
+    """
+
+    line: int
+    rule: str
+    message: str
+    page: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}: {self.message} [{self.rule}]"
+
+
+@dataclass
+class Part:
+    """A part of a page.
+
+    Attributes:
+        line: Where it begins in the file, counted from 1.
+        end: The line after its last one.
+        indent: How many spaces stand before it, seen from the part that it is in.
+    """
+
+    line: int
+    end: int
+    indent: int = 0
+
+    def faults(self, page: "Page") -> Iterator[Fault]:
+        """What is wrong with this part, without those in it."""
+        yield from ()
+
+    def walk(self) -> Iterator["Part"]:
+        """This part and all parts in it, in the order of the file."""
+        yield self
+
+
+@dataclass
+class Prose(Part):
+    """Lines of Markdown between other parts."""
+
+    text: str = ""
+
+
+@dataclass
+class Heading(Part):
+    """A heading: 1 is the level of the page's title; an id is the one that the author gave it."""
+
+    level: int = 1
+    title: str = ""
+    id: str = ""
+
+
+@dataclass
+class Container(Part):
+    """What stands indented below a title: a note `!!!`, a fold-out `???` or a tab `===`."""
+
+    mark: str = "!!!"
+    kind: str = ""
+    title: str = ""
+    parts: list[Part] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Part]:
+        """This part and all parts in it, in the order of the file."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+class Tab(Container):
+    """A tab: those that follow each other are choices."""
+
+
+class Fold(Container):
+    """A note, or a fold-out, which a reader opens."""
+
+
+@dataclass
+class Unclosed(Part):
+    """A fence that no line ends: Markdown would show it as text."""
+
+    ticks: str = ""
+
+    def faults(self, page: "Page") -> Iterator[Fault]:
+        """That it is not closed."""
+        yield Fault(
+            self.line,
+            "fence",
+            f"a fence that no line closes: expected {self.ticks} as far to the right as it begins",
+        )
+
+
+@dataclass
+class Fence(Part):
+    """A fenced block. A kind of fence is a subclass of this in a module of `qkv_site.parts`.
+
+    Attributes:
+        languages: How fences of this kind begin. Set by a subclass, as the next two.
+        options: The options that it takes, and for each the values that it may have, if not any.
+        rule: What its faults are called.
+        language: The first word after the fence.
+        given: What follows it, as in `source="above"`.
+        rest: What follows it and is no option.
+        code: The lines between the fences, without the indentation that they share.
+    """
+
+    languages: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[Mapping[str, frozenset[str] | None]] = {}
+    rule: ClassVar[str] = "fence"
+
+    language: str = ""
+    given: dict[str, str] = field(default_factory=dict)
+    rest: str = ""
+    code: str = ""
+
+    def fault(self, message: str, *, below: int = 0) -> Fault:
+        """A fault of the fence, or of so many lines below it."""
+        return Fault(self.line + below, self.rule, message)
+
+    def faults(self, page: "Page") -> Iterator[Fault]:
+        """What is wrong with its language and options; a subclass adds what is wrong inside it."""
+        if not self.languages:
+            expected = ", ".join(map(repr, sorted(kinds())))
+            yield self.fault(
+                f"a block of {self.language or 'no language'!r}: expected one of {expected}"
+            )
+            return
+        if self.rest:
+            yield self.fault(f'{self.rest!r} is no option: expected name="value"')
+        for name, value in self.given.items():
+            if name not in self.options:
+                yield self.fault(f"unknown option {name!r}: expected {_one_of(self.options)}")
+            elif value not in (self.options[name] or {value}):
+                yield self.fault(f'{name}="{value}": expected {_one_of(self.options[name])}')
+
+    def html(self) -> str | None:
+        """What the page has in its place; None where it is Markdown as it stands."""
+        return None
+
+
+def _one_of(words) -> str:
+    return f"one of {', '.join(map(repr, sorted(words)))}" if words else "none"
+
+
+@cache
+def kinds() -> dict[str, type[Fence]]:
+    """The kinds of fences, by how they begin: each module of `qkv_site.parts` has one."""
+    package = import_module("qkv_site.parts")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
+    return {language: kind for kind in _subclasses(Fence) for language in kind.languages}
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where pages are, and where they will be.
+
+    Attributes:
+        docs: The folder of pages.
+        address: Of the published site, if it has one.
+        repository: Its address, if it is known.
+    """
+
+    docs: Path = Path(__file__).parents[2] / "docs"
+    address: str = ""
+    repository: str = ""
+
+    def names(self) -> list[str]:
+        """The files of all pages, below the folder, in their order."""
+        return sorted(path.relative_to(self.docs).as_posix() for path in self.docs.rglob("*.md"))
+
+    def page(self, name: str) -> "Page":
+        """A page as its file is now. It is shared, so it is not the one to run."""
+        return _read(name, (self.docs / name).read_text())
+
+
+@dataclass
+class Page:
+    """A page, and what was noted of it while it was written.
+
+    Attributes:
+        name: Its file, below the folder of pages.
+        text: The whole file.
+        meta: Its front matter.
+        body: What stands below that.
+        start: The line of the file in which the body begins, counted from 1.
+        parts: The body, part by part.
+        site: Where it stands.
+        found: The faults of the file itself, and those that were found while it was written.
+        reads: Other files that it is made of, and their texts.
+        variants: Of each formula, as every source writes it: its number.
+        tied: The sources in whose letters some formula stays.
+        panel: What the page's panel computes with, if it has one.
+    """
+
+    name: str = "a page"
+    text: str = ""
+    meta: dict[str, Any] = field(default_factory=dict)
+    body: str = ""
+    start: int = 1
+    parts: list[Part] = field(default_factory=list)
+    site: Site = Site()
+    found: list[Fault] = field(default_factory=list)
+    reads: dict[Path, str] = field(default_factory=dict)
+    variants: dict[str, int] = field(default_factory=dict)
+    tied: set[str] = field(default_factory=set)
+    panel: dict[str, Any] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Part]:
+        """All parts, each before those in it."""
+        for part in self.parts:
+            yield from part.walk()
+
+    def fences(self) -> Iterator[Fence]:
+        """The fenced blocks, in order."""
+        return (part for part in self.walk() if isinstance(part, Fence))
+
+    def below(self, anchor: str) -> list[Part]:
+        """What stands below a heading, deeper ones included; all of it without an anchor.
+
+        Nothing if no heading has this id.
+        """
+        if not anchor:
+            return self.parts
+        ids = [part.id if isinstance(part, Heading) else "" for part in self.parts]
+        if anchor not in ids:
+            return []
+        first = ids.index(anchor)
+        level = self.parts[first].level
+        ends = (
+            number
+            for number, part in enumerate(self.parts[first + 1 :], start=first + 1)
+            if isinstance(part, Heading) and part.level <= level
+        )
+        return self.parts[first + 1 : next(ends, len(self.parts))]
+
+    @property
+    def title(self) -> str:
+        """That of its front matter, else its first heading."""
+        headings = (part.title for part in self.parts if isinstance(part, Heading))
+        return self.meta.get("title") or next(headings, self.name)
+
+    def prose(self) -> str:
+        """The body, its fences empty: each line is where it is in the body."""
+        lines = self.body.split("\n")
+        for fence in self.fences():
+            first, end = fence.line - self.start, fence.end - self.start
+            lines[first:end] = [""] * (end - first)
+        return "\n".join(lines)
+
+    def add_variants(self, html: str) -> int:
+        """Keep a formula in every source's letters; its number among those of the page."""
+        return self.variants.setdefault(html, len(self.variants))
+
+    def read(self, path: Path) -> str:
+        """Read another file that the page is made of, so that it is known to be."""
+        self.reads[path] = path.read_text()
+        return self.reads[path]
+
+    def other(self, name: str) -> "Page":
+        """Another page that this one is made of."""
+        return _read(name, self.read(self.site.docs / name))
+
+    def line_of(self, part: str) -> int:
+        """The line of the file where a part of it first stands; the first if it does not."""
+        found = self.text.find(part)
+        return 1 if found < 0 else self.text.count("\n", 0, found) + 1
+
+    def report(self, rule: str, message: str, *, line: int = 1) -> None:
+        """Note a fault, once; a strict build fails on it."""
+        fault = Fault(line, rule, message, self.name)
+        if fault not in self.found:
+            self.found.append(fault)
+            _log.warning("%s", fault)
+
+
+# The page that is being written, for what its blocks print; a page that is no file outside of that.
+PAGE: ContextVar[Page] = ContextVar("page", default=Page())  # noqa: B039
+
+
+@contextmanager
+def writing(page: Page) -> Iterator[Page]:
+    """Make a page the one that is being written."""
+    token = PAGE.set(page)
+    try:
+        yield page
+    finally:
+        PAGE.reset(token)
+
+
+def parse(name: str, text: str, site: Site | None = None) -> Page:
+    """Read a page from the text of its file."""
+    meta, body, found = _front_matter(text)
+    start = text[: len(text) - len(body)].count("\n") + 1
+    page = Page(name, text, meta, body, start, _parts(body.split("\n"), start))
+    page.site = site or PAGE.get().site
+    page.found += [replace(fault, page=name) for fault in found]
+    return page
+
+
+@cache
+def _read(name: str, text: str) -> Page:
+    return parse(name, text)
+
+
+def _front_matter(text: str) -> tuple[dict[str, Any], str, list[Fault]]:
+    """What stands between the lines `---`, what follows, and what is wrong with it."""
+    found = _FRONT_MATTER.match(text)
+    if not found:
+        return {}, text, []
+    body = text[found.end() :]
+    try:
+        meta = yaml.safe_load(found[1])
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark else 1
+        return (
+            {},
+            body,
+            [Fault(line, "front matter", f"no YAML: {getattr(error, 'problem', error)}")],
+        )
+    if not isinstance(meta, dict):
+        return (
+            {},
+            body,
+            [Fault(2, "front matter", f"{meta!r}: expected lines such as `title: ...`")],
+        )
+    return meta, body, []
+
+
+def _parts(lines: list[str], first: int) -> list[Part]:
+    """The parts of some lines, the first of which has this number in the file."""
+    parts: list[Part] = []
+    at = 0
+    while at < len(lines):
+        part = _part(lines, at, first)
+        if part is None:
+            part = Prose(first + at, first + at + 1, text=lines[at] + "\n")
+            if parts and isinstance(parts[-1], Prose):
+                parts[-1].end, parts[-1].text = part.end, parts[-1].text + part.text
+                at += 1
+                continue
+        parts.append(part)
+        at = part.end - first
+    return parts
+
+
+def _part(lines: list[str], at: int, first: int) -> Part | None:
+    """What is no prose and begins in this line."""
+    line = lines[at]
+    if found := _FENCE.fullmatch(line):
+        return _fence(found, lines, at, first)
+    if found := _HEADING.fullmatch(line):
+        marks, title, anchor = found.groups()
+        return Heading(first + at, first + at + 1, 0, len(marks), title, anchor or "")
+    if (found := _CONTAINER.fullmatch(line)) and (found["kind"] or found["title"] is not None):
+        return _container(found, lines, at, first)
+    return None
+
+
+def _fence(found: re.Match, lines: list[str], at: int, first: int) -> Part:
+    indent, ticks = len(found["indent"]), found["ticks"]
+    closing = found["indent"] + ticks
+    ends = (n for n in range(at + 1, len(lines)) if lines[n].rstrip(" ") == closing)
+    end = next(ends, None)
+    if end is None:
+        return Unclosed(first + at, first + at + 1, indent, ticks)
+    language, _, options = found["info"].strip().partition(" ")
+    return kinds().get(language, Fence)(
+        first + at,
+        first + end + 1,
+        indent,
+        language,
+        dict(_OPTION.findall(options)),
+        _OPTION.sub("", options).strip(),
+        textwrap.dedent("".join(f"{each}\n" for each in lines[at + 1 : end])),
+    )
+
+
+def _container(found: re.Match, lines: list[str], at: int, first: int) -> Container:
+    """A note, a fold-out or a tab, with the lines that are four spaces further to the right."""
+    indent = len(found["indent"])
+    inside = " " * (indent + 4)
+    end = at + 1
+    while end < len(lines) and (not lines[end].strip() or lines[end].startswith(inside)):
+        end += 1
+    body = [line[len(inside) :] for line in lines[at + 1 : end]]
+    kind = Tab if found["mark"].startswith("=") else Fold
+    words = found["kind"].split()
+    title = found["title"] if found["title"] is not None else words[0].capitalize()
+    parts = _parts(body, first + at + 1)
+    return kind(first + at, first + end, indent, found["mark"], " ".join(words), title, parts)
