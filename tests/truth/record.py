@@ -22,6 +22,8 @@ from attention_functions import PACKAGES
 from real_layers import CASES, LIBRARIES, ONCE, RAN_ONCE, Case
 from shown import blocks_by_page, outputs
 
+from qkv_site.markdown import on_library
+
 RECORDINGS = Path(__file__).with_name("recordings")
 LAST_RUN = Path(__file__).with_name("last_run.toml")
 
@@ -92,9 +94,10 @@ def last_run(day: datetime.date) -> str:
         *(f"{layout} = {list(LIBRARIES[layout])}".replace("'", '"') for layout in layouts),
         "\n[once]",
         *(f'{layout} = "{ran}"' for layout, ran in RAN_ONCE.items()),
+        "\n# By the layout and the hash of the block's code.",
+        "[printed]",
         *(
-            f'\n[[printed]]\nlayout = "{block.library}"\n'
-            f"code = '''\n{block.code}'''\ntext = '''\n{text}'''"
+            f"{on_library.key(block)} = '''\n{text}'''"
             for blocks in blocks_by_page().values()
             for block, text in zip(blocks, outputs(blocks), strict=True)
         ),

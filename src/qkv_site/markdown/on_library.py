@@ -9,6 +9,7 @@ are linked: who chooses one has chosen it on all pages.
 
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 
 from qkv_site.markdown import blocks, claims
 from qkv_site.markdown.blocks import Block
@@ -42,12 +43,12 @@ def tab_faults(text: str) -> Iterator[tuple[int, str]]:
 
 def printed(block: Block) -> str | None:
     """What a block printed when it last ran; None if it has not run as it stands."""
-    found = (
-        each["text"]
-        for each in claims.last_run().get("printed", ())
-        if (each["layout"], each["code"]) == (block.library, block.code)
-    )
-    return next(found, None)
+    return claims.last_run().get("printed", {}).get(key(block))
+
+
+def key(block: Block) -> str:
+    """What a block is recorded by; another text of its code is another block."""
+    return f"{block.library}-{sha256(block.code.encode()).hexdigest()[:16]}"
 
 
 def faults(block: Block) -> Iterator[str]:
