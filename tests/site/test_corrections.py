@@ -11,14 +11,24 @@ PAGE = ROOT / "docs" / "corrections.md"
 FORM = ROOT / ".github" / "ISSUE_TEMPLATE" / "wrong.yml"
 
 
+DAY = re.compile(r"^## \d+ [A-Z][a-z]+ 20\d\d \{ #20\d\d-\d\d-\d\d \}$", re.MULTILINE)
+
+
+def without_date_or_way(text):
+    """The entries that stand under no date, or lead to no page with what is right."""
+    parts = re.split(r"^(?=## |- )", text, flags=re.MULTILINE)
+    dated = False
+    for part in parts:
+        dated = bool(DAY.match(part)) if part.startswith("## ") else dated
+        if part.startswith("- ") and not (dated and re.search(r"\]\((?!http)", part)):
+            yield part
+
+
 def test_each_correction_stands_under_a_date_and_leads_to_what_is_right():
-    _, *days = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
-    assert days
-    for day in days:
-        assert re.match(r"\d+ [A-Z][a-z]+ 20\d\d \{ #20\d\d-\d\d-\d\d \}\n", day)
-        for entry in re.split(r"^- ", day, flags=re.MULTILINE)[1:]:
-            entry = entry.partition("\n\n")[0]
-            assert re.search(r"\]\((?!http)", entry), entry
+    assert [*without_date_or_way(PAGE.read_text())] == []
+    day = "## 1 December 2026 { #2026-12-01 }\n\n"
+    right, wrong = "- It was said. [It is not.](page.md)\n", "- It was said.\n"
+    assert [*without_date_or_way(f"# C\n\n{right}{day}{right}{wrong}")] == [right, wrong]
 
 
 def test_the_foot_of_each_page_leads_to_the_corrections_and_to_no_form_of_an_unknown_host(site):

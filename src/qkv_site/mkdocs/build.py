@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
@@ -31,10 +30,8 @@ from qkv_site.tables import (
     font,
     labels,
     notebooks,
-    preview,
     redirects,
     search,
-    structured,
     wheel,
 )
 
@@ -74,15 +71,11 @@ class Build:
         """Add what pages ask for and no one wrote by hand.
 
         Styles that all pages need are one file, for a phone waits for each request; those of
-        mkdocstrings are left to the pages of the reference, which name them themselves. The picture
-        that a link is shown with needs the site's address.
+        mkdocstrings are left to the pages of the reference, which name them themselves.
         """
         files.append(File.generated(config, "assets/roles.json", content=labels.labels()))
         for name, content in self._panels.items():
             files.append(File.generated(config, f"assets/{name}", content=content))
-        if config.site_url:
-            picture = preview.picture(files.src_uris["assets/theme.css"].content_string)
-            files.append(File.generated(config, "assets/preview.png", content=picture))
         parts = [files.src_uris[name] for name in config.extra_css if name in files.src_uris]
         for part in parts:
             files.remove(part)
@@ -95,7 +88,6 @@ class Build:
         self._files = files
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
-        env.globals["structured"] = partial(structured.data, config=self._config)
         env.globals["colab"] = notebooks.colab(
             self._config.extra.get("notebooks") or "", current.address
         )
