@@ -39,12 +39,11 @@ from qkv_site.tables import (
 class Build:
     """From the configuration to the finished folder."""
 
-    def __init__(self, config, serving=False):
+    def __init__(self, config, serving=False, whole=True):
         self._config, self._site = config, Path(config.site_dir)
-        self._serving = serving
+        self._serving, self._whole = serving, whole  # while serving, a saved page comes first
         self._cache = Path(config.config_file_path).parent / ".cache"
         self._cache.mkdir(exist_ok=True)
-        self._whole = config.extra.get("whole", True)  # while serving, a saved page comes first
         self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
         self._copies: list[copies.Copy] = []

@@ -1,36 +1,24 @@
-"""MkDocs keeps this file for as long as it serves, so it only hands on to `qkv_site.mkdocs.build`.
+"""What MkDocs calls; `qkv_site.mkdocs.build` does the work."""
 
-Before each rebuild the packages are forgotten and so imported anew: `qkv`, to which a page's
-blocks may have done anything, always; `qkv_site`, which remembers how formulas are typeset and what
-blocks printed, where a file under `src` has changed. `mkdocs serve` then shows what a clean build
-would.
-"""
+from qkv_site.mkdocs.serving import Rebuild
+from qkv_site.mkdocs.build import Build
 
-import logging
-import sys
-from pathlib import Path
-
-from mkdocs.commands.build import build
-from mkdocs.config import load_config
-
-_SRC = Path(__file__).parents[2]
 _build = None
 _nav = None
-_serving = False
+_serving = _whole = False
+_rebuild = None
 
 
-def on_startup(*, command, **_):
-    """Note whether the site is served while it is written."""
-    global _serving
-    _serving = command == "serve"
+def on_startup(*, command, dirty, **_):
+    """Note whether the site is served while it is written, and whether all of it is."""
+    global _serving, _whole
+    _serving, _whole = command == "serve", not dirty
 
 
 def on_config(config):
-    """Begin a build with the modules that the configuration has imported."""
+    """Begin a build."""
     global _build
-    from qkv_site.mkdocs.build import Build
-
-    _build = Build(config, serving=_serving)
+    _build = Build(config, serving=_serving, whole=_whole)
 
 
 def on_files(files, *, config):
@@ -80,57 +68,13 @@ def on_post_build(**_):
     _build.write_copies(_nav)
 
 
-def on_serve(server, *, config, builder, **_):
-    """Import the packages anew before each rebuild, and show a saved page before all the others.
-
-    Where a page has changed, MkDocs builds first what is newer than the site; then a file that it
-    watches is touched, and the whole site follows.
-    """
-    rest = Path(config.config_file_path).parent / ".cache" / "rest"
-    rest.touch()
-    server.watch(str(rest))
-    seen, unfinished = _stamps(), False
-
-    def rebuild():
-        nonlocal seen, unfinished
-        before, seen = seen, _stamps()
-        _forget("qkv")
-        if seen != before:
-            _forget("qkv_site")
-        if seen != before or unfinished:
-            unfinished = False
-            builder()
-        else:
-            unfinished = True
-            try:
-                _build_what_changed(config)
-            finally:
-                rest.touch()
-
-    server.builder = rebuild
+def on_serve(server, *, config, **_):
+    """Build what changes while the site is served, each time in a process of its own."""
+    global _rebuild
+    _rebuild = server.builder = Rebuild(server, config)
 
 
-def _build_what_changed(served):
-    config = load_config(served.config_file_path, site_dir=served.site_dir)
-    config.site_url = served.site_url
-    config.extra["whole"] = False
-    mkdocs_log = logging.getLogger("mkdocs.commands.build")
-    mkdocs_log.addFilter(_is_no_advice)
-    try:
-        build(config, serve_url=served.site_url, dirty=True)
-    finally:
-        mkdocs_log.removeFilter(_is_no_advice)
-
-
-def _is_no_advice(record):
-    """What MkDocs says of such a build does not concern a reader: the whole site follows."""
-    return "'dirty' build" not in record.getMessage()
-
-
-def _stamps():
-    return {path: path.stat().st_mtime_ns for path in _SRC.rglob("*.*") if path.suffix != ".pyc"}
-
-
-def _forget(package):
-    for name in [name for name in sys.modules if name.split(".")[0] == package]:
-        del sys.modules[name]
+def on_shutdown(**_):
+    """End what still builds."""
+    if _rebuild:
+        _rebuild.stop()
