@@ -122,7 +122,7 @@ def make_project(project: Path, pages: dict[str, str]) -> None:
     )  # what blocks of libraries printed
     shutil.copy(ROOT / "pyproject.toml", project)
     (ROOT / ".cache").mkdir(exist_ok=True)
-    (project / ".cache").symlink_to(ROOT / ".cache")  # cut fonts and compiled templates
+    (project / ".cache").symlink_to(ROOT / ".cache")  # compiled templates
     before, _, after = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")
     (project / "mkdocs.yml").write_text(before + "\n\n" + after.partition("\n\n")[2])
     for name, text in pages.items():

@@ -1,5 +1,6 @@
 """One build of the site: what Markdown extensions cannot do."""
 
+import base64
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +28,6 @@ from qkv_site.markdown import map as layer_map
 from qkv_site.mkdocs import policy
 from qkv_site.tables import (
     copies,
-    font,
     labels,
     notebooks,
     redirects,
@@ -44,7 +44,6 @@ class Build:
         self._serving, self._whole = serving, whole  # while serving, a saved page comes first
         self._cache = Path(config.config_file_path).parent / ".cache"
         self._cache.mkdir(exist_ok=True)
-        self._characters: set[int] = set()
         self._claims: dict[str, str] = {}
         self._copies: list[copies.Copy] = []
         self._panels: dict[str, str] = {}
@@ -78,7 +77,11 @@ class Build:
         parts = [files.src_uris[name] for name in config.extra_css if name in files.src_uris]
         for part in parts:
             files.remove(part)
-        styles = font.put_into("\n".join(part.content_string for part in parts), self._cache)
+        styles = "\n".join(part.content_string for part in parts)
+        for name in ("regular", "italic", "bold"):  # bold italic comes where a page has some
+            face = base64.b64encode(files.src_uris[f"assets/fonts/{name}.woff2"].content_bytes)
+            address = f"data:font/woff2;base64,{face.decode()}"
+            styles = styles.replace(f"fonts/{name}.woff2", address)
         files.append(File.generated(config, "assets/site.css", content=styles))
         config.extra_css = ["assets/site.css"]
 
@@ -151,10 +154,6 @@ class Build:
             current.begin(page.file.src_uri, page.file.content_string)
             current.warn(f"no copy in Markdown: {fault}")
 
-    def note_letters(self, html: str) -> None:
-        """Note what a page is drawn with."""
-        self._characters |= font.characters(html) | {*map(ord, {*html})}
-
     def guard(self, html: str, page=None) -> str:
         """Say on the page what it may run, and report what would not."""
         if page:
@@ -173,10 +172,9 @@ class Build:
             self._write("robots.txt", copies.robots(self._config))
 
     def write_the_rest(self) -> None:
-        """Put beside the pages what all of them make: the face of their letters, and the index."""
+        """Put beside the pages what all of them make: the index of the search."""
         if not self._whole:
             return
-        self._write("assets/fonts/math.woff2", font.formulas(self._characters, self._cache))
         self._write(search.ADDRESS, self._index.written())
         for page in self._index.asked:
             current.begin(page, "")

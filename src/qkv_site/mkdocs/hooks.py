@@ -52,8 +52,7 @@ def on_page_context(_, *, page, nav, **__):
 
 
 def on_post_page(output, *, page, **_):
-    """Note which letters the page has, and write its policy."""
-    _build.note_letters(output)
+    """Write the page's policy."""
     return _build.guard(output, page)
 
 
