@@ -6,7 +6,7 @@ const near = document.querySelector("[data-wq-near]")
 const last = decodeURIComponent(location.pathname).split("/").filter(Boolean).at(-1) ?? ""
 const words = last.replace(/\.\w+$/, "").replace(/[^\p{L}\p{N}]+/gu, " ").trim()
 
-const { find, excerpt, index } = await load()
-const { hits } = words ? find(index, words) : { hits: [] }
-near.querySelector("ol").replaceChildren(...hits.slice(0, 5).map((found) => hit(found, excerpt(found.text, words))))
+const { find, index } = await load()
+const { hits } = find(index, words)
+near.querySelector("ol").replaceChildren(...hits.slice(0, 5).map(hit))
 near.hidden = !hits.length

@@ -2,7 +2,7 @@
 // there whole.
 
 import { element } from "./element.js"
-import { words } from "./find.js"
+import { words } from "./words.js"
 
 const filter = document.querySelector(".wq-filter")
 const [field, status] = ["input", "[role=status]"].map((part) => filter.querySelector(part))

@@ -19,10 +19,10 @@ export function load() {
 async function show() {
   const typed = field.value
   try {
-    const { find, excerpt, marked, index } = await load()
+    const { find, index } = await load()
     if (field.value !== typed) return // a later call shows what was typed since
-    const { hits, nowhere, more } = typed.trim() ? find(index, typed) : { hits: [], nowhere: [] }
-    list.replaceChildren(...hits.map((found) => hit(found, excerpt(found.text, typed), (text) => marked(text, typed))))
+    const { hits, nowhere, more } = find(index, typed)
+    list.replaceChildren(...hits.map(hit))
     status.replaceChildren(said(typed.trim(), hits.length, nowhere, more))
     dialog.scrollTop = 0
   } catch {
@@ -41,12 +41,11 @@ function said(typed, pages, nowhere, more) {
 
 const shown = (parts) => parts.map((part) => (part.found ? element("mark", {}, part.said) : part.said))
 
-/** A hit as an item of a list; `marked` says of its titles what was asked. */
-export function hit({ address, title, heading }, excerpt, marked = (said) => [{ said }]) {
+/** A hit as an item of a list. */
+export function hit({ address, names: [name, page], excerpt }) {
   const href = new URL(address, new URL(dialog.dataset.base, location))
-  const link = element("a", { href }, ...shown(marked(heading || title)))
-  const page = heading ? [element("small", {}, ...shown(marked(title)))] : []
-  return element("li", {}, link, ...page, element("p", {}, ...shown(excerpt)))
+  const within = page ? [element("small", {}, ...shown(page))] : []
+  return element("li", {}, element("a", { href }, ...shown(name)), ...within, element("p", {}, ...shown(excerpt)))
 }
 
 function begin(typed = "") {

@@ -1,7 +1,6 @@
-"""The index of the search: what stands in it of a page, and the words that mean the same."""
+"""The index of the search: what stands in it of a page."""
 
 import json
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -127,16 +126,3 @@ def test_a_page_says_no_more_of_the_search_than_that():
     for path in sorted(current.docs.rglob("*.md")):
         _, meta = get_data(path.read_text())
         assert meta.get("search", {"exclude": True}) == {"exclude": True}, path
-
-
-def plain(text):
-    return re.sub(r"[\W_]+", " ", text.lower())
-
-
-def test_words_that_mean_the_same_are_small_and_stand_once_in_a_group(site):
-    index = json.loads((site / search.ADDRESS).read_text())
-    said = plain(" ".join(map(str, index["sections"])))
-    for group in search.same():
-        assert len(group) == len(set(group)) > 1
-        assert group == [phrase.lower() for phrase in group]
-        assert any(plain(each) in said for each in group)

@@ -2,8 +2,7 @@
 
 A section is what a heading leads to. It is found by its heading, its text and its code, by the
 title, the description and the tags of its page, by the questions that lead to it from the index of
-questions, and by what people type to get there, which is in `asked.toml` beside the pages. Which
-other words mean the same is in `search.toml`.
+questions, and by what people type to get there, which is in `asked.toml` beside the pages.
 """
 
 import json
@@ -12,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,7 +18,6 @@ from pathlib import Path
 from qkv_site.markdown import elements, mathml, questions
 
 ADDRESS = "assets/search.json"
-_SAME = Path(__file__).with_name("search.toml")
 _ASKED = "asked.toml"
 _PAGE = "page"  # stands there for a page itself, where an id stands for a heading
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
@@ -102,12 +99,6 @@ class _Reader(HTMLParser):
         self._into, self._said = "text", ""
 
 
-@cache
-def same() -> list[list[str]]:
-    """Words and phrases that mean the same, in groups."""
-    return tomllib.loads(_SAME.read_text())["same"]
-
-
 def asked(docs: Path) -> dict[str, dict[str, list[str]]]:
     """Of each page and the ids of its headings, the lines that people type to get there.
 
@@ -184,7 +175,7 @@ class Index:
             for number, page in enumerate(self._pages)
             for it in self._sections[page["url"]]
         ]
-        data = {"pages": self._pages, "sections": sections, "same": same()}
+        data = {"pages": self._pages, "sections": sections}
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     def _lead_to(self, address: str, *said: str) -> None:
