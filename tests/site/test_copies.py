@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from qkv_site.markdown import blocks, claims, current, formulas
-from qkv_site.tables import copies
+from qkv_site.write import copies
 from support import ADDRESS
 
 PAGES = sorted(path.relative_to(current.docs).as_posix() for path in current.docs.rglob("*.md"))

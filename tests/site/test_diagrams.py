@@ -218,7 +218,7 @@ def cells(html):
 
 def test_a_heat_map_is_a_table_of_the_numbers():
     scores = np.array([[0.5, -np.inf, 2], [-1.25, 0, 3]])
-    drawn = heat_map(scores, rows=["a", "<b>"], columns=["c", "d", "e"], label="S & T")
+    drawn = heat_map(scores, rows=["a", "<b>"], columns=["c", "d", "e"], label="S & T").html()
     assert cells(drawn) == [
         ["query ↓key →", "c", "d", "e"],
         ["a", "0.50", "\u2212\u221e", "2.00"],
@@ -231,14 +231,14 @@ def test_a_number_that_does_not_belong_there_has_a_cross_that_is_read_aloud():
     wrong = np.array([[False, True]])
     drawn = heat_map(
         np.ones((1, 2)), rows=["a"], columns=["c", "d"], label="", digits=0, wrong=wrong
-    )
+    ).html()
     assert cells(drawn)[1] == ["a", "1", "1 ✕"]
     assert drawn.count('role="img" aria-label="wrong"') == 1
 
 
 def test_a_number_is_darker_the_further_it_is_from_zero_and_striped_if_negative():
     values = np.random.default_rng(0).normal(size=(3, 5))
-    drawn = heat_map(values, rows=list("abc"), columns=list("defgh"), label="")
+    drawn = heat_map(values, rows=list("abc"), columns=list("defgh"), label="").html()
     parts = [float(part) for part in re.findall(r"--part:([\d.]+)", drawn)]
     farthest = np.abs(values).max()
     assert np.allclose(parts, (np.abs(values) / farthest).ravel(), rtol=0, atol=0.0051)
@@ -248,7 +248,7 @@ def test_a_number_is_darker_the_further_it_is_from_zero_and_striped_if_negative(
 
 
 def test_what_rounds_to_zero_has_no_sign():
-    drawn = heat_map(np.array([[-0.001, -0.1]]), rows=["a"], columns=["b", "c"], label="")
+    drawn = heat_map(np.array([[-0.001, -0.1]]), rows=["a"], columns=["b", "c"], label="").html()
     assert cells(drawn)[1] == ["a", "0.00", "\u22120.10"]
     assert drawn.count("wq-negative") == 1
 
@@ -260,7 +260,7 @@ TWO = {"words": ("<a>", "b"), "label": "Q & A."}
 def orientations(*parts):
     """An equation, and the cells of its tables in the notation of each source."""
     current.begin("a page", "")
-    drawn = heat_maps.equation(*parts, **TWO)
+    drawn = heat_maps.equation(*parts, **TWO).html()
     variants = [each for each in current.variants if "wq-drawn" in each]
     found = {}
     for variant in ElementTree.fromstring(f"<div>{''.join(variants)}</div>"):
@@ -308,7 +308,7 @@ def test_an_equation_says_what_stripes_are_where_there_are_any():
 def test_an_equation_may_be_tied_to_a_source_and_have_notes():
     current.begin("a page", "")
     part = ("paper-3-2-2: X_Q", X, "what MultiHead <receives>")
-    drawn = heat_maps.equation(part, tied="paper-3-2-2", **TWO)
+    drawn = heat_maps.equation(part, tied="paper-3-2-2", **TWO).html()
     assert current.variants == {}
     assert "what MultiHead &lt;receives&gt;" in drawn
     assert "<mi>Q</mi>" in re.sub("<mi [^>]*>", "<mi>", drawn)
@@ -339,7 +339,7 @@ def test_a_product_by_hand():
 
 
 def test_equal_numbers_are_drawn():
-    drawn = heat_map(np.zeros((2, 3)), rows=list("ab"), columns=list("cde"), label="")
+    drawn = heat_map(np.zeros((2, 3)), rows=list("ab"), columns=list("cde"), label="").html()
     assert drawn.count("--part:0.00") == 6
 
 
@@ -375,7 +375,7 @@ def test_a_chain_that_does_not_hold_is_named_by_its_first_line():
 
 def test_a_mask_is_a_table_with_a_sign_that_is_read_aloud():
     causal = np.tri(2, 3, dtype=bool)
-    drawn = mask_grid(causal, queries=["a", "<b>"], keys=list("cde"), label="S & T")
+    drawn = mask_grid(causal, queries=["a", "<b>"], keys=list("cde"), label="S & T").html()
     table = ElementTree.fromstring(drawn)
     signs = [[cell.find("span") for cell in row.iter("td")] for row in table.findall("tbody/tr")]
     assert [[sign.text for sign in row] for row in signs] == [list("✓✕✕"), list("✓✓✕")]
@@ -395,7 +395,7 @@ def test_a_mask_wants_a_word_for_each_query_and_key():
 
 def test_steps_inside_layers_are_a_grid_whose_signs_are_read_aloud():
     inside = np.array([[True, False]])
-    drawn = step_grid(inside, layers=["a"], steps=["norm", "+ input"], label="Inside")
+    drawn = step_grid(inside, layers=["a"], steps=["norm", "+ input"], label="Inside").html()
     table = ElementTree.fromstring(drawn)
     read = [each.get("aria-label") for each in table.iter("span") if each.get("role") == "img"]
     assert read == ["inside", "not inside"]

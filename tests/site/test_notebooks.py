@@ -1,22 +1,23 @@
-"""Where a page shows code that ran it is a notebook too: its text, its blocks and its drawings."""
+"""Where a page shows code that ran it is a notebook too: its text, its blocks and its numbers."""
 
-import ast
-import base64
-import html
 import re
 import subprocess
 import sys
 from functools import cache
+from types import SimpleNamespace
 from urllib.parse import quote
-from xml.etree import ElementTree
 
 import nbformat
 import numpy as np
 import pytest
 
-from qkv_site.markdown import blocks
+from qkv_site.figures import Printed
+from qkv_site.markdown import blocks, diagrams
+from qkv_site.markdown import map as layer_map
 from qkv_site.markdown.heat_maps import equation, heat_map
-from qkv_site.tables import notebooks, wheel
+from qkv_site.tables import wheel
+from qkv_site.write import notebooks
+from support import ADDRESS as PUBLISHED
 from support import ROOT, thorough
 
 DOCS = ROOT / "docs"
@@ -28,15 +29,22 @@ NAMES = sorted(
     if 'exec="on" source="above"' in path.read_text()
 )
 ADDRESS = "https://site.example/"
-SVG = "http://www.w3.org/2000/svg"
 OUTSIDE = "https://other.example#out"
+PAGE = SimpleNamespace(src_uri="threads/page.md", url="threads/page/")
+FILES = SimpleNamespace(get_file_from_path=lambda uri: SimpleNamespace(url=uri))
 BLOCK = '```python exec="on" source="above"\nassert True\n```\n'
+
+
+def made(text, *figures, site=ADDRESS):
+    """The cells of a page whose one block printed figures, without the first two."""
+    marks = "\n".join(f"\x0e{number}\x0f" for number in range(len(figures)))
+    printed = [Printed(marks, figures)] if figures else []
+    return notebooks.notebook(text, PAGE, FILES, site, printed).cells[2:]
 
 
 def cells(text, kind="markdown"):
     """The sources of a page's cells, without the first two: about the notebook, and its package."""
-    made = notebooks.notebook(text, "About.", lambda target: ADDRESS + target)
-    return [cell["source"] for cell in made["cells"][2:] if cell["cell_type"] == kind]
+    return [cell.source for cell in made(text) if cell.cell_type == kind]
 
 
 @cache
@@ -59,29 +67,6 @@ def page_of(name):
 def executed(name):
     """A page's executed blocks."""
     return [block for block in blocks.find(page_of(name)) if block.executed]
-
-
-def draws(block):
-    return block.language in ("diagram", "map") or block.options.get("html") == "on"
-
-
-def shown_drawings(notebook):
-    """The SVG that each cell with a drawing has in its code, and the one that it has shown."""
-    cells = [cell for cell in code(notebook) if cell.source.startswith("# @title Drawing: ")]
-    return [(_written(cell.source), _shown(cell.outputs)) for cell in cells]
-
-
-def _written(source):
-    values = (node.value for node in ast.parse(source).body if isinstance(node, ast.Assign))
-    return next(values).value
-
-
-def _shown(outputs):
-    [output] = outputs
-    [data] = re.findall(
-        r'^<img alt="[^"]+" src="data:image/svg\+xml;base64,(\S+)">$', output.data["text/html"]
-    )
-    return base64.b64decode(data).decode()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -167,10 +152,9 @@ def test_a_faulty_formula_is_left_to_the_page_to_report():
 
 
 def test_links_are_absolute_or_text():
-    page = "[one `map[0]` {{Q[i]}}](one.md#check)"
+    page = "[one `map[0]` {{Q[i]}}](../one.md#check)"
     assert cells(page) == [f"[one `map[0]` $Q_i$]({ADDRESS}one.md#check)"]
-    made = notebooks.notebook(page, "About.", lambda target: "")
-    assert made["cells"][2]["source"] == "one `map[0]` $Q_i$"
+    assert made(page, site="")[0].source == "one `map[0]` $Q_i$"
 
 
 @pytest.mark.parametrize(
@@ -197,21 +181,38 @@ def test_a_claim_says_what_it_shows_and_who_says_so():
     assert cells(page)[0] == "**Checked:** All of $Q_i$. (Euclid)"
 
 
-def test_a_drawing_is_a_cell_and_its_numbers_are_text_and_needs_nothing_of_the_site():
-    drawing = (
-        '```python exec="on" html="on"\nfrom qkv_site.markdown.heat_maps import heat_map\n\n'
-        "A = 1 + 1\ndrawn = heat_map(A)\nprint(drawn)\n```\n"
+HEAT_MAP = heat_map(np.array([[2.0]]), rows=["a"], columns=["b"], label="Two.", digits=0)
+DRAWING = (
+    '## Why { #why }\n\n```python exec="on" html="on"\n'
+    "from qkv_site.markdown.heat_maps import heat_map\n\n"
+    "A = 1 + 1\ndrawn = heat_map(A)\nprint(drawn)\n```\n"
+)
+
+
+def test_in_the_place_of_a_drawing_stand_its_numbers_and_a_link_to_it():
+    _, code, text = made(DRAWING, HEAT_MAP)
+    assert (code.source, code.outputs) == ("A = 1 + 1", [])
+    assert text.source == (
+        "Two.\n\n| query ↓ key → | b |\n| --- | --- |\n| a | 2 |\n\n"
+        f"[The drawing is on the page]({ADDRESS}threads/page/#why)."
     )
-    table = heat_map(np.array([[2.0]]), rows=["a"], columns=["b"], label="Two.", digits=0)
-    made = notebooks.notebook(drawing, "About.", lambda target: "", [table])
-    _, _, code, drawn, text = made["cells"]
-    assert (code["source"], code["outputs"]) == ("A = 1 + 1", [])
-    assert drawn["source"].startswith("# @title Drawing: Two.\n")
-    assert "qkv_site" not in drawn["source"]
-    assert (
-        "<summary>The drawing as text</summary>\n\n<table><caption>Two.</caption>" in text["source"]
+
+
+def test_without_an_address_of_the_site_a_drawing_is_said_to_be_on_the_page():
+    assert made(DRAWING, HEAT_MAP, site="")[-1].source.endswith("\n\nThe drawing is on the page.")
+
+
+def test_drawn_formulas_and_the_map_are_told_in_words():
+    formula = "Q[i] = X_Q @ W_Q[i]"
+    [text] = cells(f'```diagram\n{formula}\n```\n\n```map state="sound"\n```\n')
+    assert text == (
+        "Source of the queries, 5 by 16, times one head's weight for queries, 16 by 4, gives "
+        "projected queries of one head, 5 by 4. "
+        f"[The drawing is on the page]({ADDRESS}threads/page/).\n\n"
+        f"{layer_map.words('sound')} [The drawing is on the page]({ADDRESS}threads/page/)."
     )
-    assert "<td>2</td>" in text["source"]
+    two = diagrams.words(formula, "site udl")
+    assert re.fullmatch(r"This site: Source .*\. Prince[^:]*: One head's weight .*\.", two)
 
 
 @pytest.mark.parametrize(
@@ -231,30 +232,13 @@ def test_a_page_whose_block_imports_from_its_own_package_has_no_notebook():
     assert [*notebooks._imported("from . import near")] == [""]
 
 
-@pytest.mark.parametrize("label", ["a \\x b", 'say """ now', "{a} of {{b}}", "it's", "a \\"])
-def test_a_caption_is_text_whatever_stands_in_it(label):
-    drawing = '```python exec="on" html="on"\nprint(1)\n```\n'
-    table = heat_map(np.array([[2.0]]), rows=["a"], columns=["b"], label=label, digits=0)
-    made = notebooks.notebook(drawing, "About.", lambda target: "", [table])
-    [cell] = [cell for cell in made["cells"] if cell["source"].startswith("# @title")]
-    svg = _written(cell["source"])
-    assert ElementTree.fromstring(svg).findtext(f"{{{SVG}}}title") == label
-    names = {"svg": svg, "b64encode": base64.b64encode, "HTML": str}
-    shown = eval(cell["source"].splitlines()[-1], names)  # what Jupyter shows
-    assert shown == cell["outputs"][0]["data"]["text/html"]
-    assert html.unescape(re.search('alt="([^"]*)"', shown)[1]).startswith(f"{label} ")
-
-
 def test_a_matrix_in_a_drawing_has_its_whole_expression():
-    drawing = '```python exec="on" html="on"\nprint(1)\n```\n'
     parts = ("softmax(S[i])", np.eye(2)), ("paper-eq1: Q[i]", np.eye(2))
-    drawn = equation(*parts, words=("a", "b"), label="Two.")
-    made = notebooks.notebook(drawing, "About.", lambda target: "", [drawn])
-    captions = re.findall("<caption>(.*?)</caption>", made["cells"][-1]["source"])
-    assert [caption.split(" 2 × 2")[0].strip() for caption in captions] == [
-        r"$\operatorname{softmax}(S_i)$",
-        "$Q$ , projected queries of one head,",
-    ]
+    drawn = equation(*parts, words=("a", "b"), label="Both.")
+    lines = made(DRAWING, drawn)[-1].source.splitlines()
+    assert lines[0] == "Both."
+    captions = [line for line in lines if "2 × 2" in line]
+    assert captions == [r"$\operatorname{softmax}(S_i)$ 2 × 2", "$Q$ 2 × 2"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -263,43 +247,20 @@ def test_text_speaks_of_no_shade_that_it_does_not_have(site, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_has_the_pages_drawings_and_they_need_nothing_else(site, name):
-    drawn = shown_drawings(read(site, name))
-    figures = {"libraries": 1}.get(name.partition("/")[0], 0)  # of what is stored, beside its code
-    least = sum(map(draws, blocks.find(page_of(name))))
-    assert least <= len(drawn) <= least + figures
-    for written, shown in drawn:
-        assert written == shown
-        root = ElementTree.fromstring(shown)
-        for said in ("title", "desc"):
-            assert root.findtext(f"{{{SVG}}}{said}").strip()
-        text = shown.replace(f'xmlns="{SVG}"', "")
-        assert "://" not in html.unescape(text)
-        assert not re.search(r"<(?:script|style|foreignObject|image)\b|\son\w+=", text)
-        assert set(re.findall(r"url\((.*?)\)|href=", text)) <= {"#hatched", "#striped"}
-
-
-def test_what_cannot_be_drawn_is_named_with_its_page(build):
-    block = '```python exec="on" html="on"\nprint("<figure><svg></svg></figure>")\n```\n'
-    built = build({"index.md": "# Home\n", "threads/one.md": f"# One\n\n{BLOCK}\n{block}"})
-    assert built.returncode == 1, built.stdout
-    said = "threads/one.md: its notebook lacks a drawing: <figure class=''> cannot be drawn"
-    assert said in built.stdout
-
-
-def test_a_formula_in_a_table_that_has_no_latex_is_named_with_its_page(build):
-    table = '<table class="wq-mask"><caption><math><mi>x</mi></math></caption></table>'
-    block = f'```python exec="on" html="on"\nprint(\'{table}\')\n```\n'
-    built = build({"index.md": "# Home\n", "threads/one.md": f"# One\n\n{BLOCK}\n{block}"})
-    assert built.returncode == 1, built.stdout
-    assert "threads/one.md: its notebook lacks numbers: a formula of a table" in built.stdout
-
-
-def test_a_block_that_draws_nothing_is_named_with_its_page(build):
-    block = '```python exec="on" html="on"\nprint("<p>Words.</p>")\n```\n'
-    built = build({"index.md": "# Home\n", "threads/one.md": f"# One\n\n{BLOCK}\n{block}"})
-    assert built.returncode == 1, built.stdout
-    assert "threads/one.md: its notebook lacks a drawing: '<p>Words.</p>" in built.stdout
+def test_each_drawing_of_a_page_is_led_to(site, name):
+    text = markdown(read(site, name))
+    links = re.findall(r"\[The drawing is on the page\]\((.*?)(?:#([\w-]*))?\)", text)
+    stored = name.startswith("libraries/") and "libraries.one_head(" in page_of(name)
+    drawn = [
+        block
+        for block in blocks.find(page_of(name))
+        if block.language in ("diagram", "map") or "html" in block.options
+    ]
+    assert len(links) == len(drawn) + stored
+    page = (site / name.removesuffix("index") / "index.html").read_text()
+    for address, anchor in links:
+        assert address == f"{PUBLISHED}{name.removesuffix('index').rstrip('/')}/"
+        assert not anchor or f'id="{anchor}"' in page
 
 
 @pytest.mark.parametrize(
@@ -327,8 +288,8 @@ def test_a_notebook_gets_the_package_from_the_site_or_from_its_own_folder(
     monkeypatch, address, there
 ):
     monkeypatch.setattr("qkv_site.markdown.current.address", address)
-    made = notebooks.notebook("# Page\n", "About.", lambda target: "")
-    assert f'else "{there}"\n    %pip install --quiet {{wheel}}' in made["cells"][1]["source"]
+    _, get, _ = notebooks.notebook("# Page\n", PAGE, FILES, address).cells
+    assert f'else "{there}"\n    %pip install --quiet {{wheel}}' in get.source
 
 
 def test_the_wheel_installs_without_a_network_and_is_the_package(site, tmp_path):

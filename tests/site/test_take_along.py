@@ -12,7 +12,8 @@ from nbclient import NotebookClient
 
 import environments
 from qkv_site.markdown import blocks
-from qkv_site.tables import notebooks, wheel
+from qkv_site.tables import wheel
+from qkv_site.write import notebooks
 from support import ROOT, make_project, mkdocs_build, served
 
 SUBPATH = "below/which-q"

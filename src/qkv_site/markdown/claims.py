@@ -18,6 +18,7 @@ from pathlib import Path
 from mkdocs.utils.meta import get_data
 
 from qkv import notation
+from qkv_site.figures import Figure, Letters
 from qkv_site.markdown import blocks, current
 
 _MEANING = {
@@ -310,7 +311,7 @@ def _part(title: str, claims: list[Claim]) -> str:
 def tested() -> str:
     """The part of the ledger that tests show on real libraries, as Markdown."""
     run = last_run()
-    return "\n\n".join(_fold(trap, run) for trap in traps())
+    return "\n\n".join(str(Tested(trap, run)) for trap in traps())
 
 
 def last_run() -> dict:
@@ -350,23 +351,41 @@ def _entry(claim: Claim) -> str:
     return f"- {claim.kind}: {' '.join(said)}\n  {{ #{claim.id} data-kind={claim.kind} }}"
 
 
-def _fold(trap: Trap, run: dict) -> str:
-    """A test as HTML: its statement, what it ran on and when, and, folded, its code."""
-    known = dict(_LIBRARIES.values())
-    on = ", ".join(
-        f"{known[package]} {run['versions'][package]}"
-        for package in trap.packages
-        if package in run["versions"]
-    )
-    said = [f"run: {_in_code(trap.statement)}.", _in_code(trap.why)]
-    if trap.covers:
-        said.append(f"Covers: {_in_code(trap.covers.rstrip('.'))}.")
-    said.append(f"Run with {on} on {run['date'].day} {run['date']:%B %Y}.")
-    code = escape(trap.code, quote=False).replace("{", "&#123;")
-    return (
-        f'<details data-kind="run"><summary>{" ".join(filter(None, said))}</summary>'
-        f'<pre id="{trap.id}"># {trap.file}, line {trap.line}\n{code}</pre></details>'
-    )
+@dataclass(frozen=True)
+class Tested(Figure):
+    """A test: its statement, what it ran on and when, and its code."""
+
+    trap: Trap
+    run: dict
+
+    def html(self) -> str:
+        """The code is folded below what is said."""
+        trap = self.trap
+        code = escape(self._code(), quote=False).replace("{", "&#123;")
+        return (
+            f'<details data-kind="run"><summary>{_in_code(self._said())}</summary>'
+            f'<pre id="{trap.id}">{code}</pre></details>'
+        )
+
+    def markdown(self, letters: Letters) -> str:
+        """The code stands below what is said."""
+        return f"{self._said()}\n\n```python\n{self._code()}\n```"
+
+    def _code(self) -> str:
+        return f"# {self.trap.file}, line {self.trap.line}\n{self.trap.code}"
+
+    def _said(self) -> str:
+        trap, run, known = self.trap, self.run, dict(_LIBRARIES.values())
+        on = ", ".join(
+            f"{known[package]} {run['versions'][package]}"
+            for package in trap.packages
+            if package in run["versions"]
+        )
+        said = [f"run: {trap.statement}.", trap.why]
+        if trap.covers:
+            said.append(f"Covers: {trap.covers.rstrip('.')}.")
+        said.append(f"Run with {on} on {run['date'].day} {run['date']:%B %Y}.")
+        return " ".join(filter(None, said))
 
 
 def _in_code(words: str) -> str:

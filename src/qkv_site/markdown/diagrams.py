@@ -167,6 +167,19 @@ def block(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
     return formulas.in_notations(partial(_figure, code, read_cases(sizes), **options), sources)
 
 
+def words(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
+    """What a block of formulas draws, as a screen reader says it."""
+    named = sources.split() or ["site"]
+    said = [
+        (f"{notation.source(source).short}: " if len(named) > 1 else "")
+        + (f"{title}: " if title else "")
+        + " ".join(_sentence(each.words) for each in draw(code, source, case, **options))
+        for source in named
+        for title, case in read_cases(sizes).items()
+    ]
+    return " ".join(said)
+
+
 @cache
 def draw(
     code: str, source: str, sizes: str = "", *, heads: str = "", kept: str = "", words: str = ""
@@ -200,7 +213,7 @@ def _figure(code: str, cases: dict[str, str], source: str, **options: str) -> st
 def _case(title: str, drawn: tuple[Drawing, ...]) -> str:
     """The lines of a block, drawn with the same sizes; below their title, if they have one."""
     pictures = "".join(
-        f'<div role="img" aria-label="{_sentence(each.words)}">'
+        f'<div role="img" aria-label="{html.escape(_sentence(each.words))}">'
         f'<div class="wq-drawn" aria-hidden="true">{each.html}</div></div>'
         for each in drawn
     )
@@ -231,7 +244,7 @@ def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
 
 
 def _sentence(words: str) -> str:
-    return html.escape(f"{words[0].upper()}{words[1:]}.")
+    return f"{words[0].upper()}{words[1:]}."
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from qkv import notation
+from qkv_site.figures import Figure, Letters, Table
 from qkv_site.markdown import formulas, tables
 
 _MINUS = "\u2212"
@@ -39,8 +39,8 @@ def heat_map(
     digits: int = 2,
     role: str = "A[i]",
     wrong: Bool[np.ndarray, "n_q n_k"] | None = None,
-) -> str:
-    """Draw one matrix as an HTML table; print it in a block with `html="on"`.
+) -> "HeatMap":
+    """Draw one matrix as a table; print it in a block with `html="on"`.
 
     Args:
         values: Its numbers. A score of minus infinity is one that a mask excludes.
@@ -58,11 +58,12 @@ def heat_map(
     if wrong is not None:
         tables.check_names("wrong", wrong.shape, rows=rows, columns=columns)
     most = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)).max(initial=0)
-    cells, drawn = _cells(values, digits, most, wrong), notation.role(role)
-    return _table(cells, rows, columns, html.escape(label), drawn, _corner(*_tokens(drawn.shape)))
+    drawn = notation.role(role)
+    corner = _tokens(drawn.shape)
+    return HeatMap(_Numbers(values, rows, columns, digits, most, drawn, corner, wrong), label)
 
 
-def equation(*parts: Part, words: Sequence[str], label: str, tied: str = "") -> str:
+def equation(*parts: Part, words: Sequence[str], label: str, tied: str = "") -> "Equation":
     """Draw matrices with their numbers, and signs between them; print it with `html="on"`.
 
     Args:
@@ -77,14 +78,78 @@ def equation(*parts: Part, words: Sequence[str], label: str, tied: str = "") -> 
     Raises:
         ValueError: If an axis of tokens is not as long as there are words.
     """
-    matrices = [part if isinstance(part, str) else _Matrix(*part) for part in parts]
-    drawn = formulas.in_notations(partial(_in_orientation, matrices, words), tied)
-    striped = any(np.any(each.values < 0) for each in matrices if isinstance(each, _Matrix))
-    how = "Darker is further from zero" + (", and striped is negative." if striped else ".")
-    return (
-        f'<figure class="wq-equation" data-search-exclude>{drawn}'
-        f"<figcaption>{html.escape(label)} {how}</figcaption></figure>"
-    )
+    matrices = tuple(part if isinstance(part, str) else _Matrix(*part) for part in parts)
+    for matrix in matrices:
+        if isinstance(matrix, _Matrix):
+            matrix.numbers(words, 1, columns=False)  # refuses names that do not fit
+    return Equation(matrices, tuple(words), label, tied)
+
+
+@dataclass(frozen=True)
+class HeatMap(Figure):
+    """One matrix with its numbers, and what they are."""
+
+    numbers: "_Numbers"
+    label: str
+
+    def html(self) -> str:
+        """A table whose cells are shaded."""
+        return self.numbers.html(html.escape(self.label))
+
+    def markdown(self, letters: Letters) -> str:
+        """The numbers, below what they are."""
+        return self.numbers.table(self.label).markdown()
+
+
+@dataclass(frozen=True)
+class Equation(Figure):
+    """Matrices with their numbers, and signs between them."""
+
+    parts: tuple["_Matrix | str", ...]
+    tokens: tuple[str, ...]
+    label: str
+    tied: str = ""
+
+    def html(self) -> str:
+        """The tables in the letters and the orientation of every source, and what they show."""
+        drawn = formulas.in_notations(self._in_orientation, self.tied)
+        striped = any(np.any(each.values < 0) for each in self._matrices(self.parts))
+        how = "Darker is further from zero" + (", and striped is negative." if striped else ".")
+        return (
+            f'<figure class="wq-equation" data-search-exclude>{drawn}'
+            f"<figcaption>{html.escape(self.label)} {how}</figcaption></figure>"
+        )
+
+    def words(self) -> str:
+        """What the figure shows."""
+        return self.label
+
+    def markdown(self, letters: Letters) -> str:
+        """The numbers of each matrix, below its letter."""
+        columns = notation.source(self.tied or "site").tokens == "columns"
+        parts = _turned(self.parts) if columns else self.parts
+        return "\n".join(
+            each.table(self.tokens, letters, columns).markdown() for each in self._matrices(parts)
+        )
+
+    @staticmethod
+    def _matrices(parts: Sequence["_Matrix | str"]) -> list["_Matrix"]:
+        return [part for part in parts if isinstance(part, _Matrix)]
+
+    def _in_orientation(self, source: str) -> str:
+        columns = notation.source(source).tokens == "columns"
+        farthest = _farthest(self._matrices(self.parts))
+        pieces, sign = "", ""
+        for part in _turned(self.parts) if columns else self.parts:
+            if isinstance(part, _Matrix):
+                table = part.html(self.tokens, farthest[part.role.group], columns)
+                pieces += f'<div class="wq-part">{sign}{table}</div>'
+                sign = ""
+            elif part == "↓":
+                pieces += '<div class="wq-sign wq-down">↓</div>'
+            else:
+                sign = f'<span class="wq-sign">{html.escape(part)}</span>'
+        return f'<div class="wq-drawn">{pieces}</div>'
 
 
 def by_hand(left: Float[np.ndarray, " n"], right: Float[np.ndarray, " n"]) -> str:
@@ -127,8 +192,8 @@ class _Matrix:
         inside = re.sub(r"^\w+\(", "", self.expression)
         return notation.role(re.search(r"\w+\[i\]|\w+", inside)[0])
 
-    def draw(self, words: Sequence[str], most: float, columns: bool) -> str:
-        """A table, or that of the transpose where tokens are columns."""
+    def numbers(self, words: Sequence[str], most: float, columns: bool) -> "_Numbers":
+        """Its numbers with their names, or those of the transpose where tokens are columns."""
         values = self.values.T if columns else self.values
         turned = self.expression.endswith(".T") != columns
         axes = _tokens(self.role.shape[:: -1 if turned else 1])
@@ -137,14 +202,24 @@ class _Matrix:
             raise ValueError(
                 f"{self.part} has shape {self.values.shape}, but there are {len(words)} words."
             )
-        cells = _cells(values, _digits(values), most)
-        letter = notation.typeset(self.expression, self.tied or "site")
-        return _table(cells, *names, self._label(values.shape), self.role, _corner(*axes), letter)
+        return _Numbers(values, *names, _digits(values), most, self.role, axes)
+
+    def html(self, words: Sequence[str], most: float, columns: bool) -> str:
+        """A table below its letter and its shape."""
+        numbers = self.numbers(words, most, columns)
+        return numbers.html(self._label(numbers.values.shape))
+
+    def table(self, words: Sequence[str], letters: Letters, columns: bool) -> Table:
+        """The same as text."""
+        numbers = self.numbers(words, 1, columns)
+        letter = letters(notation.typeset(self.expression, self.tied or "site"))
+        size = _size(numbers.values.shape)
+        return numbers.table(" ".join(filter(None, (self.note, letter, size))))
 
     def _label(self, shape: tuple[int, ...]) -> str:
         note = self.note and f'<span class="wq-note">{html.escape(self.note)}</span> '
         letter = formulas.inline(self.expression, self.tied)
-        size = f'<span class="wq-shape">{" × ".join(map(str, shape))}</span>'
+        size = f'<span class="wq-shape">{_size(shape)}</span>'
         return f"{note}{letter}{self._meaning()} {size}"
 
     def _meaning(self) -> str:
@@ -156,43 +231,25 @@ class _Matrix:
         return f'<span class="wq-unseen">, {words}{turned},</span>'
 
 
+def _size(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape))
+
+
 def _tokens(shape: tuple[str, ...]) -> list[str]:
     """What the tokens along each axis are, where there are any."""
     return [formulas.TOKENS.get(size, "") for size in shape]
 
 
-def _corner(down: str, across: str) -> str:
-    """What stands where the names of rows and columns meet, if both are those of tokens."""
-    return f"{down} ↓<br/>{across} →" if down and across else ""
-
-
-def _in_orientation(parts: list[_Matrix | str], words: Sequence[str], source: str) -> str:
-    columns = notation.source(source).tokens == "columns"
-    farthest = _farthest(parts)
-    pieces, sign = "", ""
-    for part in _turned(parts) if columns else parts:
-        if isinstance(part, _Matrix):
-            table = part.draw(words, farthest[part.role.group], columns)
-            pieces += f'<div class="wq-part">{sign}{table}</div>'
-            sign = ""
-        elif part == "↓":
-            pieces += '<div class="wq-sign wq-down">↓</div>'
-        else:
-            sign = f'<span class="wq-sign">{html.escape(part)}</span>'
-    return f'<div class="wq-drawn">{pieces}</div>'
-
-
-def _farthest(parts: list[_Matrix | str]) -> dict[str, float]:
+def _farthest(matrices: Sequence[_Matrix]) -> dict[str, float]:
     """Of each colour, the largest distance from zero: its matrices are shaded alike."""
     farthest: dict[str, float] = {}
-    for part in parts:
-        if isinstance(part, _Matrix):
-            group = part.role.group
-            farthest[group] = max(farthest.get(group, 0), np.abs(part.values).max())
+    for each in matrices:
+        group = each.role.group
+        farthest[group] = max(farthest.get(group, 0), np.abs(each.values).max())
     return farthest
 
 
-def _turned(parts: list[_Matrix | str]) -> list[_Matrix | str]:
+def _turned(parts: Sequence[_Matrix | str]) -> list[_Matrix | str]:
     """The same with the factors of each product in the other order, as its transpose has them."""
     sides = groupby(parts, key=lambda part: isinstance(part, str) and part in "=→↓")
     return [part for _, side in sides for part in _reversed_product([*side])]
@@ -202,44 +259,65 @@ def _reversed_product(side: list[_Matrix | str]) -> list[_Matrix | str]:
     return side[::-1] if "×" in side else side
 
 
-def _table(
-    cells: list[str],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    label: str,
-    role: notation.Role,
-    corner: str = "",
-    letter: str = "",
-) -> str:
-    """A table that scrolls where it has to; its rows and columns have names if there are any.
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers in rows and columns.
 
-    Its letter as LaTeX is for notebooks.
+    Attributes:
+        values: The numbers.
+        rows: What the rows are called, if they have names.
+        columns: What the columns are called, if they have names.
+        digits: How many digits stand after the point.
+        most: The distance from zero that is darkest.
+        role: Whose colour they have.
+        corner: What the tokens down and across are, where there are any.
+        wrong: Which numbers are marked with a cross.
     """
-    said = f' data-letter="{html.escape(letter)}"' if letter else ""
-    return (
-        '<div class="md-typeset__scrollwrap"><div class="md-typeset__table">'
-        f'<table class="wq-heat" data-role="{role.key}" style="--role:var(--role-{role.group})"'
-        f"{said}>{tables.named(cells, rows, columns, label, corner)}</table></div></div>"
-    )
 
+    values: np.ndarray
+    rows: Sequence[str]
+    columns: Sequence[str]
+    digits: int
+    most: float
+    role: notation.Role
+    corner: Sequence[str]
+    wrong: np.ndarray | None = None
 
-def _cells(
-    values: np.ndarray, digits: int, most: float, wrong: np.ndarray | None = None
-) -> list[str]:
-    """The cells of each row; `most` is the distance from zero that is darkest."""
-    crossed = np.zeros(values.shape, dtype=bool) if wrong is None else wrong
-    return [
-        "".join(_cell(*each, digits, most) for each in zip(row, crosses, strict=True))
-        for row, crosses in zip(values, crossed, strict=True)
-    ]
+    def html(self, caption: str) -> str:
+        """A table that scrolls where it has to."""
+        rows = ["".join(map(self._shaded, *each)) for each in self._rows()]
+        corner = "<br/>".join(self._corner())
+        drawn = tables.named(rows, self.rows, self.columns, caption, corner)
+        return (
+            '<div class="md-typeset__scrollwrap"><div class="md-typeset__table">'
+            f'<table class="wq-heat" data-role="{self.role.key}" '
+            f'style="--role:var(--role-{self.role.group})">{drawn}</table></div></div>'
+        )
 
+    def table(self, caption: str) -> Table:
+        """The same as text."""
+        rows = [[*map(self._said, *each)] for each in self._rows()]
+        return tables.with_names(rows, self.rows, self.columns, caption, " ".join(self._corner()))
 
-def _cell(value: float, wrong: bool, digits: int, most: float) -> str:
-    number, finite = _number(value, digits), np.isfinite(value)
-    part = abs(value) / most if finite and most else 0
-    negative = ' class="wq-negative"' if finite and number.startswith(_MINUS) else ""
-    cross = ' <span class="wq-cross" role="img" aria-label="wrong">✕</span>' if wrong else ""
-    return f'<td{negative} style="--part:{part:.2f}">{number}{cross}</td>'
+    def _rows(self) -> zip:
+        """The numbers of each row, and which of them are wrong."""
+        crossed = np.zeros(self.values.shape, dtype=bool) if self.wrong is None else self.wrong
+        return zip(self.values, crossed, strict=True)
+
+    def _corner(self) -> list[str]:
+        """What stands where the names of rows and columns meet, if both are those of tokens."""
+        down, across = self.corner
+        return [f"{down} ↓", f"{across} →"] if down and across else []
+
+    def _said(self, value: float, wrong: bool) -> str:
+        return _number(value, self.digits) + " ✕" * bool(wrong)
+
+    def _shaded(self, value: float, wrong: bool) -> str:
+        number, finite = _number(value, self.digits), np.isfinite(value)
+        part = abs(value) / self.most if finite and self.most else 0
+        negative = ' class="wq-negative"' if finite and number.startswith(_MINUS) else ""
+        cross = ' <span class="wq-cross" role="img" aria-label="wrong">✕</span>' if wrong else ""
+        return f'<td{negative} style="--part:{part:.2f}">{number}{cross}</td>'
 
 
 def _digits(values: np.ndarray) -> int:

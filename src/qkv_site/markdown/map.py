@@ -108,6 +108,14 @@ def figure(state: str = "paper", lit: str = "", layer: Layer = PAPERS) -> str:
     )
 
 
+def words(state: str = "paper", layer: Layer = PAPERS) -> str:
+    """What the map shows in a state, as a screen reader says it."""
+    drawer = _Drawer(layer)
+    return {"paper": drawer.paper_in_words, "sound": drawer.sound_in_words}.get(
+        state, drawer.code_in_words
+    )()
+
+
 def mini(lit: str, layer: Layer = PAPERS) -> str:
     """The map, small: one link to the whole, with the parts of a page lit."""
     drawer = _Drawer(layer, tuple(lit.split()))
@@ -136,7 +144,7 @@ class _Drawer:
         heads, numbers = self.layer.count(head), self.layer.numbers(head)
         chips = "".join(self._chip(role) for _, _, role in others)
         return (
-            _unseen(self._in_words())
+            _unseen(self.paper_in_words())
             + _note("one word, as it comes in", source)
             + self._bar(source)
             + _flag(source)
@@ -185,11 +193,7 @@ class _Drawer:
             f"{self.layer.numbers(source)} numbers.</p>"
         )
         return (
-            _unseen(
-                f"At the paper's sizes video 1 turns the {wants} numbers of a word into {has}. If "
-                f"video 2 went on with these, its matrix would get {has} numbers where it wants "
-                f"{wants}. That does not fit. In video 2 read q as the word itself."
-            )
+            _unseen(self.sound_in_words())
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How to read it</b></p>{meant}</div>'
             + '<p class="wq-map-sizes">The videos give no sizes. With a square first matrix, '
@@ -203,9 +207,8 @@ class _Drawer:
         packed = _ROLES[weight.key.removesuffix("[i]")]
         heads, numbers = self.layer.count(query), self.layer.numbers(query)
         slices = "".join(f"<span>{_of_head(weight, head)}</span>" for head in range(1, heads + 1))
-        words = f"One array holds the matrices of {heads} heads. {self._takes(packed)}"
         return (
-            _unseen(f"{words}, which are cut into {heads} pieces of {numbers}.")
+            _unseen(self.code_in_words())
             + _note("one word, as it comes in", source)
             + self._bar(source)
             + self._link(packed.key, "wq-map-slices", slices, says=self._takes(packed))
@@ -218,6 +221,26 @@ class _Drawer:
             + _note(f"cut into {heads} pieces of {numbers}: the same queries", query)
         )
 
+    def sound_in_words(self) -> str:
+        """How the two videos do not fit together, and how they do."""
+        _, weight, query = self.layer.projections[0]
+        has, wants = self.layer.numbers(query), self.layer.takes(weight)
+        return (
+            f"At the paper's sizes video 1 turns the {wants} numbers of a word into {has}. If "
+            f"video 2 went on with these, its matrix would get {has} numbers where it wants "
+            f"{wants}. That does not fit. In video 2 read q as the word itself."
+        )
+
+    def code_in_words(self) -> str:
+        """How one array holds the matrices of all heads."""
+        _, weight, query = self.layer.projections[0]
+        heads, numbers = self.layer.count(query), self.layer.numbers(query)
+        packed = _ROLES[weight.key.removesuffix("[i]")]
+        return (
+            f"One array holds the matrices of {heads} heads. {self._takes(packed)}, which are cut "
+            f"into {heads} pieces of {numbers}."
+        )
+
     def small(self) -> str:
         """Each part as a picture with its letter: three projections beside each other, the rest."""
         call, head = self.layer.attention
@@ -226,7 +249,8 @@ class _Drawer:
         keys += [call.function, head.key, *(role.key for role in self.layer.output)]
         return "".join(map(self._small, keys))
 
-    def _in_words(self) -> str:
+    def paper_in_words(self) -> str:
+        """The way of one word through the layer, and where the letter Q stands in it."""
         (source, weight, query), *others = self.layer.projections
         _, head = self.layer.attention
         output, result = self.layer.output

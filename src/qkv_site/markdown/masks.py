@@ -15,13 +15,13 @@ key. Draw `~mask` where True, or 1, hides.
 
 import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool
 
+from qkv_site.figures import Figure, Letters
 from qkv_site.markdown import tables
-
-_CORNER = 'query <span aria-hidden="true">↓</span><br/>key <span aria-hidden="true">→</span>'
 
 
 def mask_grid(
@@ -30,8 +30,8 @@ def mask_grid(
     queries: Sequence[str],
     keys: Sequence[str],
     label: str,
-) -> str:
-    """Draw a mask as an HTML table; print it in a block with `html="on"`.
+) -> "SignGrid":
+    """Draw a mask as a table; print it in a block with `html="on"`.
 
     Args:
         allowed: True where a query may attend to a key.
@@ -43,9 +43,7 @@ def mask_grid(
         ValueError: If there are not as many words as queries or keys.
     """
     tables.check_names("allowed", allowed.shape, queries=queries, keys=keys)
-    cells = _signs(allowed, "may attend", "may not")
-    drawn = tables.named(cells, queries, keys, html.escape(label), _CORNER)
-    return f'<table class="wq-mask">{drawn}</table>'
+    return SignGrid(allowed, queries, keys, label, "may attend", "may not", ("query", "key"))
 
 
 def step_grid(
@@ -54,7 +52,7 @@ def step_grid(
     layers: Sequence[str],
     steps: Sequence[str],
     label: str,
-) -> str:
+) -> "SignGrid":
     """Draw which steps are inside which layers; print it in a block with `html="on"`.
 
     Args:
@@ -67,16 +65,46 @@ def step_grid(
         ValueError: If there are not as many names as layers or steps.
     """
     tables.check_names("inside", inside.shape, layers=layers, steps=steps)
-    drawn = tables.named(
-        _signs(inside, "inside", "not inside"), layers, steps, html.escape(label), ""
-    )
-    return f'<table class="wq-mask wq-steps-inside">{drawn}</table>'
+    return SignGrid(inside, layers, steps, label, "inside", "not inside")
 
 
-def _signs(holds: np.ndarray, yes: str, no: str) -> list[str]:
-    """The cells of each row: a sign, and what it is read as."""
-    said = {
-        True: f'<td class="wq-may"><span role="img" aria-label="{yes}">✓</span></td>',
-        False: f'<td class="wq-may-not"><span role="img" aria-label="{no}">✕</span></td>',
-    }
-    return ["".join(said[bool(each)] for each in row) for row in holds]
+@dataclass(frozen=True)
+class SignGrid(Figure):
+    """A sign in each cell.
+
+    Attributes:
+        holds: Where it says yes.
+        rows: What the rows are called.
+        columns: What the columns are called.
+        label: What it shows.
+        yes: What a sign is read as, where it says yes.
+        no: The other one.
+        corner: What the names down and across are; of no role if empty.
+    """
+
+    holds: np.ndarray
+    rows: Sequence[str]
+    columns: Sequence[str]
+    label: str
+    yes: str
+    no: str
+    corner: Sequence[str] = ()
+
+    def html(self) -> str:
+        """A table of signs."""
+        cells = ["".join(map(self._cell, row)) for row in self.holds]
+        arrows = zip(self.corner, "↓→", strict=False)
+        corner = "<br/>".join(f'{of} <span aria-hidden="true">{way}</span>' for of, way in arrows)
+        drawn = tables.named(cells, self.rows, self.columns, html.escape(self.label), corner)
+        plain = "" if self.corner else " wq-steps-inside"
+        return f'<table class="wq-mask{plain}">{drawn}</table>'
+
+    def markdown(self, letters: Letters) -> str:
+        """The signs, below what they show."""
+        cells = [["✓" if each else "✕" for each in row] for row in self.holds]
+        corner = " ".join(map(" ".join, zip(self.corner, "↓→", strict=False)))
+        return tables.with_names(cells, self.rows, self.columns, self.label, corner).markdown()
+
+    def _cell(self, holds: bool) -> str:
+        name, said, sign = ("may", self.yes, "✓") if holds else ("may-not", self.no, "✕")
+        return f'<td class="wq-{name}"><span role="img" aria-label="{said}">{sign}</span></td>'

@@ -18,6 +18,7 @@ from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 from markdown_exec._internal.formatters import python as markdown_exec_python
 
+from qkv_site.figures import Figure, Printed, collected
 from qkv_site.markdown import blocks, claims, current, on_library
 from qkv_site.markdown.blocks import Block
 
@@ -33,6 +34,7 @@ class _Ran:
     codes: list[str]
     read: dict[Path, str]  # other files that they read, and their texts
     printed: list[str]
+    figures: list[Figure]  # in what they printed
     variants: list[str]  # of formulas in what they printed
 
     def holds(self, codes: list[str]) -> bool:
@@ -75,9 +77,11 @@ def fill_in(page: str, text: str) -> str:
     return NUMBER.sub(lambda found: _numbers.get(page, {}).get(found[1], found[0]), text)
 
 
-def printed(page: str) -> list[str]:
+def printed(page: str) -> list[Printed]:
     """What each block of a page printed in this build; nothing if one of them failed."""
-    return [text.removesuffix(_END) for text in _ran[page].printed] if page in _ran else []
+    if page not in _ran:
+        return []
+    return [Printed(text.removesuffix(_END), _ran[page].figures) for text in _ran[page].printed]
 
 
 class _Run(Preprocessor):
@@ -93,35 +97,37 @@ class _Run(Preprocessor):
             executed.append(Block("python", {}, "", code, 0))
         if not executed:
             return text.split("\n")
-        printed = self._print(executed)
+        printed, figures = self._print(executed)
         if numbers:
             said = printed.pop().removesuffix(_END).split(_BETWEEN)
             _numbers[current.page] = dict(zip(numbers, said, strict=False))
-        show = iter(printed)
+        show = (Printed(each, figures).html() for each in printed)
         text = blocks.replace(
             text, lambda block: self._show(block, next(show)) if block.executed else None
         )
         return fill_in(current.page, text).split("\n")
 
-    def _print(self, executed: list[Block]) -> list[str]:
+    def _print(self, executed: list[Block]) -> tuple[list[str], list[Figure]]:
         codes, before = [block.code for block in executed], _ran.get(current.page)
         if before and before.holds(codes):
             for formula in before.variants:
                 current.add_variants(formula)
-            return [*before.printed]
+            return [*before.printed], before.figures
         session = f"{current.page} {uuid4()}"
         try:
-            printed = [self._execute(block, session) for block in executed]
+            with collected() as figures:
+                printed = [self._execute(block, session) for block in executed]
         finally:
             # markdown-exec keeps the names of each session, arrays and all, as long as the process
             # lives: a gigabyte for this site. It has no public way to end a session; once it has
             # one, that takes this line's place.
             markdown_exec_python._sessions_globals.pop(session, None)
         if all(text.endswith(_END) for text in printed):  # a fault is reported by every build
-            _ran[current.page] = _Ran(codes, dict(current.others), [*printed], [*current.variants])
+            read, variants = dict(current.others), [*current.variants]
+            _ran[current.page] = _Ran(codes, read, [*printed], figures, variants)
         else:  # while MkDocs serves: what the page printed before is not what it prints now
             _ran.pop(current.page, None)
-        return printed
+        return printed, figures
 
     def _execute(self, block: Block, session: str) -> str:
         """What a block prints, and then `_END`; or, if it fails, HTML of its traceback."""

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Sequence
 
+from qkv_site.figures import Table
 from qkv_site.markdown.mathml import as_words
 
 _TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
@@ -30,6 +31,20 @@ def named(
     names = [f'<th scope="row">{html.escape(name)}</th>' for name in rows] or [""] * len(cells)
     body = "".join(f"<tr>{name}{row}</tr>" for name, row in zip(names, cells, strict=True))
     return f"<caption>{caption}</caption>{head}<tbody>{body}</tbody>"
+
+
+def with_names(
+    cells: Sequence[Sequence[str]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    caption: str,
+    corner: str,
+) -> Table:
+    """The same as text."""
+    head = [[*([corner] if len(rows) else []), *columns]] if len(columns) else []
+    names = [[name] for name in rows] or [[]] * len(cells)
+    body = [[*name, *row] for name, row in zip(names, cells, strict=True)]
+    return Table(caption, head + body)
 
 
 def labelled(page: str) -> str:

@@ -27,13 +27,12 @@ from qkv_site.markdown import (
 from qkv_site.markdown import map as layer_map
 from qkv_site.mkdocs import policy
 from qkv_site.tables import (
-    copies,
     labels,
-    notebooks,
     redirects,
     search,
     wheel,
 )
+from qkv_site.write import copies, notebooks
 
 
 class Build:

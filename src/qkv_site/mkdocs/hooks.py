@@ -1,7 +1,7 @@
 """What MkDocs calls; `qkv_site.mkdocs.build` does the work."""
 
-from qkv_site.mkdocs.serving import Rebuild
 from qkv_site.mkdocs.build import Build
+from qkv_site.mkdocs.serving import Rebuild
 
 _build = None
 _nav = None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from qkv.layouts import Layout, Stored, layouts
+from qkv_site.figures import Figure
 from qkv_site.tables import libraries, slices
 
 SIZES = slices.SIZES | {"h_kv": 2}  # 8 heads of queries, over 2 where an order has groups
@@ -66,13 +67,36 @@ def orders() -> list[Order]:
 
 
 def strips() -> str:
-    """Each order as a strip of 8 heads, as HTML."""
-    return "".join(
-        '<figure class="wq-strip" data-search-exclude>'
-        f'<div aria-hidden="true">{_cells(order)}</div>'
-        f"<figcaption><code>{order.name}</code> {', '.join(_names(order))}</figcaption></figure>"
-        for order in orders()
-    )
+    """Each order as a strip of 8 heads; print it in a block with `html="on"`."""
+    return "".join(map(str, map(Strip, orders())))
+
+
+@dataclass(frozen=True)
+class Strip(Figure):
+    """An order as a strip: which head of which map each row belongs to."""
+
+    order: Order
+
+    def html(self) -> str:
+        """The strip, above its name and who stores it so."""
+        cells = "".join(
+            f'<span class="role-{_ROLES[piece[0]]}">{piece}</span>' for piece in self._pieces()
+        )
+        return (
+            '<figure class="wq-strip" data-search-exclude>'
+            f'<div aria-hidden="true">{cells}</div>'
+            f"<figcaption><code>{self.order.name}</code> {', '.join(_names(self.order))}"
+            "</figcaption></figure>"
+        )
+
+    def words(self) -> str:
+        """The same, in words."""
+        stored = ", ".join(_names(self.order))
+        return f"`{self.order.name}`, {stored}: {' '.join(self._pieces())}."
+
+    def _pieces(self) -> list[str]:
+        cut = slices.cut(self.order.stored, SIZES)
+        return [f"{_letter(part)}{head + 1}" for part, head in cut]
 
 
 def table() -> str:
@@ -94,13 +118,6 @@ def _who(layout: Layout, stored: Stored, case: str) -> str:
 
 def _names(order: Order) -> list[str]:
     return [layout.name + case for layout, _, case in order.arrays]
-
-
-def _cells(order: Order) -> str:
-    return "".join(
-        f'<span class="role-{_ROLES[_letter(part)]}">{_letter(part)}{head + 1}</span>'
-        for part, head in slices.cut(order.stored, SIZES)
-    )
 
 
 def _letter(part: str) -> str:

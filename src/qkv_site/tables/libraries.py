@@ -42,7 +42,7 @@ def one_head(name: str) -> str:
             _known(layout),
             "## Where is the matrix of one head? { #one-head }",
             _inside(layout),
-            slices.figure(layout),
+            str(slices.figure(layout)),
             "## What goes in? { #goes-in }",
             _goes_in(layout),
         )

@@ -7,7 +7,9 @@ import textwrap
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
+from qkv_site.figures import Figure, Letters, Tool
 from qkv_site.markdown import claims, current
 from qkv_site.markdown.run import NUMBER, say
 
@@ -91,24 +93,67 @@ def markdown() -> str:
     """
     titles = _file()["groups"]
     numbered = [*enumerate(questions(), start=1)]
-    parts = [_progress([question for _, question in numbered])]
+    parts = [str(Tool(partial(_progress, numbered)))]
     for group, members in itertools.groupby(numbered, key=lambda entry: entry[1].group):
         parts.append(f"## {titles[group]} {{ #group-{group} }}")
-        parts.extend(_asked(*entry) for entry in members)
-    parts.append('<section class="wq-result" aria-label="Result" hidden></section>')
-    parts.append(_key(numbered))
+        parts.extend(str(Asked(*entry)) for entry in members)
+    parts.append(str(Tool(partial(_key, numbered))))
     return "\n\n".join(parts)
 
 
-def _progress(asked: list[Question]) -> str:
+@dataclass(frozen=True)
+class Asked(Figure):
+    """A question with its number, and its answer below it."""
+
+    number: int
+    question: Question
+
+    def html(self) -> str:
+        """A form, and the answer in a fold-out; Markdown stands inside."""
+        number, question = self.number, self.question
+        choices = "\n".join(_offer(question, place) for place in range(len(question.choices)))
+        answer = textwrap.indent(self._answer('\n  {{: data-choice="{}" }}'), "    ")
+        return (
+            f'<div class="wq-question" id="{question.id}" markdown>\n<form markdown>\n'
+            f'<fieldset markdown>\n<legend markdown><span class="wq-number">{number}</span> '
+            f"{question.ask}</legend>\n"
+            f'<ol type="A" markdown>\n{choices}\n</ol>\n</fieldset>\n'
+            '<div><button class="md-button">Check</button><p role="status"></p></div>\n</form>\n\n'
+            f'??? wq-solution "Answer"\n\n{answer}\n</div>'
+        )
+
+    def markdown(self, letters: Letters) -> str:
+        """The question, what is on offer, and the answer."""
+        choices = "\n".join(
+            f"- {letter}: {choice.answer}" for _, letter, choice in _lettered(self.question)
+        )
+        return f"{self.number} {self.question.ask}\n\n{choices}\n\n**Answer**\n\n{self._answer()}"
+
+    def _answer(self, mark: str = "") -> str:
+        """The answer, why others are wrong, each with a mark of its place, and the code."""
+        question = self.question
+        page, _, _ = question.page.partition("#")
+        title = claims.title(current.read(current.docs / page))
+        code = f"```python\n{question.code.strip()}\n```\n\n" if question.code else ""
+        reasons = "\n".join(
+            f"- {letter}: {choice.why}{mark.format(place)}"
+            for place, letter, choice in _lettered(question)
+            if choice is not question.right
+        )
+        return (
+            f"{_solution(question)}\n\n{reasons}\n\n{code}"
+            f"Read on: [{title}]({question.page}){{ .wq-again }}\n"
+        )
+
+
+def _progress(numbered: list[tuple[int, Question]]) -> str:
     """A link to each question, which the script marks. It is built, so that nothing moves."""
     links = "".join(
-        f'<li><a class="wq-open" href="#{each.id}">{number}</a></li>'
-        for number, each in enumerate(asked, start=1)
+        f'<li><a class="wq-open" href="#{each.id}">{number}</a></li>' for number, each in numbered
     )
     return (
         f'<section class="wq-progress" aria-label="Progress"><ol>{links}</ol>'
-        f"<p>0 of {len(asked)} answered.</p></section>"
+        f"<p>0 of {len(numbered)} answered.</p></section>"
     )
 
 
@@ -126,31 +171,6 @@ def _choice(entry: dict[str, str], names: dict[str, object]) -> Choice:
     """A choice; its answer may be an expression, and its reason has numbers, by these names."""
     answer = entry["answer"] if "answer" in entry else f"`{eval(entry['code'], names)}`"
     return Choice(answer, NUMBER.sub(lambda number: say(eval(number[1], names)), entry["why"]))
-
-
-def _asked(number: int, question: Question) -> str:
-    """A question, and its answer folded below it."""
-    choices = "\n".join(_offer(question, place) for place in range(len(question.choices)))
-    page, _, _ = question.page.partition("#")
-    title = claims.title(current.read(current.docs / page))
-    code = f"```python\n{question.code.strip()}\n```\n\n" if question.code else ""
-    reasons = "\n".join(
-        f'- {letter}: {choice.why}\n  {{: data-choice="{place}" }}'
-        for place, letter, choice in _lettered(question)
-        if choice is not question.right
-    )
-    answer = (
-        f"{_solution(question)}\n\n{reasons}\n\n{code}"
-        f"Read on: [{title}]({question.page}){{ .wq-again }}\n"
-    )
-    return (
-        f'<div class="wq-question" id="{question.id}" markdown>\n<form markdown>\n'
-        f'<fieldset markdown>\n<legend markdown><span class="wq-number">{number}</span> '
-        f"{question.ask}</legend>\n"
-        f'<ol type="A" markdown>\n{choices}\n</ol>\n</fieldset>\n'
-        '<div><button class="md-button">Check</button><p role="status"></p></div>\n</form>\n\n'
-        f'??? wq-solution "Answer"\n\n{textwrap.indent(answer, "    ")}\n</div>'
-    )
 
 
 def _offer(question: Question, place: int) -> str:
@@ -172,7 +192,7 @@ def _solution(question: Question) -> str:
 
 
 def _key(numbered: list[tuple[int, Question]]) -> str:
-    """The answers together, for paper: a teacher hands out the questions alone."""
+    """Room for the result, and all answers: on paper a teacher hands out the questions alone."""
     answers = "\n".join(
         f'<li value="{number}" markdown>{_solution(question)} '
         + " ".join(
@@ -184,6 +204,7 @@ def _key(numbered: list[tuple[int, Question]]) -> str:
         for number, question in numbered
     )
     return (
+        '<section class="wq-result" aria-label="Result" hidden></section>\n\n'
         '<section class="wq-key" data-search-exclude markdown>\n<p>Answers</p>\n'
         f"<ol markdown>\n{answers}\n</ol>\n</section>\n"
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from qkv import notation
 from qkv.layouts import Layout, Stored
+from qkv_site.figures import Figure
 from qkv_site.markdown import matrices
 from qkv_site.markdown.layer import BASE_MODEL
 from qkv_site.markdown.mathml import mark, to_mathml
@@ -121,34 +122,55 @@ class View:
         return f"{self.name}, {size}, in {len(self.pieces)} pieces {where}; filled: {filled}"
 
 
-def figure(layout: Layout, **own: int) -> str:
-    """HTML of the weights that a library stores in the first of its forms.
+def figure(layout: Layout, **own: int) -> "Weights":
+    """The weights that a library stores in the first of its forms.
 
     Args:
         layout: What the library stores.
         own: Sizes that are other ones than on the library's page.
     """
-    sizes, weights = sizes_of(layout) | own, layout.forms[0].without_biases
-    views = [View.of(stored, sizes) for stored in weights]
-    units = max(view.columns for view in views) // _UNIT
-    words = html.escape(". ".join(view.words() for view in views))
-    return (
-        f'<figure class="wq-diagram wq-stored" data-search-exclude style="--units:{units};--ems:4">'
-        f'<div role="img" aria-label="Stored: {words}.">'
-        f'<div class="wq-drawn" aria-hidden="true">{"".join(view.html() for view in views)}</div>'
-        f"</div><figcaption>{_caption(layout, weights)}</figcaption></figure>"
-    )
+    return Weights(layout, sizes_of(layout) | own)
 
 
-def _caption(layout: Layout, weights: tuple[Stored, ...]) -> str:
-    said = ["Drawn to scale. The number of a piece is its head, counted from 1."]
-    if len({form.without_biases for form in layout.forms}) > 1:
-        said.append(f"The case drawn is: {html.escape(layout.forms[0].when)}.")
-    if any(len(stored.parts) > 1 for stored in weights):
-        said.append("Q, K and V: whose weight a piece is, the queries', the keys' or the values'.")
-    if any(len(stored.axes) == 3 for stored in weights):
-        said.append("Slices stand apart, because the heads have an axis of their own.")
-    return " ".join(said)
+@dataclass(frozen=True)
+class Weights(Figure):
+    """The weights that a library stores in the first of its forms, drawn for some sizes."""
+
+    layout: Layout
+    sizes: dict[str, int]
+
+    def html(self) -> str:
+        """The drawing."""
+        views = self._views()
+        units = max(view.columns for view in views) // _UNIT
+        drawn = "".join(view.html() for view in views)
+        return (
+            f'<figure class="wq-diagram wq-stored" data-search-exclude style="--units:{units};'
+            f'--ems:4"><div role="img" aria-label="{html.escape(self.words())}">'
+            f'<div class="wq-drawn" aria-hidden="true">{drawn}</div></div>'
+            f"<figcaption>{self._caption()}</figcaption></figure>"
+        )
+
+    def words(self) -> str:
+        """What is drawn, to be read aloud."""
+        return f"Stored: {'. '.join(view.words() for view in self._views())}."
+
+    def _views(self) -> list[View]:
+        return [View.of(stored, self.sizes) for stored in self.layout.forms[0].without_biases]
+
+    def _caption(self) -> str:
+        forms = self.layout.forms
+        weights = forms[0].without_biases
+        said = ["Drawn to scale. The number of a piece is its head, counted from 1."]
+        if len({form.without_biases for form in forms}) > 1:
+            said.append(f"The case drawn is: {html.escape(forms[0].when)}.")
+        if any(len(stored.parts) > 1 for stored in weights):
+            said.append(
+                "Q, K and V: whose weight a piece is, the queries', the keys' or the values'."
+            )
+        if any(len(stored.axes) == 3 for stored in weights):
+            said.append("Slices stand apart, because the heads have an axis of their own.")
+        return " ".join(said)
 
 
 def _piece(stored: Stored, part: str, head: int, sizes: dict[str, int]) -> tuple[str, bool]:

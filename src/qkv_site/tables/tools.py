@@ -10,6 +10,7 @@ import json
 import math
 
 from qkv import notation
+from qkv_site.figures import Tool
 from qkv_site.markdown import formulas, matrices
 from qkv_site.markdown import map as layer_map
 from qkv_site.markdown.layer import BASE_MODEL
@@ -48,8 +49,12 @@ _ROWS = {"two-step": ((0, 3), (1, 4), (2, 5), (6,), (7,), (8,))}
 _TWO, _ONE = "two-step", "two-step-merged"
 
 
-def explorer() -> str:
+def explorer() -> Tool:
     """The explorer: a form, and what it says about each version."""
+    return Tool(_explorer)
+
+
+def _explorer() -> str:
     data = exports.explorer()
     merge = (
         '<label class="wq-merge" hidden><input type="checkbox" name="merged">'
@@ -84,8 +89,12 @@ def _name(version: str, data: dict) -> str:
     return f"{name}, {formulas.inline('W_Q[i] @ W_K[i].T')}" if version == "w_qk" else name
 
 
-def shape_form() -> str:
+def shape_form() -> Tool:
     """The form for shapes, with the rules that its script goes by."""
+    return Tool(_shape_form)
+
+
+def _shape_form() -> str:
     fields = "".join(
         _field(name, f"<code>{name}</code>", *said) for name, said in _SHAPE_FIELDS.items()
     )

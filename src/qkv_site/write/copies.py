@@ -1,0 +1,214 @@
+"""Each page as Markdown that stands alone, for assistants and for whoever reads text.
+
+A formula is the line of NumPy that it is, and where it stands in a source's letters, it is written
+as that source has it, too. A number that the page computes is filled in, a block is followed by
+what it printed, a claim by its address. A heading is a link to itself, so that it can be cited.
+
+mkdocs-llmstxt was tried, and makes such copies from a page's HTML. There a formula has become
+MathML, in the letters of all sources at once, and a heading has lost its address. So the copies are
+made from what the pages are made of.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from mkdocs.structure.nav import Navigation, Section
+from mkdocs.structure.pages import Page
+from mkdocs.utils.meta import get_data
+
+from qkv import notation
+from qkv_site.figures import Figure, Printed
+from qkv_site.markdown import blocks, claims, formulas, layer, mathml, questions, run
+from qkv_site.write.markdown import Writer, fenced, joined
+from qkv_site.write.reference import documented
+
+NAME = "index.md"  # beside the page's index.html
+SHORT, FULL = "llms.txt", "llms-full.txt"
+
+# An address below the site's; it is written as each file needs it.
+_ADDRESS = re.compile("\x02([^\x03]*)\x03")
+_TAG = re.compile(r"<[^>]+>")
+_SILENT = re.compile(r"<(script|style|template|noscript|button|select)\b.*?</\1>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A page as Markdown.
+
+    Attributes:
+        page: The page.
+        title: Its title.
+        description: What it is about, in a line.
+        text: The Markdown, with an address below the site's between two control characters.
+    """
+
+    page: Page
+    title: str
+    description: str
+    text: str
+
+    def written(self, base: str = "") -> str:
+        """The text, with addresses below `base`, or as seen from the copy's own folder."""
+
+        def address(found: re.Match) -> str:
+            if base:
+                return base + found[1]
+            path, mark, anchor = found[1].partition("#")
+            seen = posixpath.relpath(f"/{path}", f"/{self.page.url}")
+            folder = "" if path and not path.endswith("/") else "/"
+            return f"{seen}{folder}{mark}{anchor}"
+
+        return _ADDRESS.sub(address, self.text)
+
+
+def of(page: Page, files: Files) -> Copy:
+    """The copy of a page that is rendered."""
+    text = run.fill_in(page.file.src_uri, page.file.content_string)
+    markdown, meta = get_data(text)
+    if page.file.src_uri == questions.INDEX:
+        markdown = questions.with_links(markdown)
+    writer = _Writer(page.file, files)
+    body = writer.written(documented(markdown), run.printed(page.file.src_uri))
+    top = f"\n\nAddress: {_below(page.url)}\n"
+    body = re.sub(r"\A(# .*)\n?", lambda title: title[1] + top, body)
+    title = meta.get("title") or str(page.title)
+    return Copy(page, title, meta.get("description", ""), f"{body}\n")
+
+
+class _Writer(Writer):
+    def written(self, markdown: str, printed: Iterable[Printed] = ()) -> str:
+        """Markdown that any reader of Markdown knows, with what the blocks of the page printed."""
+        return joined([*self.pieces(_SILENT.sub("", markdown), printed)])
+
+    def executed(self, block: blocks.Block, printed: Printed) -> Iterator[str]:
+        parts = [self.statement(block)]
+        if "source" in block.options:
+            parts.append(fenced("python", block.code))
+        said = printed.written(self.figure)
+        if "html" in block.options:
+            parts.append(said)
+        elif "result" in block.options:
+            parts.append(f"It prints:\n\n{fenced('text', said)}" if printed else "")
+        else:
+            parts.append(f"{self.written(said)}\n")
+        yield "\n".join(filter(None, parts))
+
+    def formulas(self, block: blocks.Block) -> str:
+        """The lines of a block as they are, and as the sources that it names write them."""
+        said = [fenced("python", block.code)]
+        for source in block.options.get("in", "").split():
+            if source != "site":
+                lines = formulas.as_block(block.code).typeset(source)
+                written = "; ".join(f"`{_words(line)}`" for line in lines)
+                said.append(f"{notation.source(source).short} writes: {written}\n")
+        return "\n".join(said)
+
+    def drawing(self, block: blocks.Block) -> str:
+        """The lines that are drawn."""
+        if block.language == "map":
+            return fenced("python", "\n".join(layer.LINES))
+        lines = self.formulas(block)
+        if block.language == "change-it":
+            return f"On the page a reader can change these lines:\n\n{lines}"
+        return lines
+
+    def figure(self, figure: Figure) -> str:
+        return figure.markdown(_words)
+
+    def claim(self, claim: claims.Claim) -> str:
+        """The statement, how it is known, and where its check is."""
+        known = f"{claim.kind} ({claim.read})" if claim.read else claim.kind
+        said = [f"Claim, {known}: {claim.statement}"]
+        if claim.source:
+            said.append(f"Source: {claim.source}.")
+        if claim.covers:
+            said.append(f"Covers: {claim.covers.rstrip('.')}.")
+        check = _below(f"{self.page.url}#claim-{claim.id}")
+        return " ".join([*said, f"Check: {check}\n"])
+
+    def title(self, title: str, anchor: str) -> str:
+        return f"[{title}]({_below(self.address(f'#{anchor}'))})"
+
+    def inline(self, source: str, content: str) -> str:
+        """A formula as the line that it is, or as the source that it names writes it."""
+        if source == "site" and not content.startswith(('"', "shape(")):
+            return f"`{content}`"
+        try:
+            said = formulas.plain(content, source)
+        except (SyntaxError, ValueError):  # reported when the page is rendered
+            return f"`{content}`"
+        return said if content.startswith('"') else f"`{_words(said.strip('$'))}`"
+
+    def latex(self, latex: str, *, display: bool) -> str:
+        return f"`{_words(latex.strip())}`"
+
+    def power(self, which: str, script: str) -> str:
+        return ("^" if which == "sup" else "_") + _TAG.sub("", script)
+
+    def link(self, said: str, target: str) -> str:
+        if re.match(r"[a-z]+:|\x02", target):
+            return f"[{said}]({target})"
+        address = self.address(target)
+        return said if address is None else f"[{said}]({_below(address)})"
+
+
+def _below(address: str) -> str:
+    return f"\x02{address}\x03"
+
+
+def _words(latex: str) -> str:
+    """LaTeX as plain text, `W_i^Q`."""
+    return mathml.plain(ElementTree.fromstring(mathml.to_mathml(latex)))
+
+
+def overview(copies: list[Copy], nav: Navigation, config: MkDocsConfig) -> str:
+    """`llms.txt`: what the site is, and of each page its address and what it is about."""
+    known = {copy.page.file.src_uri: copy for copy in copies}
+    said = [
+        f"# {config.site_name}\n\n> {config.site_description}\n\n"
+        "Each page below is Markdown. Without `index.md` at its end the address is the page's, "
+        "and the one to cite; a heading is a link to its own. Formulas are lines of NumPy. A claim "
+        "says how it is known: computed by the block below it, run on a library by a test, or "
+        "read, with file and line. "
+        f"All pages are in [one file]({_below(FULL)}), too.\n"
+    ]
+    for title, pages in _groups(nav):
+        lines = [_entry(known[page.file.src_uri]) for page in pages if page.file.src_uri in known]
+        said.append(f"## {title}\n\n" + "\n".join(lines) + "\n")
+    text = "\n".join(said)
+    return _ADDRESS.sub(lambda found: f"{config.site_url or ''}{found[1]}", text)
+
+
+def _groups(nav: Navigation) -> Iterator[tuple[str, list[Page]]]:
+    """The sections of the menu; what stands in none of them comes first."""
+    yield "Start here", [item for item in nav.items if isinstance(item, Page)]
+    for item in nav.items:
+        if isinstance(item, Section):
+            title = "Optional" if item.title == "Reference" else item.title
+            yield title, [page for page in item.children if isinstance(page, Page)]
+
+
+def _entry(copy: Copy) -> str:
+    about = f": {copy.description}" if copy.description else ""
+    return f"- [{copy.title}]({_below(copy.page.url + NAME)}){about}"
+
+
+def everything(copies: list[Copy], config: MkDocsConfig) -> str:
+    """`llms-full.txt`: all pages, one after the other."""
+    base = config.site_url or "/"
+    top = f"# {config.site_name}\n\n> {config.site_description}\n\n"
+    return top + "\n---\n\n".join(copy.written(base) for copy in copies)
+
+
+def robots(config: MkDocsConfig) -> str:
+    """`robots.txt`: everything may be read, and where the lists of pages are."""
+    base = config.site_url or "/"
+    said = ["User-agent: *", "Allow: /", f"# Pages as Markdown: {base}{SHORT} and {base}{FULL}"]
+    if config.site_url:  # a sitemap's address has to be whole
+        said.append(f"Sitemap: {base}sitemap.xml")
+    return "\n".join(said) + "\n"

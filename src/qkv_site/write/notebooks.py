@@ -1,0 +1,352 @@
+"""Pages as Jupyter notebooks: the text in text cells, each executed block in a code cell.
+
+A cell holds what its block printed in this build, so that a notebook can be read before it is run.
+What draws, `qkv_site`, is no part of what a reader installs: in the place of a drawing stands what
+it shows, in words and with its numbers, and a link to it on the page.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import ip_address
+from urllib.parse import urljoin, urlsplit
+
+import nbformat
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.utils.meta import get_data
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from qkv import notation
+from qkv_site.figures import Figure, Printed
+from qkv_site.markdown import blocks, claims, current, diagrams, formulas, run
+from qkv_site.markdown import map as layer_map
+from qkv_site.tables import wheel
+from qkv_site.write.markdown import Piece, Writer, fenced, joined
+
+# Where a page is about a question or a library, and is no tool, list or reference.
+_FOLDERS = {"explanation", "how-to", "libraries", "symptoms", "threads"}
+_INSTALLED = {"numpy", "qkv", "qkv_site", *sys.stdlib_module_names}
+
+_ABOUT = """\
+This is {page} as a notebook. Run its cells from top to bottom; an assertion that does not hold
+stops them. They need Python 3.11 or later and NumPy. The first one installs the package `qkv` where
+it is missing.
+"""
+_BESIDE = """
+If the first cell fails, download the package, one file, from the site's page *Reference*, and put
+it beside this notebook. In a copy of the whole site the notebook finds the package.
+"""
+_GET = """\
+try:
+    import qkv
+except ModuleNotFoundError:
+    from pathlib import Path
+
+    # beside this notebook, in a copy of the site, or where the site is
+    wheel = "{name}"
+    near = [path for path in (Path(wheel), Path("../assets", wheel)) if path.exists()]
+    wheel = near[0] if near else "{wheel}"
+    %pip install --quiet {{wheel}}
+"""
+_DRAWING = "The drawing is on the page"
+_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+/blob/[^?#]+?)/?")
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def add_to(files: Files, config: MkDocsConfig, whole: bool) -> set[str]:
+    """Add a notebook beside each page that has one; return their addresses below the site's.
+
+    Args:
+        files: The site's, which this adds to.
+        config: Where the site is.
+        whole: Whether each page was rendered, so that each block has run. Else those that
+            changed were.
+    """
+    pages = [page for page in files.documentation_pages() if _has_one(page)]
+    for page in pages if whole else filter(File.is_modified, pages):
+        files.append(_beside(page, files, config))
+    for page in pages if whole else ():
+        _check(page)
+    return set(map(_address, pages))
+
+
+def _has_one(page: File) -> bool:
+    """Whether a page shows code that ran, and NumPy and `qkv` are enough for all of that."""
+    ran = [block for block in blocks.find(page.content_string) if block.executed]
+    shows = any("source" in block.options for block in ran)
+    if not shows or page.src_uri.split("/")[0] not in _FOLDERS:
+        return False
+    try:
+        return {name for block in ran for name in _imported(block.code)} <= _INSTALLED
+    except SyntaxError:  # reported when the page ran
+        return False
+
+
+def _imported(code: str) -> Iterator[str]:
+    """The packages that code imports."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+def colab(folder: str, site: str) -> str:
+    """Where Colab opens what is in a folder on GitHub; empty if there is none.
+
+    Args:
+        folder: Where GitHub has the notebooks, if it does.
+        site: The site's address, from which they install the package.
+
+    Examples:
+        >>> colab("https://github.com/owner/name/blob/notebooks", "https://site.example/")
+        'https://colab.research.google.com/github/owner/name/blob/notebooks'
+    """
+    if not folder:
+        return ""
+    current.begin("mkdocs.yml", "")
+    found = _GITHUB.fullmatch(folder)
+    if not found:
+        expected = "https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
+        current.warn(f"notebooks is {folder!r}: expected {expected}")
+        return ""
+    if not _is_public(site):
+        expected = "a public one, from which Colab gets the package"
+        current.warn(
+            f"notebooks is {folder!r}, but the site's address is {site!r}: expected {expected}"
+        )
+        return ""
+    return f"https://colab.research.google.com/github/{found[1]}"
+
+
+def _is_public(address: str) -> bool:
+    """Whether an address leads to the same site from anywhere, as far as it says so itself."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_global
+    except ValueError:  # a name
+        return "." in host and not host.endswith((".local", ".localhost"))
+
+
+def _check(page: File) -> None:
+    """Report a page whose notebook lacks what a block printed."""
+    text = page.content_string
+    executed = [block for block in blocks.find(text) if block.executed]
+    printed = run.printed(page.src_uri)
+    if len(printed) < len(executed):
+        current.begin(page.src_uri, text)
+        ran = f"{len(printed)} blocks ran to their end, of {len(executed)}"
+        current.warn(f"its notebook has not all outputs: {ran}")
+
+
+def _address(page: File) -> str:
+    return page.src_uri.removesuffix(".md") + ".ipynb"
+
+
+def _beside(page: File, files: Files, config: MkDocsConfig) -> File:
+    text = run.fill_in(page.src_uri, page.content_string)
+    current.begin(page.src_uri, page.content_string)
+    made = notebook(text, page, files, config.site_url or "", run.printed(page.src_uri))
+    return File.generated(config, _address(page), content=nbformat.writes(made, indent=1))
+
+
+def notebook(
+    text: str, page: File, files: Files, site: str, printed: Sequence[Printed] = ()
+) -> NotebookNode:
+    """Make a notebook of a page.
+
+    Args:
+        text: What the page says: Markdown, front matter included.
+        page: Its file.
+        files: Those of the site, to which its links lead.
+        site: The site's address, if it has one.
+        printed: What the page's blocks printed, in their order; nothing if they did not run.
+
+    Raises:
+        nbformat.ValidationError: If it is none in version 4.5 of Jupyter's format.
+    """
+    writer = _Writer(page, files, site)
+    markdown, _ = get_data(text)
+    about = _ABOUT.format(page=writer.link("a page of *Which Q?*", ""))
+    where = wheel.address() or f"./{wheel.name()}"
+    get = _GET.format(name=wheel.name(), wheel=where)
+    cells = [
+        new_markdown_cell((about + ("" if wheel.address() else _BESIDE)).strip()),
+        new_code_cell(get.strip()),
+        *writer.cells(markdown, printed),
+    ]
+    for number, cell in enumerate(cells):  # an id is by chance else, and each build another one
+        cell.id = f"cell-{number}"
+    made = new_notebook(cells=cells, metadata=_METADATA)
+    nbformat.validate(made)
+    return made
+
+
+class _Writer(Writer):
+    def __init__(self, page: File, files: Files, site: str):
+        super().__init__(page, files)
+        self.site = site
+        self._ours: set[str] = set()  # names that come from what only the site has
+
+    def cells(self, markdown: str, printed: Iterable[Printed]) -> Iterator[NotebookNode]:
+        """The text between two cells of code is one cell."""
+        text: list[str] = []
+        for piece in [*self.pieces(markdown, printed), None]:
+            if isinstance(piece, str):
+                text.append(piece)
+                continue
+            if said := joined(text):
+                yield new_markdown_cell(said)
+            if piece:
+                yield piece
+            text = []
+
+    def executed(self, block: blocks.Block, printed: Printed) -> Iterator[Piece]:
+        code = _without_ours(block.code, self._ours, "source" in block.options)
+        # What only the site can print is Markdown, and a part of the text.
+        written = "html" in block.options or code != block.code.strip()
+        yield f"\n\n{self.statement(block)}"
+        if code:
+            said = [] if written or not printed.text else [_said(printed.text)]
+            yield new_code_cell(code, outputs=said)
+        if written and printed:
+            yield "\n\n"
+            if "html" in block.options:
+                yield printed.written(self.figure) + self._on_page()
+            else:
+                yield from self.pieces(printed.written(self._placed), ())
+            yield "\n\n"
+
+    def formulas(self, block: blocks.Block) -> str:
+        """The formulas in this site's letters, or in those of the sources that it names."""
+        if formulas.faults(block.code, block.options.get("in", "")):  # reported already
+            return fenced("", block.code)
+        sources = block.options.get("in", "").split() or ["site"]
+        return "\n".join(_typeset(block.code, each, len(sources) > 1) for each in sources)
+
+    def drawing(self, block: blocks.Block) -> str:
+        """What is drawn, in words; a panel is the page's alone."""
+        options = dict(block.options)
+        if block.language == "change-it":
+            return ""
+        if block.language == "map":
+            said = layer_map.words(options.get("state", "paper"))
+        elif diagrams.faults(block.code, options):
+            return fenced("", block.code)
+        else:
+            said = diagrams.words(block.code, options.pop("in", ""), **options)
+        return f"{said} {self._on_page()}"
+
+    def figure(self, figure: Figure) -> str:
+        tables = figure.markdown("${}$".format)
+        return "\n\n".join(["", figure.words(), tables])
+
+    def _placed(self, figure: Figure) -> str:
+        """A figure between headings that the same block prints; the link leads below the last."""
+        return f"{self.figure(figure)}[{_DRAWING}](#).\n\n"
+
+    def _on_page(self) -> str:
+        return self.link(_DRAWING, "#") + "."
+
+    def claim(self, claim: claims.Claim) -> str:
+        """What the block shows, and who says so."""
+        source = f" ({claim.source})" if claim.source else ""
+        return f"**Checked:** {claim.statement}{source}"
+
+    def title(self, title: str, anchor: str) -> str:
+        return title
+
+    def inline(self, source: str, content: str) -> str:
+        try:
+            return formulas.plain(content, source)
+        except ValueError:  # reported when the page is rendered
+            return f"`{content}`"
+
+    def latex(self, latex: str, *, display: bool) -> str:
+        return f"$${latex}$$" if display else f"${latex}$"
+
+    def power(self, which: str, script: str) -> str:
+        return f"<{which}>{script}</{which}>"
+
+    def link(self, said: str, target: str) -> str:
+        if urlsplit(target).scheme:
+            return f"[{said}]({target})"
+        address = self.address(f"#{self.heading}" if target == "#" else target)
+        if not self.site or address is None:
+            return said
+        return f"[{said}]({urljoin(self.site, address)})"
+
+
+def _said(printed: str) -> NotebookNode:
+    return new_output("stream", text=printed)
+
+
+def _typeset(code: str, source: str, named: bool) -> str:
+    block = formulas.as_block(code)
+    title = f"**{notation.source(source).short}**\n\n" if named else ""
+    displayed = "".join(f"$$\n{latex}\n$$\n\n" for latex in block.typeset(source))
+    entries = (
+        f"- ${entry.latex}$: {entry.role.meaning}"
+        + (entry.shape and f", ${entry.shape}$")
+        + (f" ({formulas.BORROWED})" if entry.borrowed else "")
+        for entry in block.legend(source)
+    )
+    return title + displayed + "\n".join(entries) + "\n"
+
+
+def _without_ours(code: str, ours: set[str], shown: bool) -> str:
+    """Code without the statements that draw, and so need what only the site has.
+
+    Args:
+        code: The code of a block.
+        ours: The names that come from `qkv_site`, which this adds to.
+        shown: Whether the page shows the code. Else what is left has nothing to print.
+    """
+    statements = ast.parse(code).body
+    dropped = [statement for statement in statements if _is_ours(statement, ours)]
+    if dropped and not shown:
+        dropped += [statement for statement in statements if _prints(statement)]
+    numbers = {n for each in dropped for n in range(each.lineno, each.end_lineno + 1)}
+    lines = enumerate(code.splitlines(), start=1)
+    return "\n".join(line for number, line in lines if number not in numbers).strip()
+
+
+def _is_ours(statement: ast.stmt, ours: set[str]) -> bool:
+    """Whether a statement needs one of these names; what it defines is then one more."""
+    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+    written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        written = {statement.name}
+    if imported := _imported_from_site(statement):
+        ours |= imported
+        return True
+    if ours & (read - written):
+        ours |= written
+        return True
+    ours -= written
+    return False
+
+
+def _imported_from_site(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives to what only the site has."""
+    match statement:
+        case ast.Import(names):
+            packages = [(each, each.name.partition(".")[0]) for each in names]
+            return {each.asname or package for each, package in packages if package == "qkv_site"}
+        case ast.ImportFrom(str(module), names) if module.partition(".")[0] == "qkv_site":
+            return {each.asname or each.name for each in names}
+    return set()
+
+
+def _prints(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(ast.Call(ast.Name("print"))):
+            return True
+    return False
