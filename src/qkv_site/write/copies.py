@@ -11,21 +11,24 @@ made from what the pages are made of.
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from xml.etree import ElementTree
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
-from mkdocs.utils.meta import get_data
 
 from qkv import notation
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import blocks, claims, formulas, layer, mathml, questions, run
+from qkv_site.markdown import claims, formulas, layer, mathml, questions, run
+from qkv_site.page import Fence, Heading, Prose, parse
+from qkv_site.parts.python import Python
+from qkv_site.write import reference
 from qkv_site.write.markdown import Writer, fenced, joined
-from qkv_site.write.reference import documented
 
 NAME = "index.md"  # beside the page's index.html
 SHORT, FULL = "llms.txt", "llms-full.txt"
@@ -68,52 +71,75 @@ class Copy:
 
 def of(page: Page, files: Files) -> Copy:
     """The copy of a page that is rendered."""
-    text = run.fill_in(page.file.src_uri, page.file.content_string)
-    markdown, meta = get_data(text)
-    if page.file.src_uri == questions.INDEX:
-        markdown = questions.with_links(markdown)
-    writer = _Writer(page.file, files)
-    body = writer.written(documented(markdown), run.printed(page.file.src_uri))
-    top = f"\n\nAddress: {_below(page.url)}\n"
-    body = re.sub(r"\A(# .*)\n?", lambda title: title[1] + top, body)
-    title = meta.get("title") or str(page.title)
-    return Copy(page, title, meta.get("description", ""), f"{body}\n")
+    name = page.file.src_uri
+    text = run.fill_in(name, page.file.content_string)
+    if name == questions.INDEX:
+        text = questions.with_links(text)
+    parsed = parse(name, text)
+    body = joined([*_Writer(page.file, files).pieces(parsed.parts, run.printed(name))])
+    return Copy(page, parsed.title, parsed.meta.get("description", ""), f"{body}\n")
 
 
 class _Writer(Writer):
-    def written(self, markdown: str, printed: Iterable[Printed] = ()) -> str:
-        """Markdown that any reader of Markdown knows, with what the blocks of the page printed."""
-        return joined([*self.pieces(_SILENT.sub("", markdown), printed)])
+    def title(self, heading: Heading) -> Iterator[str]:
+        """A heading that leads to itself; below that of the page stands where it is."""
+        said = self.plain(heading.title)
+        if heading.id:
+            said = f"[{said}]({_below(self.address(f'#{heading.id}'))})"
+        yield f"{'#' * heading.level} {said}\n"
+        if heading.level == 1:
+            yield f"\nAddress: {_below(self.address(''))}\n"
 
-    def executed(self, block: blocks.Block, printed: Printed) -> Iterator[str]:
-        parts = [self.statement(block)]
-        if "source" in block.options:
-            parts.append(fenced("python", block.code))
+    def prose(self, part: Prose) -> Iterator[str]:
+        """Lines of Markdown, and what the reference says in the place of a name."""
+        for piece in reference.split(_SILENT.sub("", part.text)):
+            if isinstance(piece, str):
+                yield self.plain(piece)
+                continue
+            for each in piece:
+                yield from self._documented(each)
+
+    def _documented(self, each: reference.Documented) -> Iterator[str]:
+        if not isinstance(each.thing, ModuleType):
+            yield from self.title(Heading(0, 0, level=2, title=each.name, id=each.name))
+            if each.signature:
+                yield "\n" + fenced("python", f"{each.name.rpartition('.')[2]}{each.signature}")
+        yield "\n" + _docstring(each)
+        for method in each.methods:
+            yield f"\n**{method.name.rpartition('.')[2]}**\n\n{_docstring(method)}"
+        yield "\n"
+
+    def executed(self, block: Python, printed: Printed) -> Iterator[str]:
+        """What a block shows, its code, and what it printed."""
+        pieces = [self.statement(block)]
+        if "source" in block.given:
+            pieces.append(fenced("python", block.code))
         said = printed.written(self.figure)
-        if "html" in block.options:
-            parts.append(said)
-        elif "result" in block.options:
-            parts.append(f"It prints:\n\n{fenced('text', said)}" if printed else "")
+        if "html" in block.given:
+            pieces.append(said)
+        elif "result" in block.given:
+            pieces.append(f"It prints:\n\n{fenced('text', said)}" if printed else "")
         else:
-            parts.append(f"{self.written(said)}\n")
-        yield "\n".join(filter(None, parts))
+            pieces.append("".join(self.pieces(parse(self.page.src_uri, said).parts)))
+        said = "\n".join(filter(None, pieces)).strip("\n")
+        yield textwrap.indent(said, " " * block.indent) + "\n"
 
-    def formulas(self, block: blocks.Block) -> str:
+    def formulas(self, fence: Fence) -> str:
         """The lines of a block as they are, and as the sources that it names write them."""
-        said = [fenced("python", block.code)]
-        for source in block.options.get("in", "").split():
+        said = [fenced("python", fence.code)]
+        for source in fence.given.get("in", "").split():
             if source != "site":
-                lines = formulas.as_block(block.code).typeset(source)
+                lines = formulas.as_block(fence.code).typeset(source)
                 written = "; ".join(f"`{_words(line)}`" for line in lines)
                 said.append(f"{notation.source(source).short} writes: {written}\n")
         return "\n".join(said)
 
-    def drawing(self, block: blocks.Block) -> str:
+    def drawing(self, fence: Fence) -> str:
         """The lines that are drawn."""
-        if block.language == "map":
+        if fence.language == "map":
             return fenced("python", "\n".join(layer.LINES))
-        lines = self.formulas(block)
-        if block.language == "change-it":
+        lines = self.formulas(fence)
+        if fence.language == "change-it":
             return f"On the page a reader can change these lines:\n\n{lines}"
         return lines
 
@@ -128,11 +154,8 @@ class _Writer(Writer):
             said.append(f"Source: {claim.source}.")
         if claim.covers:
             said.append(f"Covers: {claim.covers.rstrip('.')}.")
-        check = _below(f"{self.page.url}#claim-{claim.id}")
+        check = _below(self.address(f"#claim-{claim.id}"))
         return " ".join([*said, f"Check: {check}\n"])
-
-    def title(self, title: str, anchor: str) -> str:
-        return f"[{title}]({_below(self.address(f'#{anchor}'))})"
 
     def inline(self, source: str, content: str) -> str:
         """A formula as the line that it is, or as the source that it names writes it."""
@@ -155,6 +178,10 @@ class _Writer(Writer):
             return f"[{said}]({target})"
         address = self.address(target)
         return said if address is None else f"[{said}]({_below(address)})"
+
+
+def _docstring(each: reference.Documented) -> str:
+    return fenced("text", each.docstring) if each.docstring else ""
 
 
 def _below(address: str) -> str:

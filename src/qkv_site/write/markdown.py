@@ -15,12 +15,13 @@ from mkdocs.structure.files import File, Files
 from nbformat import NotebookNode
 
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import blocks, claims, formulas, on_library, sections
+from qkv_site.markdown import claims, formulas, on_library
+from qkv_site.page import Container, Fence, Heading, Part, Prose
+from qkv_site.parts.python import Python
 
 # What Python-Markdown knows and others do not. Code comes first: nothing inside it is meant.
 _SPAN = re.compile(
     r"(?P<code>(?P<ticks>`+).*?[^`](?P=ticks)(?!`))"
-    r"|^(?P<marks>#+) (?P<title>[^\n]*?) *\{[^}\n]*#(?P<id>[\w.-]+)[^}\n]*\} *$"
     r"|(?P<formula>\{\{.+?\}\})"
     r"|\$\$(?P<display>.+?)\$\$|\$(?=\S)(?P<latex>[^$\n]+?)(?<=\S)\$"
     r"|\[(?P<said>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^\s()]+)\)"
@@ -40,52 +41,65 @@ class Writer(ABC):
     Attributes:
         page: The page's file.
         files: Those of the site, to which its links lead.
-        heading: The id of the heading that was written last.
+        heading: The id of the heading that stands above.
     """
 
     def __init__(self, page: File, files: Files):
         self.page, self.files = page, files
         self.heading = ""
 
-    def pieces(self, markdown: str, printed: Iterable[Printed]) -> Iterator[Piece]:
-        """The page's text, and what is no text between it.
+    def pieces(self, parts: Iterable[Part], printed: Iterable[Printed] = ()) -> Iterator[Piece]:
+        """The text of some parts, and what is no text between it.
 
         Args:
-            markdown: What its file says, without the front matter.
-            printed: What its blocks printed, in their order.
+            parts: Those of a page, or of what one of its blocks printed.
+            printed: What the blocks among them printed, in their order.
         """
-        markdown = sections.unfolded(markdown)
-        done, printed = 0, iter(printed)
-        for fence, block in zip(
-            blocks.FENCE.finditer(markdown), blocks.find(markdown), strict=True
-        ):
-            yield self.plain(markdown[done : fence.start()])
-            done = fence.end()
-            if block.executed:
-                yield from self.executed(block, next(printed, Printed("")))
-            else:
-                text = self.block(block).strip("\n")
-                yield textwrap.indent(text, fence["indent"]) + "\n"
-        yield self.plain(markdown[done:])
+        printed = iter(printed)
+        for part in parts:
+            match part:
+                case Heading():
+                    self.heading = part.id or self.heading
+                    yield from self.title(part)
+                case Prose():
+                    yield from self.prose(part)
+                case Container():
+                    yield f"{self.plain(f'**{part.title}**')}\n\n"
+                    yield from self.pieces(part.parts, printed)
+                case Fence(language="python") if part.executed:
+                    yield from self.executed(part, next(printed, Printed("")))
+                case Fence():
+                    text = self.fence(part).strip("\n")
+                    yield textwrap.indent(text, " " * part.indent) + "\n"
 
-    def block(self, block: blocks.Block) -> str:
-        """A block that is not executed."""
-        match block.language:
+    def prose(self, part: Prose) -> Iterator[Piece]:
+        """Lines of Markdown."""
+        yield self.plain(part.text)
+
+    def fence(self, fence: Fence) -> str:
+        """A fence that is not executed."""
+        match fence.language:
             case "formula":
-                return self.formulas(block)
+                return self.formulas(fence)
             case "diagram" | "map" | "change-it":
-                return self.drawing(block)
-        if not block.library:
-            return fenced(block.language, block.code)
-        code, said = fenced("python", block.code), on_library.printed(block)
-        ran = claims.ran_on(block.library)
+                return self.drawing(fence)
+            case "asked":
+                return ""
+            case "python" if fence.library:
+                return self.on_library(fence)
+        return fenced(fence.language, fence.code)
+
+    def on_library(self, fence: Python) -> str:
+        """A block that needs its library, and what it printed there."""
+        code, said = fenced("python", fence.code), on_library.printed(fence)
+        ran = claims.ran_on(fence.library)
         return f"{code}\nIt prints, with {ran}:\n\n{fenced('text', said)}" if said else code
 
-    def statement(self, block: blocks.Block) -> str:
+    def statement(self, block: Python) -> str:
         """What an executed block shows, if it says so."""
-        if not {"claim", "title"} <= block.options.keys():
+        if not {"claim", "title"} <= block.given.keys():
             return ""
-        return self.plain(self.claim(claims.of_options(block.options, self.page.src_uri)))
+        return self.plain(self.claim(claims.of_options(block.given, self.page.src_uri)))
 
     def plain(self, text: str) -> str:
         """Text between blocks, without what only this site's Markdown knows."""
@@ -94,9 +108,6 @@ class Writer(ABC):
     def _span(self, span: re.Match) -> str:
         if span["code"]:
             return span["code"]
-        if span["marks"]:
-            self.heading = span["id"]
-            return f"{span['marks']} {self.title(self.plain(span['title']), span['id'])}"
         if span["formula"]:
             source, content = re.fullmatch(
                 formulas.INLINE, " ".join(span["formula"].split())
@@ -116,16 +127,16 @@ class Writer(ABC):
         return file and f"{file.url.removeprefix('./').removeprefix('.')}{mark}{anchor}"
 
     @abstractmethod
-    def executed(self, block: blocks.Block, printed: Printed) -> Iterator[Piece]:
+    def executed(self, block: Python, printed: Printed) -> Iterator[Piece]:
         """A block that ran, and what it printed."""
 
     @abstractmethod
-    def formulas(self, block: blocks.Block) -> str:
-        """A block of formulas."""
+    def formulas(self, fence: Fence) -> str:
+        """A fence of formulas."""
 
     @abstractmethod
-    def drawing(self, block: blocks.Block) -> str:
-        """A block that is drawn, or that a reader can change."""
+    def drawing(self, fence: Fence) -> str:
+        """A fence that is drawn, or that a reader can change."""
 
     @abstractmethod
     def figure(self, figure: Figure) -> str:
@@ -136,8 +147,8 @@ class Writer(ABC):
         """What the block below shows, in this site's Markdown."""
 
     @abstractmethod
-    def title(self, title: str, anchor: str) -> str:
-        """What a heading says."""
+    def title(self, heading: Heading) -> Iterator[Piece]:
+        """A heading."""
 
     @abstractmethod
     def inline(self, source: str, content: str) -> str:

@@ -15,14 +15,15 @@ from urllib.parse import urljoin, urlsplit
 import nbformat
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.utils.meta import get_data
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from qkv import notation
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import blocks, claims, current, diagrams, formulas, run
+from qkv_site.markdown import claims, current, diagrams, formulas, run
 from qkv_site.markdown import map as layer_map
+from qkv_site.page import Fence, Heading, Part, parse
+from qkv_site.parts.python import Python
 from qkv_site.tables import wheel
 from qkv_site.write.markdown import Piece, Writer, fenced, joined
 
@@ -78,14 +79,19 @@ def add_to(files: Files, config: MkDocsConfig, whole: bool) -> set[str]:
 
 def _has_one(page: File) -> bool:
     """Whether a page shows code that ran, and NumPy and `qkv` are enough for all of that."""
-    ran = [block for block in blocks.find(page.content_string) if block.executed]
-    shows = any("source" in block.options for block in ran)
+    ran = _executed(page)
+    shows = any("source" in block.given for block in ran)
     if not shows or page.src_uri.split("/")[0] not in _FOLDERS:
         return False
     try:
         return {name for block in ran for name in _imported(block.code)} <= _INSTALLED
     except SyntaxError:  # reported when the page ran
         return False
+
+
+def _executed(page: File) -> list[Python]:
+    fences = parse(page.src_uri, page.content_string).fences()
+    return [each for each in fences if isinstance(each, Python) and each.executed]
 
 
 def _imported(code: str) -> Iterator[str]:
@@ -137,7 +143,7 @@ def _is_public(address: str) -> bool:
 def _check(page: File) -> None:
     """Report a page whose notebook lacks what a block printed."""
     text = page.content_string
-    executed = [block for block in blocks.find(text) if block.executed]
+    executed = _executed(page)
     printed = run.printed(page.src_uri)
     if len(printed) < len(executed):
         current.begin(page.src_uri, text)
@@ -172,14 +178,13 @@ def notebook(
         nbformat.ValidationError: If it is none in version 4.5 of Jupyter's format.
     """
     writer = _Writer(page, files, site)
-    markdown, _ = get_data(text)
     about = _ABOUT.format(page=writer.link("a page of *Which Q?*", ""))
     where = wheel.address() or f"./{wheel.name()}"
     get = _GET.format(name=wheel.name(), wheel=where)
     cells = [
         new_markdown_cell((about + ("" if wheel.address() else _BESIDE)).strip()),
         new_code_cell(get.strip()),
-        *writer.cells(markdown, printed),
+        *writer.cells(parse(page.src_uri, text).parts, printed),
     ]
     for number, cell in enumerate(cells):  # an id is by chance else, and each build another one
         cell.id = f"cell-{number}"
@@ -194,10 +199,10 @@ class _Writer(Writer):
         self.site = site
         self._ours: set[str] = set()  # names that come from what only the site has
 
-    def cells(self, markdown: str, printed: Iterable[Printed]) -> Iterator[NotebookNode]:
+    def cells(self, parts: Iterable[Part], printed: Iterable[Printed]) -> Iterator[NotebookNode]:
         """The text between two cells of code is one cell."""
         text: list[str] = []
-        for piece in [*self.pieces(markdown, printed), None]:
+        for piece in [*self.pieces(parts, printed), None]:
             if isinstance(piece, str):
                 text.append(piece)
                 continue
@@ -207,40 +212,46 @@ class _Writer(Writer):
                 yield piece
             text = []
 
-    def executed(self, block: blocks.Block, printed: Printed) -> Iterator[Piece]:
-        code = _without_ours(block.code, self._ours, "source" in block.options)
+    def title(self, heading: Heading) -> Iterator[str]:
+        """A heading, which has no address in a notebook."""
+        yield f"{'#' * heading.level} {self.plain(heading.title)}\n"
+
+    def executed(self, block: Python, printed: Printed) -> Iterator[Piece]:
+        """What a block shows, its code, and what it drew or printed."""
+        code = _without_ours(block.code, self._ours, "source" in block.given)
         # What only the site can print is Markdown, and a part of the text.
-        written = "html" in block.options or code != block.code.strip()
+        written = "html" in block.given or code != block.code.strip()
         yield f"\n\n{self.statement(block)}"
         if code:
             said = [] if written or not printed.text else [_said(printed.text)]
             yield new_code_cell(code, outputs=said)
-        if written and printed:
-            yield "\n\n"
-            if "html" in block.options:
-                yield printed.written(self.figure) + self._on_page()
-            else:
-                yield from self.pieces(printed.written(self._placed), ())
-            yield "\n\n"
-
-    def formulas(self, block: blocks.Block) -> str:
-        """The formulas in this site's letters, or in those of the sources that it names."""
-        if formulas.faults(block.code, block.options.get("in", "")):  # reported already
-            return fenced("", block.code)
-        sources = block.options.get("in", "").split() or ["site"]
-        return "\n".join(_typeset(block.code, each, len(sources) > 1) for each in sources)
-
-    def drawing(self, block: blocks.Block) -> str:
-        """What is drawn, in words; a panel is the page's alone."""
-        options = dict(block.options)
-        if block.language == "change-it":
-            return ""
-        if block.language == "map":
-            said = layer_map.words(options.get("state", "paper"))
-        elif diagrams.faults(block.code, options):
-            return fenced("", block.code)
+        if not (written and printed):
+            return
+        yield "\n\n"
+        if "html" in block.given:
+            yield f"{printed.written(self.figure)}{self._on_page()}\n\n"
         else:
-            said = diagrams.words(block.code, options.pop("in", ""), **options)
+            yield from self.pieces(parse(self.page.src_uri, printed.written(self._placed)).parts)
+            yield "\n\n"
+
+    def formulas(self, fence: Fence) -> str:
+        """The formulas in this site's letters, or in those of the sources that it names."""
+        if formulas.faults(fence.code, fence.given.get("in", "")):  # reported already
+            return fenced("", fence.code)
+        sources = fence.given.get("in", "").split() or ["site"]
+        return "\n".join(_typeset(fence.code, each, len(sources) > 1) for each in sources)
+
+    def drawing(self, fence: Fence) -> str:
+        """What is drawn, in words; a panel is the page's alone."""
+        options = dict(fence.given)
+        if fence.language == "change-it":
+            return ""
+        if fence.language == "map":
+            said = layer_map.words(options.get("state", "paper"))
+        elif diagrams.faults(fence.code, options):
+            return fenced("", fence.code)
+        else:
+            said = diagrams.words(fence.code, options.pop("in", ""), **options)
         return f"{said} {self._on_page()}"
 
     def figure(self, figure: Figure) -> str:
@@ -258,9 +269,6 @@ class _Writer(Writer):
         """What the block shows, and who says so."""
         source = f" ({claim.source})" if claim.source else ""
         return f"**Checked:** {claim.statement}{source}"
-
-    def title(self, title: str, anchor: str) -> str:
-        return title
 
     def inline(self, source: str, content: str) -> str:
         try:

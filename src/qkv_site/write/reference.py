@@ -1,4 +1,4 @@
-"""What the reference says of a name, as Markdown: its docstrings, where mkdocstrings renders them.
+"""What the reference says of a name: its docstrings, where mkdocstrings renders them.
 
 A page asks for it with a line `::: qkv.attention`, and options below it.
 """
@@ -7,29 +7,80 @@ import inspect
 import pydoc
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from types import ModuleType
 
 import yaml
 
-from qkv_site.write.markdown import fenced
-
 _ASKED = re.compile(r"^::: ([\w.]+)\n((?: {4}.*\n|\n(?= {4}))*)", re.MULTILINE)
 
 
-def documented(markdown: str) -> str:
-    """A page with what the docstrings say in the places where it asks for them."""
-    return _ASKED.sub(lambda asked: _documented(asked[1], asked[2]), markdown)
+@dataclass(frozen=True)
+class Documented:
+    """A name of the package.
+
+    Attributes:
+        name: In full, as it is imported.
+        thing: What it names.
+        methods: Its methods and properties, where it is a class.
+    """
+
+    name: str
+    thing: object
+    methods: tuple["Documented", ...] = ()
+
+    @property
+    def docstring(self) -> str:
+        """What it says of itself; a value has what its class says, and that is of no use."""
+        own = isinstance(self.thing, int | float | str | tuple | dict)
+        return "" if own else inspect.getdoc(self.thing) or ""
+
+    @property
+    def signature(self) -> str:
+        """How it is called, if it can be."""
+        if not callable(self.thing):
+            return ""
+        try:
+            # A default that is a function is shown by its name, not by where it lies in memory.
+            said = str(inspect.signature(self.thing))
+            return re.sub(r"<function (\w+) at 0x\w+>", r"\1", said)
+        except (TypeError, ValueError):
+            return ""
 
 
-def _documented(name: str, settings: str) -> str:
+def split(prose: str) -> Iterator[str | list[Documented]]:
+    """Text, and the names that stand between it; where a module is asked for, it comes first."""
+    done = 0
+    for asked in _ASKED.finditer(prose):
+        yield prose[done : asked.start()]
+        options = (yaml.safe_load(textwrap.dedent(asked[2])) or {}).get("options", {})
+        yield [*_documented(asked[1], options.get("members"))]
+        done = asked.end()
+    yield prose[done:]
+
+
+def _documented(name: str, members: list[str] | None) -> Iterator[Documented]:
     thing = pydoc.locate(name)
-    options = (yaml.safe_load(textwrap.dedent(settings)) or {}).get("options", {})
     if not isinstance(thing, ModuleType):
-        return _described(name, thing)
-    names = options.get("members") or getattr(thing, "__all__", None) or _public(thing)
-    described = (_described(f"{name}.{each}", getattr(thing, each)) for each in names)
-    return "\n".join([_docstring(thing), *described])
+        yield _named(name, thing)
+        return
+    yield Documented(name, thing)
+    for each in members or getattr(thing, "__all__", None) or _public(thing):
+        yield _named(f"{name}.{each}", getattr(thing, each))
+
+
+def _named(name: str, thing: object) -> Documented:
+    if not inspect.isclass(thing):
+        return Documented(name, thing)
+    found = (
+        Documented(f"{name}.{method}", getattr(function, "__func__", function))
+        for method, function in vars(thing).items()
+        if not method.startswith("_")
+    )
+    return Documented(
+        name, thing, tuple(each for each in found if getattr(each.thing, "__doc__", 0))
+    )
 
 
 def _public(module: ModuleType) -> list[str]:
@@ -40,30 +91,3 @@ def _public(module: ModuleType) -> list[str]:
         and (inspect.isfunction(thing) or inspect.isclass(thing))
         and thing.__module__.startswith(module.__name__)
     ]
-
-
-def _described(name: str, thing: object) -> str:
-    said = [f"## {name} {{ #{name} }}\n"]
-    if callable(thing):
-        said.append(fenced("python", f"{name.rpartition('.')[2]}{_signature(thing)}\n"))
-    said.append(_docstring(thing))
-    if inspect.isclass(thing):
-        for method, function in vars(thing).items():
-            function = getattr(function, "__func__", function)
-            if not method.startswith("_") and getattr(function, "__doc__", None):
-                said.append(f"**{method}**\n")
-                said.append(_docstring(function))
-    return "\n".join(said) + "\n"
-
-
-def _signature(thing: Callable) -> str:
-    try:
-        # A default that is a function is shown by its name, not by where it lies in memory.
-        return re.sub(r"<function (\w+) at 0x\w+>", r"\1", str(inspect.signature(thing)))
-    except (TypeError, ValueError):
-        return ""
-
-
-def _docstring(thing: object) -> str:
-    said = inspect.getdoc(thing) if not isinstance(thing, (int, float, str, tuple, dict)) else None
-    return fenced("text", said) if said else ""
