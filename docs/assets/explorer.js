@@ -14,7 +14,7 @@ const STOPS = {
   d_k: () => powers(0, 10),
   h_kv: ({ h }) => (h ? divisors(h) : []),
 }
-const MOST_BLOCKS = 16 // as in src/qkv_site/tables/tools.py
+const explorer = document.querySelector("[data-wq-explorer]")
 const CALLED_BEFORE = { merged: "w_qk" } // in links that were made before it had this name
 
 function begin(root) {
@@ -190,7 +190,7 @@ function draw(matrix, sizes) {
 /** Into how many blocks a side is cut: one for each head that stands along it, if they can be seen. */
 function heads(side, sizes) {
   const name = side.split(" ").find((factor) => factor === "h" || factor === "h_kv")
-  return name && sizes[name] <= MOST_BLOCKS ? Number(sizes[name]) : 1
+  return name && sizes[name] <= Number(explorer.dataset.mostBlocks) ? Number(sizes[name]) : 1
 }
 
 /** Where the bars end and the matrices of the first rows stand, before another version is shown. */
@@ -228,4 +228,4 @@ function move({ bars, rows }, drawing, root) {
   })
 }
 
-begin(document.querySelector("[data-wq-explorer]"))
+begin(explorer)

@@ -4,7 +4,6 @@
 import { element } from "./element.js"
 import { chosenNotation } from "./notation.js"
 
-const GAP = 6 // as in letters.css
 const label = element("div", { className: "wq-label", role: "tooltip", hidden: true })
 document.body.append(label)
 
@@ -39,12 +38,13 @@ async function name(symbol) {
 /** Put the label above the symbol and what stands beside it, or below where the header would cover it. */
 function place(box, line) {
   const { offsetWidth: width, offsetHeight: height } = label
+  const apart = parseInt(getComputedStyle(label).getPropertyValue("--apart"))
   const top = document.querySelector(".md-header").getBoundingClientRect().bottom
-  const above = line.top - GAP - height
+  const above = line.top - apart - height
   const middle = (box.left + box.right - width) / 2
-  const rightmost = document.documentElement.clientWidth - width - GAP
-  label.style.left = `${scrollX + Math.max(GAP, Math.min(middle, rightmost))}px`
-  label.style.top = `${scrollY + (above < top ? line.bottom + GAP : above)}px`
+  const rightmost = document.documentElement.clientWidth - width - apart
+  label.style.left = `${scrollX + Math.max(apart, Math.min(middle, rightmost))}px`
+  label.style.top = `${scrollY + (above < top ? line.bottom + apart : above)}px`
 }
 
 function follow({ target }) {

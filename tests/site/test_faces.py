@@ -44,10 +44,9 @@ def test_a_face_has_every_character_of_the_pages(site):
         assert not missing, f"{path}: put {missing} into qkv_site.cut_faces, and run it"
 
 
-def test_a_script_writes_what_a_face_has():
-    has = characters("regular") | characters("math") | INVISIBLE
-    for script in ROOT.glob("docs/assets/*.js"):
-        assert not {*script.read_text()} - has, script
+@pytest.mark.parametrize("written", sorted(ROOT.glob("docs/assets/*.[cj]s*")), ids=lambda p: p.name)
+def test_scripts_and_styles_write_what_a_face_has(written):
+    assert not {*written.read_text()} - characters("regular") - characters("math") - INVISIBLE
 
 
 def test_formulas_have_their_alphabets_whole():

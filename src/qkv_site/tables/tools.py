@@ -41,7 +41,7 @@ _OF_A_STEP = {
     "parameters": "parameters",
     "multiply_adds": "multiply-adds",
 }
-_MOST_BLOCKS = 16  # as in explorer.js
+_MOST_BLOCKS = 16  # more could not be seen
 
 
 # Which products are drawn in one row: two matrices in a row, where there are two.
@@ -74,7 +74,8 @@ def _explorer() -> str:
     )
     results = "".join(_results(data, version) for version in data["versions"])
     return (
-        '<div class="wq-tool" data-wq-explorer data-search-exclude>'
+        '<div class="wq-tool" data-wq-explorer data-search-exclude'
+        f' data-most-blocks="{_MOST_BLOCKS}">'
         '<form class="wq-controls" id="wq-explorer">'
         f'<fieldset class="wq-choices"><legend>Version</legend>{versions}</fieldset>'
         f'<p class="wq-here" aria-hidden="true" data-here>{_summary(data, _FIRST)}</p>'
