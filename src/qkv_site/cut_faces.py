@@ -51,6 +51,7 @@ def main(archive: str) -> None:
             file = package.extractfile(f"package/files/stix-two-text-latin-{style}.woff2")
             font = TTFont(io.BytesIO(file.read()), recalcTimestamp=False)
             _add_transpose(font)
+            font["hhea"].lineGap = font["OS/2"].sTypoLineGap = 0  # a line is as high as its letters
             _cut(font, WORDS, ["kern"], name)
     whole = (files("ziamath.fonts") / "STIXTwoMath-Regular.ttf").read_bytes()
     font = TTFont(io.BytesIO(_known(whole, MATH)), recalcTimestamp=False)
