@@ -120,11 +120,10 @@ def spelt_out(X_Q, X_K, X_V):
 
 
 def randomised(module, rng: np.random.Generator):
-    """A PyTorch module in float64, out of training, with random weights."""
+    """A PyTorch module in float64, out of training, with random weights that need no gradient."""
     torch = pytest.importorskip("torch")
-    with torch.no_grad():
-        for parameter in module.double().eval().parameters():
-            parameter.copy_(torch.from_numpy(drawn(rng, parameter.shape)))
+    for parameter in module.double().eval().requires_grad_(False).parameters():
+        parameter.copy_(torch.from_numpy(drawn(rng, parameter.shape)))
     return module
 
 

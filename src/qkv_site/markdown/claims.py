@@ -30,8 +30,23 @@ KINDS = tuple(_MEANING)
 TRUTH = Path("tests", "truth")
 TESTS = tuple(
     TRUTH / f"test_{name}.py"
-    for name in ("traps", "conversions", "functions", "attention_weights", "real_layers", "models")
+    for name in (
+        "torch",
+        "keras_and_flax",
+        "transformers",
+        "rotation",
+        "other_layers",
+        "masks",
+        "surgery",
+        "conversions",
+        "functions",
+        "attention_weights",
+        "real_layers",
+        "models",
+    )
 )
+# What tests share: a test that calls a helper of it uses the helper's library.
+SHARED = (TRUTH / "arrays.py", TRUTH / "conftest.py")
 LAST_RUN = TRUTH / "last_run.toml"
 
 # What a test imports or names, the package's name on PyPI, and how people write it.
@@ -210,24 +225,28 @@ def title(text: str) -> str:
 
 def traps() -> list[Trap]:
     """What the tests show on the libraries themselves."""
-    files = [current.docs.parent / file for file in TESTS]
-    texts = tuple(current.read(file) for file in files)
-    return [trap for each in zip(TESTS, texts, strict=True) for trap in _traps(*each)]
+    root = current.docs.parent
+    shared = "\n".join(current.read(root / file) for file in SHARED)
+    return [trap for file in TESTS for trap in _traps(file, current.read(root / file), shared)]
 
 
 def _exist() -> bool:
-    return all((current.docs.parent / file).exists() for file in TESTS)
+    return all((current.docs.parent / file).exists() for file in (*TESTS, *SHARED))
 
 
 @cache
-def _traps(file: Path, text: str) -> tuple[Trap, ...]:
-    return tuple(_read_traps(file, text))
+def _traps(file: Path, text: str, shared: str) -> tuple[Trap, ...]:
+    return tuple(_read_traps(file, text, shared))
 
 
-def _read_traps(file: Path, text: str) -> Iterator[Trap]:
-    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    by_name = {node.name: node for node in functions}
-    for node in functions:
+def _functions(text: str) -> dict[str, ast.FunctionDef]:
+    found = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    return {node.name: node for node in found}
+
+
+def _read_traps(file: Path, text: str, shared: str) -> Iterator[Trap]:
+    by_name = _functions(shared) | _functions(text)
+    for node in _functions(text).values():
         if not node.name.startswith("test_"):
             continue
         statement, *rest = (ast.get_docstring(node) or "").split("\n\n")
