@@ -5,25 +5,17 @@ The first line of a test's docstring is the claim. Pages that state it name the 
 
 import numpy as np
 import pytest
+from arrays import D_K, E, H, close, torch_layer
 from numpy.testing import assert_array_equal
 from real_layers import randomised, transformers
 
 import qkv
 
-E, H, D_K, N = 6, 2, 3, 5
-
-
-def mha(torch, rng, **options):
-    """nn.MultiheadAttention with random weights in float64, out of training."""
-    return randomised(torch.nn.MultiheadAttention(E, H, batch_first=True, **options), rng)
+N = 5
 
 
 def tokens(torch, rng, batch=1):
     return torch.from_numpy(rng.normal(size=(batch, N, E)))
-
-
-def close(a, b) -> bool:
-    return np.allclose(a, b, rtol=0, atol=1e-12)
 
 
 # The softmax
@@ -183,7 +175,7 @@ def test_torch_multihead_attention_drops_weights_in_training_and_divides_what_it
     With p = 0.2 and a causal mask the first query's weight is 0 or 1.25, and its output is then
     that of zeros.
     """
-    layer = mha(torch, rng, dropout=0.2, bias=False)
+    layer = torch_layer(rng, dropout=0.2, bias=False)
     x = tokens(torch, rng, batch=500)
     later = torch.ones(N, N, dtype=torch.bool).triu(1)
     torch.manual_seed(0)
@@ -221,7 +213,7 @@ def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_modul
     x = torch.from_numpy(rng.normal(size=(1, H, N, D_K)).astype("float32"))
     for module in (Attention().train(), Attention().eval()):
         assert not torch.equal(module(x), module(x))
-    layer = mha(torch, rng, dropout=0.5)
+    layer = torch_layer(rng, dropout=0.5)
     x = tokens(torch, rng)
     assert torch.equal(layer(x, x, x)[0], layer(x, x, x)[0])
 
@@ -512,7 +504,7 @@ def test_torch_added_keys_lengthen_the_weights(torch, rng):
         ({"add_zero_attn": True}, 1),
         ({"add_bias_kv": True, "add_zero_attn": True}, 2),
     ):
-        layer = mha(torch, rng, **options)
+        layer = torch_layer(rng, **options)
         with torch.no_grad():
             _, weights = layer(x, x, x)
         assert weights.shape == (1, N, N + more)
@@ -524,7 +516,7 @@ def test_torch_added_keys_lengthen_the_weights(torch, rng):
         if "bias_k" in names:
             assert names["bias_k"] == (1, 1, E)
 
-    layer = mha(torch, rng, add_zero_attn=True)
+    layer = torch_layer(rng, add_zero_attn=True)
     mh = qkv.load(layer.state_dict(), "pytorch", h=H)
     Q, K, V = (np.asarray(each) for each in mh.project(x.numpy()))
     K, V = (np.concatenate([each, np.zeros((1, H, 1, D_K))], axis=-2) for each in (K, V))
@@ -543,7 +535,7 @@ def test_torch_is_causal_hides_what_add_bias_kv_adds(torch, rng):
     x, memory = tokens(torch, rng), tokens(torch, rng)[:, : N - 2]
     mask = torch.ones(N, N, dtype=torch.bool).triu(1)
     for options in ({"add_bias_kv": True}, {"add_zero_attn": True}):
-        layer = mha(torch, rng, **options)
+        layer = torch_layer(rng, **options)
         mh = qkv.load(
             {name: w for name, w in layer.state_dict().items() if name not in ("bias_k", "bias_v")},
             "pytorch",

@@ -9,13 +9,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from arrays import D_K, E, H, attend, close
 from real_layers import CASES, keras_library, randomised, timm_code, transformers
 from record import flat
 
 import qkv
 from qkv_site.tables import counts, fused
 
-E, H, D_K = 6, 2, 3  # width of the model, heads, and the width of one
 N = 5
 
 
@@ -31,20 +31,8 @@ def called(module, *sources, **options) -> np.ndarray:
         return np.asarray(module(*given, **options)[0])
 
 
-def unrotated(layer, x) -> np.ndarray:
-    """The output of a rotary layer in which no token is masked and no angle turns."""
-    torch = pytest.importorskip("torch")
-    zeros = torch.zeros(1, 1, 1, dtype=torch.float64)
-    mask = torch.zeros(1, 1, N, N, dtype=torch.float64)
-    return called(layer, x, position_embeddings=(zeros.cos(), zeros.sin()), attention_mask=mask)
-
-
-def close(a, b) -> bool:
-    return np.allclose(a, b, rtol=0, atol=1e-12)
-
-
 def far(a, b) -> bool:
-    return not np.allclose(a, b, rtol=0, atol=1e-3)
+    return not close(a, b, 1e-3)
 
 
 # From library to library
@@ -305,7 +293,7 @@ def test_lora_stacked_in_thirds_trains_the_keys_of_gpt_neox(torch, rng):
     for mh in (scattered, stacked):
         weights = qkv.dump(mh, "gpt-neox")
         layer.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
-        outputs.append(unrotated(layer, x))
+        outputs.append(attend(layer, x)[0])
         assert close(outputs[-1], replace(mh, rotary=False)(x))
     assert far(*outputs)
 
@@ -510,14 +498,14 @@ def test_llama_on_more_ranks_than_key_heads_is_exact_if_whole_key_heads_are_repe
 
     whole = randomised(llama(8, 2), rng)
     x, state = tokens(rng, 24), whole.state_dict()
-    expected = unrotated(whole, x)
+    expected = attend(whole, x)[0]
     for tp in (1, 2, 4, 8):
         outputs = []
         for shard in shards(qkv.load(state, "llama", h=8, h_kv=2), tp):
             layer = llama(shard.h, shard.h_kv)
             weights = {name: torch.from_numpy(w) for name, w in qkv.dump(shard, "llama").items()}
             layer.load_state_dict(weights)
-            outputs.append(unrotated(layer, x))
+            outputs.append(attend(layer, x)[0])
         assert len(outputs) == tp
         assert close(sum(outputs), expected)
 
@@ -526,7 +514,7 @@ def test_llama_on_more_ranks_than_key_heads_is_exact_if_whole_key_heads_are_repe
     assert half_a_head.shape == (2, 24)
     evenly.k_proj.weight = torch.nn.Parameter(half_a_head)
     with pytest.raises(RuntimeError, match="is invalid for input of size"):
-        unrotated(evenly, x)
+        attend(evenly, x)[0]
 
 
 # Counts

@@ -19,6 +19,7 @@ from arrays import (
     close,
     grouped_qwen2,
     loaded,
+    no_rotation,
     sdpa,
     size,
     torch_layer,
