@@ -7,8 +7,9 @@ import pytest
 from mkdocs.utils.meta import get_data
 
 from qkv_site.markdown import current
+from qkv_site.page import parse
+from qkv_site.parts import asked
 from qkv_site.tables import search
-from support import refuses
 
 HTML = """<h1 id="a">A</h1><p>First <math><msub><mi>d</mi><mi>k</mi></msub></math>.</p>
 <h2 id="b">B<a class="headerlink" href="#b">¶</a></h2>
@@ -25,10 +26,13 @@ def page(name, content, **meta):
     return SimpleNamespace(file=file, content=content, title=name, url=f"{name}/", meta=meta)
 
 
-def written(*pages, **asked):
-    index = search.Index({f"{name}.md": lines for name, lines in asked.items()})
+def written(*pages, **texts):
+    """The index, and the faults, of pages whose files say this."""
+    index, faults = search.Index(), []
     for each in pages:
-        index.add(each)
+        name = each.file.src_uri
+        faults += index.add(each, parse(name, texts.get(name.removesuffix(".md"), "")))
+    assert faults == []
     return json.loads(index.written())
 
 
@@ -50,71 +54,73 @@ def test_what_says_nothing_ends_where_its_element_does(tag):
 
 def test_a_question_leads_to_the_section_that_has_its_anchor():
     data = written(page("page", HTML), page("questions", QUESTIONS))
-    asked = {(number, anchor): asked for number, anchor, *_, asked in data["sections"]}
-    assert asked == {
+    leading = {(number, anchor): lines for number, anchor, *_, lines in data["sections"]}
+    assert leading == {
         (0, ""): ["What?", "What? That."],
         (0, "b"): ["Does it hold?", "Does it hold? Yes."],
         (1, ""): [],
     }
 
 
+ASKED = """# A
+
+First.
+
+```asked
+a b
+```
+
+## B { #b }
+
+```asked
+c
+
+  d
+```
+"""
+
+
 def test_what_people_type_leads_to_its_page_and_its_heading():
-    data = written(page("page", HTML), page("other", HTML), page={"page": ["a b"], "b": ["c", "d"]})
-    assert [asked for *_, asked in data["sections"]] == [["a b"], ["c", "d"], [], []]
+    data = written(page("page", HTML), page("other", HTML), page=ASKED)
+    assert [lines for *_, lines in data["sections"]] == [["a b"], ["c", "d"], [], []]
 
 
-def test_what_leads_to_no_heading_is_refused_with_those_that_there_are():
-    with pytest.raises(ValueError, match="lines for 'c'; the page's headings are page, b"):
-        written(page("page", HTML), page={"c": ["a b"]})
-
-
-def test_a_heading_cannot_have_the_id_that_stands_for_its_page():
-    html = HTML.replace('<h2 id="b">', '<h2 id="page">')
-    with pytest.raises(ValueError, match=r"a heading has the id 'page', which asked\.toml has"):
-        written(page("page", html), page={"page": ["a b"]})
+def test_a_line_may_name_a_heading_that_a_block_writes():
+    data = written(page("page", HTML), page='# A\n\n```asked id="b"\na b\n```\n')
+    assert [lines for *_, lines in data["sections"]] == [[], ["a b"]]
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("more", "line", "fault"),
     [
-        ('["index.md"\n', "at line 1"),
-        ('page = "a b"\n', "page is 'a b', expected a table"),
-        ('["index.md"]\npage = ["a b"]\n', "index.md is {'page': ['a b']}, expected a table"),
+        ('\n```asked id="c"\ne\n```\n', 17, "lines for 'c'; the page's headings are b"),
+        ("\n## C\n\n```asked\ne\n```\n", 19, "the heading above has no id"),
+        ("\n```asked\n\n```\n", 17, "no line: expected what people type"),
+        ("\n```asked\ne\na b\n```\n", 19, "'a b' stands on this page twice"),
+        (f"\n```asked\n{'e' * 90}\n```\n", 18, "has 90 signs: expected fewer than 90"),
+        ('\n```asked in="b"\ne\n```\n', 17, "unknown option 'in': expected one of 'id'"),
     ],
 )
-def test_a_faulty_file_of_what_people_type_is_named(tmp_path, text, fault):
-    path = tmp_path / "how-to" / "asked.toml"
-    path.parent.mkdir()
-    path.write_text(text)
-    with refuses(f"{path}: ", fault):
-        search.asked(tmp_path)
+def test_what_leads_nowhere_or_says_nothing_new_is_named_with_its_line(more, line, fault):
+    read = parse("page.md", ASKED + more)
+    found = [each for fence, _ in asked.leading(read) for each in fence.faults(read)]
+    found += search.Index().add(page("page", HTML), read)
+    [(number, said)] = [(each.line, each.message) for each in found]
+    assert number == line
+    assert fault in said
 
 
-def test_an_empty_line_and_an_indented_one_are_what_people_type_alone(tmp_path):
-    (tmp_path / "asked.toml").write_text('["index.md"]\npage = """\nx\n\n  y\n"""\n')
-    assert search.asked(tmp_path) == {"index.md": {"page": ["x", "y"]}}
-
-
-def test_a_build_names_the_page_and_the_heading_that_are_not_there(build):
-    lines = '["index.md"]\nnowhere = "a b"\n["gone.md"]\npage = "c d"\n'
-    built = build({"index.md": "# Home\n\n## B { #b }\n", "asked.toml": lines})
+def test_a_build_stops_at_lines_that_lead_nowhere_and_shows_none(build):
+    text = "# Home\n\n## B { #b }\n\nWords.\n\n```asked\nto a zeppelin\n```\n"
+    built = build({"index.md": f'{text}\n```asked id="nowhere"\nto c\n```\n'})
     assert built.returncode == 1, built.stdout
-    assert (
-        "index.md: asked.toml has lines for 'nowhere'; the page's headings are page, b"
-        in built.stdout
-    )
-    assert "gone.md: asked.toml has lines for this page, which there is not" in built.stdout
-    assert not (built.site / "asked.toml").exists()
-
-
-def test_what_people_type_is_short_and_stands_once_on_a_page():
-    for name, lines in search.asked(current.docs).items():
-        said = [line for of_heading in lines.values() for line in of_heading]
-        assert said, name
-        assert len(said) == len({*said}), (name, said)
-        for line in said:
-            assert line == " ".join(line.split()), (name, line)
-            assert 0 < len(line) < 90, (name, line)
+    assert "index.md:11: lines for 'nowhere'; the page's headings are b" in built.stdout
+    built = build({"index.md": text})
+    assert built.returncode == 0, built.stdout
+    shown = [path for path in built.site.rglob("*") if path.suffix in {".html", ".md", ".txt"}]
+    assert shown
+    assert not [path for path in shown if "to a zeppelin" in path.read_text()]
+    assert "to a zeppelin" in (built.site / search.ADDRESS).read_text()
 
 
 def test_a_page_may_be_left_out_but_for_its_title():

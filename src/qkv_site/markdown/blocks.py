@@ -28,6 +28,7 @@ LANGUAGES = {
     "console": {"title"},
     "text": {"title"},
     "toml": {"title"},
+    "asked": {"id"},
 }
 _VALUES = {
     "exec": {"on"},

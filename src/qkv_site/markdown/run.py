@@ -87,6 +87,7 @@ def printed(page: str) -> list[Printed]:
 class _Run(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         text = "\n".join(lines)
+        text = blocks.replace(text, lambda block: "" if block.language == "asked" else None)
         text = blocks.replace(text, lambda block: on_library.show(block) if block.library else None)
         executed = [block for block in blocks.find(text) if block.executed]
         numbers = list(dict.fromkeys(NUMBER.findall(blocks.FENCE.sub("", text))))

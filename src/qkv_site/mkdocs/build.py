@@ -26,6 +26,8 @@ from qkv_site.markdown import (
 )
 from qkv_site.markdown import map as layer_map
 from qkv_site.mkdocs import policy
+from qkv_site.page import parse
+from qkv_site.parts import asked
 from qkv_site.tables import (
     labels,
     redirects,
@@ -47,7 +49,7 @@ class Build:
         self._copies: list[copies.Copy] = []
         self._panels: dict[str, str] = {}
         current.docs = Path(config.docs_dir)
-        self._index = search.Index(search.asked(current.docs))
+        self._index = search.Index()
         current.address = config.site_url or ""
         current.repository = config.extra.get("repository") or ""
         claims.kinds.cache_clear()
@@ -108,6 +110,10 @@ class Build:
             *change_it.page_faults(found),
         ):
             current.warn(fault, line=line)
+        read = parse(page.file.src_uri, text)
+        for fence, _ in asked.leading(read):
+            for fault in fence.faults(read):
+                current.warn(fault.message, line=fault.line)
         for block in found:
             for fault in (*blocks.faults(block), *on_library.faults(block)):
                 current.warn(fault, line=block.line)
@@ -142,11 +148,9 @@ class Build:
 
     def read_words(self, page) -> None:
         """Note what a page says, for the search and as Markdown."""
-        try:
-            self._index.add(page)
-        except ValueError as fault:
-            current.begin(page.file.src_uri, page.file.content_string)
-            current.warn(str(fault))
+        current.begin(page.file.src_uri, page.file.content_string)
+        for fault in self._index.add(page, parse(page.file.src_uri, page.file.content_string)):
+            current.warn(fault.message, line=fault.line)
         try:
             self._copies.append(copies.of(page, self._files))
         except (LatexError, SyntaxError, ValueError) as fault:
@@ -175,9 +179,6 @@ class Build:
         if not self._whole:
             return
         self._write(search.ADDRESS, self._index.written())
-        for page in self._index.asked:
-            current.begin(page, "")
-            current.warn("asked.toml has lines for this page, which there is not")
 
     def _write(self, name: str, content: str | bytes) -> None:
         target = self._site / name

@@ -2,24 +2,22 @@
 
 A section is what a heading leads to. It is found by its heading, its text and its code, by the
 title, the description and the tags of its page, by the questions that lead to it from the index of
-questions, and by what people type to get there, which is in `asked.toml` beside the pages.
+questions, and by what people type to get there, in the fences `asked` of its page.
 """
 
 import json
 import posixpath
 import re
-import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
-from pathlib import Path
 
 from qkv_site.markdown import elements, mathml, questions
+from qkv_site.page import Fault, Page
+from qkv_site.parts import asked
 
 ADDRESS = "assets/search.json"
-_ASKED = "asked.toml"
-_PAGE = "page"  # stands there for a page itself, where an id stands for a heading
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {*_HEADINGS, "p", "li", "tr", "dt", "dd", "summary", "caption", "figcaption", "div"}
 # Links that say nothing of their own, what the reference calls a name, "cached property", and the
@@ -99,56 +97,16 @@ class _Reader(HTMLParser):
         self._into, self._said = "text", ""
 
 
-def asked(docs: Path) -> dict[str, dict[str, list[str]]]:
-    """Of each page and the ids of its headings, the lines that people type to get there.
-
-    Raises:
-        ValueError: If a file is no TOML, or says something else.
-    """
-    found = {}
-    for path in sorted(docs.rglob(_ASKED)):
-        for name, lines in _tables(path).items():
-            found[(path.parent / name).relative_to(docs).as_posix()] = {
-                anchor: [line.strip() for line in said.splitlines() if line.strip()]
-                for anchor, said in lines.items()
-            }
-    return found
-
-
-def _tables(path: Path) -> dict[str, dict[str, str]]:
-    """What a file says of each page, where it is as it should be."""
-    try:
-        tables = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: {error}") from error
-    for name, lines in tables.items():
-        if not isinstance(lines, dict) or not all(isinstance(each, str) for each in lines.values()):
-            raise ValueError(
-                f"{path}: {name} is {lines!r}, expected a table with a text of lines for each id, "
-                f"or for {_PAGE!r}"
-            )
-    return tables
-
-
 class Index:
-    """The sections of all pages, from their HTML, and the lines that lead to them.
+    """The sections of all pages, from their HTML, and the lines that lead to them."""
 
-    Attributes:
-        asked: What people type to get to the pages that are not read yet.
-    """
-
-    def __init__(self, asked: dict[str, dict[str, list[str]]]):
-        self.asked = dict(asked)
+    def __init__(self):
         self._pages: list[dict] = []
         self._sections: dict[str, list[Section]] = {}  # of each page, by its address
         self._questions: list[tuple[str, str, str]] = []
 
-    def add(self, page) -> None:
-        """Read a page that is rendered.
-
-        Raises:
-            ValueError: If a line leads to an id that no heading of the page has.
-        """
+    def add(self, page, read: Page) -> list[Fault]:
+        """Read a page that is rendered; the faults are lines that lead to no heading of it."""
         own = page.meta.get("search") or {}
         whole = not own.get("exclude") and page.file.src_uri != questions.INDEX
         sections = _Reader(page.content).sections
@@ -164,7 +122,7 @@ class Index:
         )
         if page.file.src_uri == questions.INDEX:
             self._questions = [*_questions(page)]
-        _give(self.asked.pop(page.file.src_uri, {}), sections)
+        return [*_give(read, sections)]
 
     def written(self) -> str:
         """All of it, as the search loads it."""
@@ -186,16 +144,15 @@ class Index:
             (section or sections[0]).asked += said
 
 
-def _give(asked: dict[str, list[str]], sections: list[Section]) -> None:
-    headings = {section.id: section for section in sections[1:]}
-    if _PAGE in headings:
-        raise ValueError(f"a heading has the id {_PAGE!r}, which {_ASKED} has for the page itself")
-    headings = {_PAGE: sections[0]} | headings
-    for anchor, lines in asked.items():
-        if anchor not in headings:
-            known = ", ".join(headings)
-            raise ValueError(f"{_ASKED} has lines for {anchor!r}; the page's headings are {known}")
-        headings[anchor].asked += lines
+def _give(read: Page, sections: list[Section]) -> Iterator[Fault]:
+    """Give the lines of a page to the sections that they lead to."""
+    headings = {"": sections[0]} | {section.id: section for section in sections[1:]}
+    for fence, anchor in asked.leading(read):
+        if anchor in headings:
+            headings[anchor].asked += fence.lines
+        elif anchor:
+            known = ", ".join(filter(None, headings))
+            yield fence.fault(f"lines for {anchor!r}; the page's headings are {known}")
 
 
 def _questions(page) -> Iterable[tuple[str, str, str]]:
