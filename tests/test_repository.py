@@ -62,7 +62,7 @@ def test_the_citation_is_of_the_newest_release():
 
 
 def test_the_wheel_says_that_the_package_is_typed():
-    names = zipfile.ZipFile(io.BytesIO(wheel.wheel())).namelist()
+    names = zipfile.ZipFile(io.BytesIO(wheel.built()[1])).namelist()
     assert "qkv/py.typed" in names
 
 

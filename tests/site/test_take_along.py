@@ -92,14 +92,15 @@ def test_a_copy_on_a_disk_installs_without_a_network(site, jupyter, tmp_path):
     environments.run(jupyter, "-c", "import qkv", cwd=tmp_path)
 
 
-def test_later_files_are_a_later_version(monkeypatch):
+def test_later_files_are_a_later_version(tmp_path):
     """So pip does not take what is installed for what the site has now."""
-    before = wheel.version()
-    monkeypatch.setattr(wheel, "_package", lambda: {"qkv/__init__.py": b""})
-    wheel.version.cache_clear()
-    after = wheel.version()
-    wheel.version.cache_clear()
-    assert before != after
+    names = []
+    for name, source in ("one", "A = 1\n"), ("same", "A = 1\n"), ("other", "A = 2\n"):
+        shutil.copytree(ROOT, tmp_path / name, ignore=lambda *_: {"docs", "tests", ".git"})
+        (tmp_path / name / "src" / "qkv" / "later.py").write_text(source)
+        names.append(wheel.built(tmp_path / name)[0])
+    before, same, after = names
+    assert before == same != after
     assert before.partition("+")[0] == after.partition("+")[0]
 
 
