@@ -1,8 +1,7 @@
-"""The worked examples of CONTRIBUTING.md are followed, step by step, from a clone to a merge.
+"""The worked examples of CONTRIBUTING.md are followed, step by step, in a copy of this project.
 
-What a step says is done in a clone of a copy of this project: a file is written, lines are put
-below or above a line, commands run. The one step that is left out is the README's, which installs
-packages: commands run in the environment of these tests.
+A file is written, lines are put below or above a line, and commands run, in the environment of
+these tests.
 """
 
 import os
@@ -25,29 +24,6 @@ STEP = re.compile(
 )
 WRITE = re.compile(r"Write `([^`]+)`:$")
 PUT = re.compile(r"In `([^`]+)`, (below|above) the line with `([^`]+)`:$")
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """What commands find: who commits, this copy's modules, and nothing of the tests that run."""
-    names = {
-        f"GIT_{role}_{what}": "newcomer"
-        for role in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
-    }
-    outside = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PYTEST_", "GIT_"))
-    }
-    return (
-        outside
-        | names
-        | {
-            "PYTHONPATH": str(folder / "src"),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "NO_MKDOCS_2_WARNING": "1",
-        }
-    )
 
 
 def section(title: str) -> str:
@@ -75,7 +51,6 @@ class Newcomer:
     """Does what the text says, in a folder."""
 
     folder: Path
-    address: str = ""
 
     def follow(self, text: str) -> str:
         """Do all steps of a text, and say what the commands said."""
@@ -110,20 +85,17 @@ class Newcomer:
         (self.folder / name).write_text("".join(lines))
 
     def run(self, code: str) -> str:
-        """Run commands in the folder, which they may leave for another."""
-        code = code.replace("ADDRESS", self.address)
-        code = code.replace(".venv/bin/", f"{Path(sys.executable).parent}/")
+        """Run commands in the folder, with its modules and nothing of the tests that run."""
+        outside = {name: each for name, each in os.environ.items() if name[:7] != "PYTEST_"}
         ran = subprocess.run(
-            ["bash", "-ec", code],
+            ["bash", "-ec", code.replace(".venv/bin/", f"{Path(sys.executable).parent}/")],
             cwd=self.folder,
-            env=environment(self.folder),
+            env=outside | {"PYTHONPATH": f"{self.folder}/src", "NO_MKDOCS_2_WARNING": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
         assert ran.returncode == 0, f"{code}\n{ran.stdout}"
-        for folder in re.findall(r"^cd (\S+)$", code, re.MULTILINE):
-            self.folder = self.folder / folder
         return ran.stdout
 
 
@@ -152,49 +124,19 @@ EXAMPLES = {
 }
 
 
-@pytest.fixture(scope="module")
-def upstream(tmp_path_factory) -> Path:
-    """A repository of this project as it stands, which takes what is pushed."""
-    folder = tmp_path_factory.mktemp("upstream")
-    project = folder / "project"
-    shutil.copytree(ROOT, project, ignore=lambda path, _: MADE if Path(path) == ROOT else set())
-    Newcomer(project).run(
-        "git init --quiet --initial-branch main\ngit add --all\ngit commit --quiet --message all\n"
-        f"git clone --quiet --bare . {folder}/upstream.git"
-    )
-    shutil.rmtree(project)
-    return folder / "upstream.git"
-
-
-def merge(upstream: Path, folder: Path) -> None:
-    """Merge the branch that was pushed, as a maintainer does."""
-    Newcomer(folder).run(
-        f"git clone --quiet {upstream} {folder}/maintained\ncd {folder}/maintained\n"
-        "git merge --quiet --no-edit origin/my-change\n"
-        "git push --quiet origin main\n"
-        "git push --quiet origin --delete my-change"
-    )
+def left_out(folder, _):
+    """What stands in the project's own folder and is no part of it."""
+    return MADE if Path(folder) == ROOT else set()
 
 
 @pytest.mark.parametrize("name", ["role", *thorough(*sorted(EXAMPLES.keys() - {"role"}))])
-def test_an_example_is_followed_from_a_clone_to_a_merge(name, upstream, tmp_path):
+def test_an_example_is_followed(name, tmp_path):
     example = EXAMPLES[name]
-    newcomer = Newcomer(tmp_path, address=str(upstream))
-    begin, end = steps(section("## From a clone to a merged change"))
-    newcomer.run(begin["code"])
+    newcomer = Newcomer(tmp_path / "copy")
+    shutil.copytree(ROOT, newcomer.folder, ignore=left_out)
     said = newcomer.follow(section(example.heading))
     seen = (newcomer.folder / example.file).read_text() if example.file else said
     assert [words for words in example.words if words not in seen] == [], said
-    newcomer.run(end["code"])
-    changed = {*newcomer.run("git show --name-only --format= HEAD").split()}
-    assert changed == {
-        step[1]
-        for each in steps(section(example.heading))
-        if (step := re.search(r"(?:Write|In) `([^`]+)`[:,]", " ".join(each["said"].split())))
-    }
-    merge(upstream, tmp_path)
-    merged = newcomer.run(f"git --git-dir {upstream} ls-tree -r --name-only main").split()
-    assert changed <= {*merged}
 
 
 def test_each_example_is_followed():
