@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import oracle
-from qkv import _tiled, attention, equation_1, softmax
+from qkv import _arrays, attention, equation_1, softmax
 
 SIZES = st.permutations([2, 3, 5, 7]).map(tuple)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -104,7 +104,7 @@ def test_tiles_of_any_size_give_what_the_plain_expression_gives(
     options = {"mask": mask, "scale": scale, "return_weights": return_weights}
     plain = attention(Q, K, V, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_tiled, "SCORES_AT_ONCE", scores_at_once)
+        patch.setattr(_arrays, "SCORES_AT_ONCE", scores_at_once)
         tiled = attention(Q, K, V, **options)
     tolerance = 1e-5 if np.float32 in (Q.dtype, K.dtype, V.dtype) else 1e-12
     for one, other in zip(*(x if return_weights else (x,) for x in (plain, tiled)), strict=True):
@@ -113,23 +113,26 @@ def test_tiles_of_any_size_give_what_the_plain_expression_gives(
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
-def test_few_scores_take_the_plain_path_and_many_the_tiles(monkeypatch):
-    called = []
+def test_few_scores_are_computed_at_once_and_many_in_tiles(monkeypatch):
+    shapes = []
+    weigh = equation_1._softmax_in_place
     monkeypatch.setattr(
-        equation_1, "attention_in_tiles", lambda *args: called.append(args) or np.zeros((3, 7))
+        equation_1,
+        "_softmax_in_place",
+        lambda S, allowed: shapes.append(S.shape) or weigh(S, allowed),
     )
     arrays = random((3, 2), (5, 2), (5, 7))
     attention(*arrays)
-    assert not called
-    monkeypatch.setattr(_tiled, "SCORES_AT_ONCE", 14)
+    assert shapes == [(3, 5)]
+    monkeypatch.setattr(_arrays, "SCORES_AT_ONCE", 14)
     attention(*arrays)
-    assert len(called) == 1
+    assert shapes[1:] == [(2, 5), (1, 5)]
 
 
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered")
 @pytest.mark.parametrize("sign", [1, -1])
 def test_scores_that_overflow_in_a_tile(monkeypatch, sign):
-    monkeypatch.setattr(_tiled, "SCORES_AT_ONCE", 1)
+    monkeypatch.setattr(_arrays, "SCORES_AT_ONCE", 1)
     with pytest.raises(ValueError, match=r"scores must be finite.*overflowed"):
         attention(
             np.full((3, 2), sign * 1e30, np.float32),
@@ -140,7 +143,7 @@ def test_scores_that_overflow_in_a_tile(monkeypatch, sign):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_memory_does_not_grow_with_the_square_of_the_tokens(monkeypatch, masked):
-    monkeypatch.setattr(_tiled, "SCORES_AT_ONCE", 2**12)
+    monkeypatch.setattr(_arrays, "SCORES_AT_ONCE", 2**12)
 
     def peak(n):
         Q, K, V = random((2, n, 2), (2, n, 2), (2, n, 2), dtype=np.float32)

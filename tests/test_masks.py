@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkv.masks import FORMS, causal, convert, padding
+from qkv.layouts import MASK_FORMS, convert_mask
+from qkv.masks import causal, padding
 from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -55,17 +56,17 @@ def test_both_at_once():
     ],
 )
 def test_shapes_and_senses_of_the_forms(mask, form, shape):
-    converted = convert(mask, form, h=2)
+    converted = convert_mask(mask, form, h=2)
     assert converted.shape == shape
     assert converted.dtype == bool
-    hides = FORMS[form].true_means == "hide"
+    hides = MASK_FORMS[form].true_means == "hide"
     repeated = 2 if form == "attn_mask" and len(shape) == 3 and mask.shape[1] == 1 else 1
     assert (~converted if hides else converted).sum() == mask.sum() * repeated
 
 
 def test_the_heads_of_a_sentence_stand_together():
     mask = padding(LENGTHS, 5) & causal(5)
-    per_head = convert(mask, "attn_mask", h=2).reshape(3, 2, 5, 5)
+    per_head = convert_mask(mask, "attn_mask", h=2).reshape(3, 2, 5, 5)
     np.testing.assert_array_equal(per_head, ~np.broadcast_to(mask, (3, 2, 5, 5)))
 
 
@@ -73,7 +74,7 @@ def test_the_heads_of_a_sentence_stand_together():
 def test_pytorch_takes_padding_with_its_queries(lengths, n_q):
     torch = pytest.importorskip("torch")
     mask = padding(np.array(lengths), 3)
-    converted = torch.from_numpy(convert(mask, "attn_mask", h=2, n_q=n_q))
+    converted = torch.from_numpy(convert_mask(mask, "attn_mask", h=2, n_q=n_q))
     X_Q, X_K = torch.ones(len(lengths), n_q, 6), torch.randn(len(lengths), 3, 6)
     layer = torch.nn.MultiheadAttention(6, 2, batch_first=True)
     output = layer(X_Q, X_K, X_K, attn_mask=converted)[0]
@@ -83,15 +84,15 @@ def test_pytorch_takes_padding_with_its_queries(lengths, n_q):
 
 def test_a_form_is_an_array_of_its_own():
     mask = causal(5)
-    convert(mask, "sdpa")[:] = False
+    convert_mask(mask, "sdpa")[:] = False
     assert mask.sum() == 15
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, "float32"])
-@pytest.mark.parametrize("form", [name for name, form in FORMS.items() if form.adds])
+@pytest.mark.parametrize("form", [name for name, form in MASK_FORMS.items() if form.adds])
 def test_floats_that_are_added(form, dtype):
     mask = padding(LENGTHS, 5)
-    added = convert(mask, form, h=2, n_q=1, dtype=dtype)
+    added = convert_mask(mask, form, h=2, n_q=1, dtype=dtype)
     assert added.dtype == dtype
     assert np.isfinite(added).all()
     assert {*np.unique(added)} == {0, np.finfo(dtype).min}
@@ -113,65 +114,65 @@ def test_floats_that_are_added(form, dtype):
         (lambda: causal(0), ValueError, ["n_q must be a positive whole number, but is 0"]),
         (lambda: causal(2, 3), ValueError, ["n_q = 2 and n_k = 3 differ", "'start'", "'end'"]),
         (lambda: causal(3, aligned="left"), ValueError, ["aligned must be one of 'start', 'end'"]),
-        (lambda: convert(causal(3), "torch"), ValueError, ["form must be one of 'attn_mask'"]),
-        (lambda: convert(np.tri(3), "sdpa"), TypeError, ["mask must be boolean", "float64"]),
+        (lambda: convert_mask(causal(3), "torch"), ValueError, ["form must be one of 'attn_mask'"]),
+        (lambda: convert_mask(np.tri(3), "sdpa"), TypeError, ["mask must be boolean", "float64"]),
         (
-            lambda: convert(np.ones((2, 3, 3), bool), "sdpa"),
+            lambda: convert_mask(np.ones((2, 3, 3), bool), "sdpa"),
             ValueError,
             ["(n_q, n_k) or (batch, h, n_q, n_k)", "shape (2, 3, 3)", "pass mask[:, None]"],
         ),
         (
-            lambda: convert(padding(LENGTHS, 5), "attn_mask", n_q=4),
+            lambda: convert_mask(padding(LENGTHS, 5), "attn_mask", n_q=4),
             ValueError,
             ["shape (3, 1, 4, 5)", "Pass h, the number of heads."],
         ),
         (
-            lambda: convert(padding(LENGTHS, 5), "attn_mask", n_q=4, h=0),
+            lambda: convert_mask(padding(LENGTHS, 5), "attn_mask", n_q=4, h=0),
             ValueError,
             ["h must be a positive whole number, but is 0"],
         ),
         (
-            lambda: convert(padding(LENGTHS, 5), "attn_mask", h=2),
+            lambda: convert_mask(padding(LENGTHS, 5), "attn_mask", h=2),
             ValueError,
             ["(3, 1, 1, 5), with 1 for the queries", "pass n_q", "'key_padding_mask'"],
         ),
         (
-            lambda: convert(causal(3), "attn_mask", n_q=4),
+            lambda: convert_mask(causal(3), "attn_mask", n_q=4),
             ValueError,
             ["an axis of n_q = 4 or 1, but has (1, 1, 3, 3)"],
         ),
         (
-            lambda: convert(causal(3), "sdpa", dtype="bfloat16"),
+            lambda: convert_mask(causal(3), "sdpa", dtype="bfloat16"),
             ValueError,
             ["dtype is bfloat16", "NumPy has no bfloat16: take float16"],
         ),
         (
-            lambda: convert(np.ones((1, 3, 5, 5), bool), "attn_mask", h=2),
+            lambda: convert_mask(np.ones((1, 3, 5, 5), bool), "attn_mask", h=2),
             ValueError,
             ["h = 2 heads or 1, but has (1, 3, 5, 5)"],
         ),
         (
-            lambda: convert(causal(3), "key_padding_mask"),
+            lambda: convert_mask(causal(3), "key_padding_mask"),
             ValueError,
             ["from all queries and heads", "(1, 1, 3, 3)", "pass it as attn_mask"],
         ),
         (
-            lambda: convert(np.ones((1, 3, 5, 5), bool), "keras"),
+            lambda: convert_mask(np.ones((1, 3, 5, 5), bool), "keras"),
             ValueError,
             ["one mask for all heads", "(1, 3, 5, 5), with 3 heads"],
         ),
         (
-            lambda: convert(causal(3), "transformers"),
+            lambda: convert_mask(causal(3), "transformers"),
             ValueError,
             ["'transformers' adds a mask of floats: pass dtype, such as np.float32"],
         ),
         (
-            lambda: convert(causal(3), "keras", dtype=np.float32),
+            lambda: convert_mask(causal(3), "keras", dtype=np.float32),
             ValueError,
             ["'keras' is boolean, but dtype is", "float32"],
         ),
         (
-            lambda: convert(causal(3), "sdpa", dtype=int),
+            lambda: convert_mask(causal(3), "sdpa", dtype=int),
             ValueError,
             ["'sdpa' adds a mask of floats: pass dtype", "int"],
         ),

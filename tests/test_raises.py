@@ -12,7 +12,7 @@ import pytest
 
 import qkv
 from qkv import MultiHead, costs, dump, masks, notation
-from qkv.layouts import layouts
+from qkv.layouts import convert_mask, layouts
 from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -546,27 +546,27 @@ RAISES = {
             ),
         }
     },
-    "convert": {
+    "convert_mask": {
         TypeError: {
-            "the mask is not boolean": (lambda: masks.convert(ONES, "sdpa"), "mask must be boolean")
+            "the mask is not boolean": (lambda: convert_mask(ONES, "sdpa"), "mask must be boolean")
         },
         ValueError: {
-            "no such form": (lambda: masks.convert(masks.causal(3), "none"), "form must be one of"),
+            "no such form": (lambda: convert_mask(masks.causal(3), "none"), "form must be one of"),
             "it cannot hold the mask": (
-                lambda: masks.convert(masks.causal(3), "key_padding_mask"),
+                lambda: convert_mask(masks.causal(3), "key_padding_mask"),
                 "hides a key from all queries",
             ),
             "needs `h`": (
-                lambda: masks.convert(np.ones((2, 1, 3, 3), dtype=bool), "attn_mask"),
+                lambda: convert_mask(np.ones((2, 1, 3, 3), dtype=bool), "attn_mask"),
                 "Pass h, the number of heads",
             ),
-            "or `dtype`": (lambda: masks.convert(masks.causal(3), "transformers"), "pass dtype"),
+            "or `dtype`": (lambda: convert_mask(masks.causal(3), "transformers"), "pass dtype"),
             "or cannot have it": (
-                lambda: masks.convert(masks.causal(3), "keras", dtype=np.float32),
+                lambda: convert_mask(masks.causal(3), "keras", dtype=np.float32),
                 "is boolean, but dtype is",
             ),
             '"attn_mask" needs `n_q`': (
-                lambda: masks.convert(masks.padding(np.array([1]), 3), "attn_mask"),
+                lambda: convert_mask(masks.padding(np.array([1]), 3), "attn_mask"),
                 "pass n_q",
             ),
         },

@@ -10,7 +10,6 @@ loaded when they are first used: `layouts`, `notation`, `mistakes`, `shapes` and
 import importlib
 from typing import TYPE_CHECKING
 
-from qkv import example as example
 from qkv import maps as maps
 from qkv import masks as masks
 from qkv.equation_1 import attention, softmax
@@ -38,8 +37,8 @@ __all__ = [
     "which",
 ]
 
-_ROOMS = ("costs", "layouts", "mistakes", "notation", "shapes")
-_ROOM_OF = {
+_MODULES = ("costs", "example", "layouts", "mistakes", "notation", "shapes")
+_MODULE_OF = {
     "diagnose": "mistakes",
     "dump": "layouts",
     "find_layers": "layouts",
@@ -51,16 +50,24 @@ _ROOM_OF = {
 
 def __getattr__(name: str) -> object:
     """Load a room when it, or a function of it, is first used."""
-    if name in _ROOMS:
+    if name in _MODULES:
         return importlib.import_module(f"qkv.{name}")
-    if name in _ROOM_OF:
-        return getattr(importlib.import_module(f"qkv.{_ROOM_OF[name]}"), name)
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"qkv.{_MODULE_OF[name]}"), name)
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("which-q")
+        return _version()
     raise AttributeError(f"module 'qkv' has no attribute {name!r}")
 
 
+def _version() -> str:
+    """The version that was installed; of a checkout that is only on the path there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("which-q")
+    except PackageNotFoundError:
+        return "0+not-installed"
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, *_ROOM_OF, "__version__"})
+    return sorted({*globals(), *_MODULES, *_MODULE_OF, "__version__"})

@@ -1,24 +1,37 @@
-r"""What may come in: a shape is stated once, and its check and its message are read off from there.
+r"""What stands around the formulas: shapes in signatures, their checks and messages, and tiles.
 
-The statement is the annotation of an argument, `Float[np.ndarray, "*#batch n_q d_k"]`, or a
-layout's pattern, `"(3 h d_k) d_model"`. Every refusal quotes the name, what came and what was
-expected.
+A shape is stated once, as the annotation of an argument, `Float[np.ndarray, "*#batch n_q d_k"]`,
+and its check and its message are read off from there. Every refusal quotes the name, what came and
+what was expected.
 """
 
+import functools
 import inspect
 import math
 import re
+import sys
 import typing
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from numbers import Integral
 
 import numpy as np
 
-_NO_FLOATS = (
+if typing.TYPE_CHECKING or "jaxtyping" in sys.modules:
+    # Whoever has imported it may check shapes with it. It takes longer to import than NumPy.
+    from jaxtyping import Bool, Float, Int
+else:
+
+    class _Annotation:
+        """Reads `Float[np.ndarray, "n_q d_k"]`, and keeps the shape as jaxtyping does."""
+
+        def __class_getitem__(cls, array_and_shape):
+            _, shape = array_and_shape
+            return type(cls.__name__, (cls,), {"dim_str": shape})
+
+    Bool = Float = Int = _Annotation
+
+NO_FLOATS = (
     "Token ids have to be embedded first; turn whole-numbered vectors into floats with "
     ".astype(float)."
 )
@@ -32,108 +45,42 @@ _Hint = Callable[[str, Mapping[str, tuple[int, ...]]], str]
 
 @dataclass(frozen=True)
 class Shape:
-    """A shape in symbols.
+    """A shape in symbols, as an annotation states it.
 
     Args:
-        axes: For each axis the sizes whose product it is: symbols, numbers, or a sum of symbols,
-            numbers and quotients, such as h+h_kv+h_kv.
+        axes: The symbol of each axis.
         batch: The name of the leading axes, of which there may be any number; empty if there may
             be none.
 
     Examples:
-        >>> print(Shape.parse("*#batch n_q d_k"), Shape.parse("(h 3 d_k) d_model"))
-        (..., n_q, d_k) (h·3·d_k, d_model)
+        >>> print(Shape.parse("*#batch n_q d_k"))
+        (..., n_q, d_k)
+        >>> Shape.parse("*#batch n_q d_k").spell({"d_k": 64})
+        '(..., n_q, 64)'
     """
 
-    axes: tuple[tuple[str, ...], ...]
+    axes: tuple[str, ...]
     batch: str = ""
 
     @classmethod
-    @cache
     def parse(cls, text: str) -> "Shape":
-        """Read the shape in an annotation, or one side of a pattern."""
-        axes = re.findall(r"\([^)]*\)|\S+", text)
-        batch = axes.pop(0).lstrip("*#") if axes[0][0] in "*." else ""
-        return cls(tuple(tuple(axis.strip("()").split()) for axis in axes), batch)
+        """Read the shape in an annotation."""
+        leading, *axes = text.split()
+        if leading.startswith("*"):
+            return cls(tuple(axes), leading.lstrip("*#"))
+        return cls((leading, *axes))
 
     def has_axes(self, number: int) -> bool:
         """Whether an array of this shape may have so many axes."""
         return number == len(self.axes) or (bool(self.batch) and number > len(self.axes))
 
     def __str__(self):
-        return self.spell()
+        return self.spell({})
 
-    def spell(self, sizes: Mapping[str, int] | None = None) -> str:
-        """Write the shape, with given sizes filled in and multiplied: "(24·d_k, 512)"."""
-        axes = ["..."] * bool(self.batch) + [_spell_product(axis, sizes) for axis in self.axes]
+    def spell(self, sizes: Mapping[str, int]) -> str:
+        """Write the shape, with the sizes that are known filled in."""
+        axes = ["..."] * bool(self.batch) + [str(sizes.get(axis, axis)) for axis in self.axes]
         return f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
-
-    def solve(self, name: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
-        """The sizes known so far and those that an array of this shape adds to them."""
-        misfit = (
-            f"{name} must have shape {self} = {self.spell(sizes)}, but has shape {tuple(shape)}."
-        )
-        if not self.has_axes(len(shape)):
-            raise ValueError(misfit)
-        solved = dict(sizes)
-        for axis, size in zip(self.axes, shape, strict=True):
-            known, unknown = _split(axis, solved)
-            if unknown and size and size % known == 0:
-                solved[unknown[0]] = size // known
-            elif unknown or size != known:
-                raise ValueError(misfit + _if_not_divided(axis, size, sizes))
-        return solved
-
-
-def _split(axis: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, list[str]]:
-    """The product of the sizes that are known, and the symbols of the others."""
-    known = math.prod(size_of(symbol, sizes) or 1 for symbol in axis)
-    return known, [symbol for symbol in axis if size_of(symbol, sizes) is None]
-
-
-def _spell_product(axis: tuple[str, ...], sizes: Mapping[str, int] | None) -> str:
-    known, unknown = _split(axis, sizes) if sizes is not None else (1, axis)
-    spelled = [_spell_sum(size, alone=len(axis) == 1) for size in unknown]
-    return "·".join([str(known)] * (len(unknown) < len(axis)) + spelled)
-
-
-def _spell_sum(size: str, alone: bool) -> str:
-    """Write a size, with equal terms of a sum counted: h+h_kv+h_kv is h+2·h_kv."""
-    terms = Counter(size.split("+"))
-    ones = [str(terms.pop("1"))] if "1" in terms and len(terms) > 1 else []
-    counted = [term if times == 1 else f"{times}·{term}" for term, times in terms.items()]
-    spelled = "+".join(counted + ones)
-    return spelled if alone or not {"+", "/"} & {*spelled} else f"({spelled})"
-
-
-def _if_not_divided(axis: tuple[str, ...], size: int, sizes: Mapping[str, int]) -> str:
-    others = math.prod(int(symbol) for symbol in axis if symbol.isdigit())
-    for symbol in axis:
-        if {*names_in(symbol)} & {*_SPELLED} and size // others % (size_of(symbol, sizes) or 1):
-            spelled = _spell_sum(symbol, alone=True)
-            return f" {spelled} = {size_of(symbol, sizes)} does not divide {size // others}."
-    return ""
-
-
-def names_in(size: str) -> list[str]:
-    """The symbols in a size."""
-    return re.findall(r"[a-z]\w*", size)
-
-
-def size_of(size: str, sizes: Mapping[str, int]) -> int | None:
-    """What a symbol, a number, or a sum of such and of quotients is; None if that is not known."""
-    terms = [_quotient(*term.split("/"), sizes=sizes) for term in size.split("+")]
-    return None if None in terms else sum(terms)
-
-
-def _quotient(of: str, by: str = "1", *, sizes: Mapping[str, int]) -> int | None:
-    size, divisor = (int(each) if each.isdigit() else sizes.get(each) for each in (of, by))
-    if size is None or divisor is None:
-        return None
-    if size % divisor:
-        by_size = by if by.isdigit() else f"{by} = {divisor}"
-        raise ValueError(f"{by_size} must divide {of}, but {of} = {size}.")
-    return size // divisor
 
 
 @dataclass(frozen=True)
@@ -147,16 +94,43 @@ class Allowed:
         return " or ".join(map(str, self.shapes))
 
 
-@cache
+@functools.cache
 def shapes_of(owner: Callable | type) -> dict[str, Allowed]:
     """What each array among the arguments of a function, or the fields of a class, may be."""
     found = {}
     for name, annotation in inspect.get_annotations(owner).items():
         options = typing.get_args(annotation) or [annotation]
-        shapes = [Shape.parse(option.dim_str) for option in options if hasattr(option, "dim_str")]
-        if shapes:
-            found[name] = Allowed(tuple(shapes), none=type(None) in options)
+        texts = [option.dim_str for option in options if hasattr(option, "dim_str")]
+        if texts and texts != ["..."] and name != "return":  # a mask's shape is that of the scores
+            found[name] = Allowed(tuple(map(Shape.parse, texts)), none=type(None) in options)
     return found
+
+
+def takes_arrays(*, fitting: str = "", finite: bool = False, hint: _Hint | None = None) -> Callable:
+    """Decorate a function of arrays: it is given what `bind` returns, and refuses what that does.
+
+    Args:
+        fitting: The argument that is the layer whose sizes the arrays have to fit.
+        finite: As in `bind`.
+        hint: As in `bind`.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        names = [*inspect.signature(function).parameters]
+
+        @functools.wraps(function)
+        def with_arrays(*positional: object, **named: object) -> object:
+            values = dict(zip(names, positional, strict=False)) | named
+            given = {name: values[name] for name in shapes_of(function) if name in values}
+            arrays = bind(function, **given, fitting=values.get(fitting), finite=finite, hint=hint)
+            values |= zip(given, arrays, strict=True)
+            bound = [values[name] for name in names[: len(positional)]]
+            named = {name: values[name] for name in named}
+            return function(*bound, *positional[len(names) :], **named)
+
+        return with_arrays
+
+    return decorate
 
 
 def bind(
@@ -164,7 +138,7 @@ def bind(
     *,
     fitting: object = None,
     finite: bool = False,
-    hint: _Hint = lambda guess, shapes: guess,
+    hint: _Hint | None = None,
     **values: object,
 ) -> list[np.ndarray | None]:
     """Turn arguments into arrays that have the shapes of their annotations.
@@ -181,6 +155,7 @@ def bind(
     Returns:
         The arrays in the order given. Leading axes of one name are broadcast against each other.
     """
+    hint = hint or (lambda guess, shapes: guess)
     first: dict[str, _Bound] = {}  # for each symbol, the first array that has it
     for name, allowed in shapes_of(type(fitting)).items() if fitting is not None else ():
         if (array := getattr(fitting, name)) is not None:
@@ -209,7 +184,7 @@ class _Bound:
         self.name, self.array, self.shape, self.accepted = name, array, shape, accepted
         leading = array.ndim - len(shape.axes)
         self.batch, named = array.shape[:leading], array.shape[leading:]
-        self.sizes = [(axis[0], size) for axis, size in zip(shape.axes, named, strict=True)]
+        self.sizes = [*zip(shape.axes, named, strict=True)]
 
     def size(self, symbol: str) -> int:
         return dict(self.sizes)[symbol]
@@ -233,18 +208,18 @@ def _disagreement(
 ) -> str:
     if a.accepted:
         sizes = {known: other.size(known) for known, other in first.items() if other.accepted}
-        said = (
+        message = (
             f"{b.name} must have shape {b.shape.spell(sizes)}, because {a.name} has shape "
             f"{a.array.shape}, but has shape {b.array.shape}."
         )
     else:
-        said = (
+        message = (
             f"{a.name} and {b.name} must agree in {_SPELLED.get(symbol, symbol)}, but "
             f"{a.name} has {a.size(symbol)} (shape {a.array.shape}) and "
             f"{b.name} has {b.size(symbol)} (shape {b.array.shape})."
         )
     guess = _guess_transposed(symbol, a, b)
-    return f"{said} {hint(guess, {each.name: each.array.shape for each in (a, b)})}".rstrip()
+    return f"{message} {hint(guess, {each.name: each.array.shape for each in (a, b)})}".rstrip()
 
 
 def _guess_transposed(symbol: str, a: _Bound, b: _Bound) -> str:
@@ -278,25 +253,28 @@ def _broadcast(bound: Mapping[str, _Bound]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def as_floats(name: str, value: object, expected: object, advice: str = _NO_FLOATS) -> np.ndarray:
+def as_floats(name: str, value: object, expected: object, advice: str = NO_FLOATS) -> np.ndarray:
     """`value` as an array of floating-point numbers."""
     if value is None or isinstance(value, str | Mapping):
         came = f"a {type(value).__name__}" if isinstance(value, Mapping) else repr(value)
         raise TypeError(f"{name} must be an array of shape {expected}, but is {came}.")
-    if re.search("bfloat16|float8", str(getattr(value, "dtype", ""))):
-        advice = NARROW
+    problem = None
     try:
         array = np.asarray(value)
+        if array.dtype.kind == "f":
+            return array
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"{name} must be an array of shape {expected}: {error}. {advice}"
-        ) from error
-    if array.dtype.kind != "f":
-        raise TypeError(
-            f"{name} must hold floating-point numbers (float16, float32 or float64), but its "
-            f"dtype is {array.dtype}. {advice}"
+        problem = error
+    if re.search("bfloat16|float8", str(getattr(value, "dtype", ""))):
+        advice = NARROW
+    if problem:
+        message = f"be an array of shape {expected}: {problem}"
+    else:
+        message = (
+            "hold floating-point numbers (float16, float32 or float64), but its dtype is "
+            f"{array.dtype}"
         )
-    return array
+    raise TypeError(f"{name} must {message}. {advice}") from problem
 
 
 def detached(value: object) -> object:
@@ -366,14 +344,6 @@ def quote(names: Collection[str], most: int | None = None) -> str:
     return ", ".join(map(repr, [*names][:most])) + more
 
 
-def succeeds(attempt: Callable[..., object], *arguments: object) -> bool:
-    """Whether a call refuses nothing."""
-    with suppress(TypeError, ValueError):
-        attempt(*arguments)
-        return True
-    return False
-
-
 def check_sizes(**sizes: object) -> None:
     """Refuse a size that is no positive whole number."""
     for name, size in sizes.items():
@@ -391,22 +361,50 @@ def head_width(d_model: int, h: int) -> int:
     return d_model // h
 
 
-@cache
-def divisors(n: int) -> tuple[int, ...]:
-    """The numbers that divide n, in order."""
-    small = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
-    return tuple(sorted({*small, *(n // d for d in small)}))
-
-
-def head_counts(h: int, h_kv: int | None) -> dict[str, int]:
-    """How many heads there are; of keys and values as many as of queries, unless it is said."""
-    h_kv = h if h_kv is None else h_kv
-    check_sizes(h=h, h_kv=h_kv)
-    check_groups(h, h_kv)
-    return {"h": int(h), "h_kv": int(h_kv)}
-
-
 def check_groups(h: int, h_kv: int) -> None:
     """Refuse heads of keys and values that do not serve as many heads of queries each."""
     if h % h_kv:
         raise ValueError(f"h_kv must divide h, but h_kv = {h_kv} and h = {h}.")
+
+
+# In float32 2 MiB, which a processor's cache can hold from their product to their use.
+SCORES_AT_ONCE = 2**19
+
+
+def in_tiles(attention: Callable) -> Callable:
+    """Decorate `attention`: where scores are many, never are they all in memory at once.
+
+    Rows of the softmax are independent. So a tile of them, some queries with all their keys, is
+    what the function gives for these queries alone. The arrays it takes are bound already.
+    """
+
+    @functools.wraps(attention)
+    def tiled(Q, K, V, *, mask=None, scale=None, return_weights=False):
+        scores = (*Q.shape[:-1], K.shape[-2])
+        # No mask is one that allows each key. An overflow to minus infinity is not hidden by it.
+        mask = as_mask(np.ones((1, K.shape[-2]), bool) if mask is None else mask, scores)
+        if math.prod(scores) <= SCORES_AT_ONCE:
+            return attention(Q, K, V, mask=mask, scale=scale, return_weights=return_weights)
+        heads = np.empty((*Q.shape[:-1], V.shape[-1]), np.result_type(Q, K, V))
+        weights = np.empty(scores if return_weights else 0, np.result_type(Q, K))
+        for tile, rows in _tiles(scores):
+            arrays, options = (Q[rows], K[tile], V[tile]), {"mask": mask[rows], "scale": scale}
+            if return_weights:
+                heads[rows], weights[rows] = attention(*arrays, **options, return_weights=True)
+            else:
+                heads[rows] = attention(*arrays, **options)
+        return (heads, weights) if return_weights else heads
+
+    return tiled
+
+
+def _tiles(scores: tuple[int, ...]) -> Iterator[tuple[tuple, tuple]]:
+    """Indices of leading axes, and the same with a range of queries, whose scores are few."""
+    *batch, n_q, n_k = scores
+    leading = 0
+    while leading < len(batch) and math.prod(scores[leading:]) > SCORES_AT_ONCE:
+        leading += 1
+    queries = max(1, SCORES_AT_ONCE // (math.prod(batch[leading:]) * n_k))
+    for tile in np.ndindex(*batch[:leading]):
+        for start in range(0, n_q, queries):
+            yield tile, (*tile, ..., slice(start, start + queries), slice(None))

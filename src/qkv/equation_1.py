@@ -5,11 +5,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qkv._annotations import Bool, Float
-from qkv._arrays import as_mask, bind, check_scores
-from qkv._tiled import attention_in_tiles, has_many_scores
+from qkv._arrays import Bool, Float, as_mask, check_scores, in_tiles, takes_arrays
 
 
+@takes_arrays()
 def softmax(
     scores: Float[np.ndarray, "*rows n_k"],
     *,
@@ -52,16 +51,35 @@ def softmax(
     Source:
         Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1.
     """
-    (S,) = bind(softmax, scores=scores)
-    allowed = ~np.isneginf(S) if mask is None else as_mask(mask, S.shape)
+    allowed = ~np.isneginf(scores) if mask is None else as_mask(mask, scores.shape)
+    return _softmax_in_place(scores.copy(), allowed, axis)
+
+
+def _softmax_in_place(S: np.ndarray, allowed: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Make weights of scores in their own memory: a tile of them just fits a processor's cache."""
+    if not allowed.all():
+        np.copyto(S, -np.inf, where=~allowed)
     nothing = ~allowed.any(axis=axis, keepdims=True)
-    masked = np.where(allowed, S, -np.inf)
-    largest = np.where(nothing, 0, masked.max(axis=axis, keepdims=True))
+    largest = np.where(nothing, 0, S.max(axis=axis, keepdims=True))
     check_scores(largest)
-    E = np.exp(masked - largest)
-    return E / np.where(nothing, 1, E.sum(axis=axis, keepdims=True))
+    S -= largest
+    np.exp(S, out=S)
+    S /= np.where(nothing, 1, S.sum(axis=axis, keepdims=True))
+    return S
 
 
+def _missing_projection(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Name the mix-up where queries and keys differ in width: one of them is a source."""
+    if guess or [*shapes] != ["Q", "K"]:
+        return guess
+    return (
+        "Equation (1) takes projected queries and keys: a source X_Q has to pass through W_Q[i] "
+        "first, as MultiHead does."
+    )
+
+
+@takes_arrays(finite=True, hint=_missing_projection)
+@in_tiles
 def attention(
     Q: Float[np.ndarray, "*#batch n_q d_k"],
     K: Float[np.ndarray, "*#batch n_k d_k"],
@@ -114,22 +132,8 @@ def attention(
     Source:
         Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1, equation (1).
     """
-    Q, K, V = bind(attention, Q=Q, K=K, V=V, finite=True, hint=_hint)
     scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else float(scale)
-    if has_many_scores(Q, K):  # the same, but never with all scores in memory at once
-        return attention_in_tiles(Q, K, V, mask, scale, return_weights)
-    mask = np.array(True) if mask is None else mask
-
-    S = Q @ K.swapaxes(-1, -2) * scale  # (*batch, n_q, n_k)
-    A = softmax(S, mask=mask)  # (*batch, n_q, n_k)
+    S = Q * scale @ K.swapaxes(-1, -2)  # (*batch, n_q, n_k)
+    A = _softmax_in_place(S, mask)  # (*batch, n_q, n_k)
     heads = A @ V  # (*batch, n_q, d_v)
     return (heads, A) if return_weights else heads
-
-
-def _hint(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    if guess or [*shapes] != ["Q", "K"]:
-        return guess
-    return (
-        "Equation (1) takes projected queries and keys: a source X_Q has to pass through W_Q[i] "
-        "first, as MultiHead does."
-    )

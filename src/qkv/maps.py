@@ -6,11 +6,16 @@ from numbers import Integral
 
 import numpy as np
 
-from qkv._annotations import Float
-from qkv._arrays import bind
+from qkv._arrays import Float, takes_arrays
 from qkv.multi_head import MultiHead
 
 
+def _linear_transposes(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Say where a transposed matrix may come from."""
+    return guess and f"{guess} nn.Linear stores the transpose."
+
+
+@takes_arrays(hint=_linear_transposes)
 def merge(
     first: Float[np.ndarray, "*#head d_in d_mid"],
     second: Float[np.ndarray, "*#head d_mid d_out"],
@@ -58,9 +63,6 @@ def merge(
         The reading of Ng, *Sequence Models* (2021), week 4, that this removes: the video
         "Self-Attention" at 5:27 and the video "Multi-Head Attention" at 0:36 to 1:41.
     """
-    first, second, b_first, b_second = bind(
-        merge, first=first, second=second, b_first=b_first, b_second=b_second, hint=_hint
-    )
     W = first @ second
     if b_first is None and b_second is None:
         return W, None
@@ -68,6 +70,7 @@ def merge(
     return W, b + (0 if b_second is None else b_second)
 
 
+@takes_arrays(fitting="mh", hint=_linear_transposes)
 def fold(
     mh: MultiHead,
     *,
@@ -115,9 +118,6 @@ def fold(
         The double projection of the TransformerLayer of YOLOv5 (models/common.py), whose
         linear maps feed a torch.nn.MultiheadAttention that has its own.
     """
-    P_Q, P_K, P_V, c_Q, c_K, c_V = bind(
-        fold, P_Q=P_Q, P_K=P_K, P_V=P_V, c_Q=c_Q, c_K=c_K, c_V=c_V, fitting=mh, hint=_hint
-    )
     W_Q, b_Q = _fold(P_Q, c_Q, mh.W_Q, mh.b_Q)
     W_K, b_K = _fold(P_K, c_K, mh.W_K, mh.b_K)
     W_V, b_V = _fold(P_V, c_V, mh.W_V, mh.b_V)
@@ -200,6 +200,7 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
     return _per_query_head(mh, W_V) @ mh.W_O
 
 
+@takes_arrays()
 def factor(
     W: Float[np.ndarray, "*heads d_in d_out"], rank: int
 ) -> tuple[Float[np.ndarray, "*heads d_in rank"], Float[np.ndarray, "*heads rank d_out"]]:
@@ -233,7 +234,6 @@ def factor(
     Source:
         Eckart and Young, *The approximation of one matrix by another of lower rank* (1936).
     """
-    (W,) = bind(factor, W=W)
     if not (isinstance(rank, Integral) and 1 <= rank <= min(W.shape[-2:])):
         raise ValueError(
             f"rank must be a whole number from 1 to {min(W.shape[-2:])}, because W has shape "
@@ -244,6 +244,7 @@ def factor(
     return U[..., :rank] * root[..., None, :], root[..., :, None] * V_T[..., :rank, :]
 
 
+@takes_arrays(fitting="mh")
 def gauge(
     mh: MultiHead,
     A: Float[np.ndarray, "h_kv d_k d_k"] | Float[np.ndarray, "d_k d_k"] | None = None,
@@ -279,7 +280,6 @@ def gauge(
         >>> np.allclose(other.W_Q, mh.W_Q), np.allclose(other(X), mh(X))
         (False, True)
     """
-    A, B = bind(gauge, A=A, B=B, fitting=mh)
     if A is not None:
         refuse_rotation(mh, "and A cancels only if it commutes with every one. Pass B alone.")
         A, A_inverse = _invert("A", A, mh.h_kv)
@@ -300,10 +300,6 @@ def _fold(
         return W, b
     P = np.eye(W.shape[-2], dtype=W.dtype) if P is None else P
     return merge(P, W, b_first=c, b_second=b)
-
-
-def _hint(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    return guess and f"{guess} nn.Linear stores the transpose."
 
 
 def _per_query_head(mh: MultiHead, per_kv_head: np.ndarray) -> np.ndarray:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from qkv._annotations import Bool, Float
-from qkv._arrays import bind, check_groups, check_sizes, head_width, shapes_of
+from qkv._arrays import Bool, Float, bind, check_groups, check_sizes, head_width, shapes_of
 from qkv.equation_1 import attention
 
 
@@ -320,7 +319,7 @@ def _how_to_unpack(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
     (name, shape), *others = shapes.items()
     if others or len(shape) != 2 or name.startswith("b_"):
         return guess
-    (heads,), (width,), _ = shapes_of(MultiHead)[name].shapes[0].axes
+    heads, width, _ = shapes_of(MultiHead)[name].shapes[0].axes
     repack = (
         f"{name}.reshape({heads}, {width}, -1)"
         if name == "W_O"

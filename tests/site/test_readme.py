@@ -40,3 +40,20 @@ def test_each_name_of_the_table_is_a_public_name_or_a_module():
 def test_the_line_of_python_runs():
     [code] = [shlex.split(command)[-1] for command in COMMANDS if "python -c" in command]
     exec(code, {})
+
+
+def test_the_order_of_reading_names_each_file_of_the_small_module():
+    order = re.findall(r"^\| `(\w+\.py)` \|", TEXT, re.MULTILINE)
+    files = [path.name for path in (ROOT / "src" / "qkv").glob("*.py")]
+    assert sorted(order) == sorted(files)
+    lines = sum(len((ROOT / "src" / "qkv" / name).read_text().splitlines()) for name in order)
+    assert len(files) <= 9
+    assert lines <= 1600
+
+
+def test_each_room_beside_the_small_module_is_named_and_says_what_it_is_for():
+    rooms = sorted(path.parent for path in (ROOT / "src" / "qkv").glob("*/__init__.py"))
+    for room in rooms:
+        assert f"`{room.name}`" in TEXT
+        doc = importlib.import_module(f"qkv.{room.name}").__doc__
+        assert "This room is for" in doc

@@ -9,7 +9,8 @@ import pytest
 from real_layers import CASES, randomised
 
 import qkv
-from qkv.masks import causal, convert, padding
+from qkv.layouts import convert_mask
+from qkv.masks import causal, padding
 
 E, H, BATCH, N = 6, 2, 3, 5
 LENGTHS = np.array([5, 3, 1])
@@ -37,7 +38,7 @@ def multihead_attention(torch, argument, dtype=None):
     module = randomised(module, np.random.default_rng(1))
 
     def call(X, mask):
-        X, converted = tensors(X, convert(mask, argument, h=H, n_q=N, dtype=dtype))
+        X, converted = tensors(X, convert_mask(mask, argument, h=H, n_q=N, dtype=dtype))
         with torch.no_grad():
             return module(X, X, X, **{argument: converted}, need_weights=False)[0].numpy()
 
@@ -49,7 +50,7 @@ def scaled_dot_product_attention(torch, dtype=None):
     mh = qkv.MultiHead.random(E, H)
 
     def call(X, mask):
-        *projected, converted = tensors(*mh.project(X), convert(mask, "sdpa", dtype=dtype))
+        *projected, converted = tensors(*mh.project(X), convert_mask(mask, "sdpa", dtype=dtype))
         attend = torch.nn.functional.scaled_dot_product_attention
         return (attend(*projected, attn_mask=converted).numpy() @ mh.W_O).sum(axis=1)
 
@@ -64,7 +65,7 @@ def keras_layer(keras):
     layer.set_weights([rng.normal(scale=0.3, size=weight.shape) for weight in layer.weights])
 
     def call(X, mask):
-        converted = convert(mask, "keras")
+        converted = convert_mask(mask, "keras")
         output, _ = layer(X, X, attention_mask=converted, return_attention_scores=True)
         return keras.ops.convert_to_numpy(output)
 
@@ -75,7 +76,9 @@ def case_of(name, form):
     """A layer of `real_layers` that hands its mask on as it comes."""
     case = CASES[name]
     layer = case.layer()
-    return case.load(layer.weights), lambda X, mask: layer.call(X, None, None, convert(mask, form))
+    return case.load(layer.weights), lambda X, mask: layer.call(
+        X, None, None, convert_mask(mask, form)
+    )
 
 
 def bert(library):
@@ -85,7 +88,7 @@ def bert(library):
     torch = pytest.importorskip("torch")
 
     def call(X, mask):
-        X, added = tensors(X, convert(mask, "transformers", dtype=X.dtype))
+        X, added = tensors(X, convert_mask(mask, "transformers", dtype=X.dtype))
         with torch.no_grad():
             return module.output.dense(module.self(X, attention_mask=added)[0]).numpy()
 

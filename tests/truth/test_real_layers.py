@@ -18,8 +18,8 @@ from real_layers import (
 from record import flat, read, record
 
 import qkv
-from qkv.layouts import layouts
-from qkv.masks import causal, convert
+from qkv.layouts import convert_mask, layouts
+from qkv.masks import causal
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -277,7 +277,7 @@ def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
 
 @pytest.mark.parametrize("dtype", [None, np.float64], ids=["boolean", "added"])
 def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(dtype):
-    """PyTorch masks that `qkv.masks` converts hide what the boolean mask hides.
+    """PyTorch masks that `qkv` converts hide what the boolean mask hides.
 
     Covers: `attn_mask` and `key_padding_mask` of nn.MultiheadAttention and `attn_mask` of
     scaled_dot_product_attention, boolean and added; padding, causal and both; in float64, to 1e-12.
@@ -290,7 +290,7 @@ def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(dtype):
 
 
 def test_keras_masks_that_are_converted_hide_what_the_boolean_mask_hides():
-    """Keras masks that `qkv.masks` converts hide what the boolean mask hides.
+    """Keras masks that `qkv` converts hide what the boolean mask hides.
 
     Covers: padding, causal and both; in float64, to 1e-12.
     """
@@ -299,7 +299,7 @@ def test_keras_masks_that_are_converted_hide_what_the_boolean_mask_hides():
 
 @pytest.mark.parametrize("name", ["flax-linen", "flax-nnx"])
 def test_flax_masks_that_are_converted_hide_what_the_boolean_mask_hides(name):
-    """Flax masks that `qkv.masks` converts hide what the boolean mask hides.
+    """Flax masks that `qkv` converts hide what the boolean mask hides.
 
     Covers: linen and nnx; padding, causal and both; in float64, to 1e-12.
     """
@@ -308,7 +308,7 @@ def test_flax_masks_that_are_converted_hide_what_the_boolean_mask_hides(name):
 
 
 def test_haiku_masks_that_are_converted_hide_what_the_boolean_mask_hides():
-    """Haiku masks that `qkv.masks` converts hide what the boolean mask hides.
+    """Haiku masks that `qkv` converts hide what the boolean mask hides.
 
     Covers: padding, causal and both; in float64, to 1e-12.
     """
@@ -317,7 +317,7 @@ def test_haiku_masks_that_are_converted_hide_what_the_boolean_mask_hides():
 
 
 def test_transformers_masks_that_are_converted_hide_what_the_boolean_mask_hides():
-    """Transformers masks that `qkv.masks` converts hide what the boolean mask hides.
+    """Transformers masks that `qkv` converts hide what the boolean mask hides.
 
     Covers: BERT's layer in eager mode; padding, causal and both; in float64, to 1e-12.
     """
@@ -342,5 +342,5 @@ def test_the_least_number_of_float32_is_minus_infinity_in_bfloat16():
     """In PyTorch the least number of float32 is minus infinity in bfloat16, float16's is not."""
     torch = pytest.importorskip("torch")
     for dtype, finite in ((np.float32, False), (np.float16, True)):
-        added = torch.from_numpy(convert(causal(2), "sdpa", dtype=dtype))
+        added = torch.from_numpy(convert_mask(causal(2), "sdpa", dtype=dtype))
         assert bool(added.bfloat16().isfinite().all()) == finite

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qkv._arrays import check_one_of, quote, succeeds
+from qkv._arrays import check_one_of, quote
 from qkv.layouts._layout import BIASES, Layout, Stored
-from qkv.layouts._registry import find_layout, layouts
+from qkv.layouts._registry import find_layout, layouts, succeeds
 from qkv.multi_head import MultiHead
 
 _Sizes = Mapping[str, int]

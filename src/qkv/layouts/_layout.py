@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from qkv._arrays import Shape, check_groups, check_sizes, names_in, size_of
+from qkv._arrays import check_groups, check_sizes
+from qkv.layouts._patterns import Pattern, names_in, size_of
 
 QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product, "
@@ -56,6 +57,17 @@ class Stored:
     holds: str
     pattern: str
 
+    def __post_init__(self):
+        stored, arrow, parts = self.pattern.partition(" -> ")
+        if not arrow:
+            raise ValueError(f"Pattern {self.pattern!r} has no ' -> ' between its two sides.")
+        sides = [sorted(_flat(Pattern.parse(side).axes)) for side in (stored, parts)]
+        if sides[0] != sides[1]:
+            raise ValueError(
+                f"Pattern {self.pattern!r} must have the same sizes on both sides, but has "
+                f"{', '.join(sides[0])} on the left and {', '.join(sides[1])} on the right."
+            )
+
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of `MultiHead` it holds, in order."""
@@ -69,12 +81,12 @@ class Stored:
     @property
     def shape(self) -> str:
         """The stored shape in the paper's symbols."""
-        return str(self._shape)
+        return str(self._stored)
 
     @property
     def axes(self) -> _Axes:
         """The sizes that share each stored axis."""
-        return self._shape.axes
+        return self._stored.axes
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -96,7 +108,7 @@ class Stored:
     @property
     def paper_axes(self) -> _Axes:
         """The sizes that share each axis of the parts."""
-        return Shape.parse(self.pattern.partition(" -> ")[2]).axes
+        return Pattern.parse(self.pattern.partition(" -> ")[2]).axes
 
     def axes_of(self, part: str) -> _Axes:
         """The same, with the part's own term in place of `split`."""
@@ -105,21 +117,21 @@ class Stored:
             for axis in self.paper_axes
         )
 
-    def part_shape(self, part: str) -> Shape:
+    def part_shape(self, part: str) -> Pattern:
         """The shape of a part."""
-        return Shape(tuple((_product(axis),) for axis in self.axes_of(part)))
+        return Pattern(tuple((_product(axis),) for axis in self.axes_of(part)))
 
     def part_axes(self, part: str) -> tuple[str, ...]:
         """The axes of a part, each as one symbol."""
         return tuple(symbol for (symbol,) in self.part_shape(part).axes)
 
     @property
-    def _shape(self) -> Shape:
-        return Shape.parse(self.pattern.partition(" -> ")[0])
+    def _stored(self) -> Pattern:
+        return Pattern.parse(self.pattern.partition(" -> ")[0])
 
     def solve(self, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes known so far and those that this array's shape adds to them."""
-        return self._shape.solve(self.name, shape, sizes)
+        return self._stored.solve(self.name, shape, sizes)
 
     def shape_for(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The stored shape in numbers."""

@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from qkv._arrays import (
-    NARROW,
-    as_floats,
-    detached,
-    divisors,
-    head_counts,
-    quote,
-    succeeds,
-)
+from qkv._arrays import NARROW, as_floats, check_groups, check_sizes, detached, quote
 from qkv.layouts._layout import Layout, Stored
-from qkv.layouts._registry import find_layout, layouts
+from qkv.layouts._patterns import divisors
+from qkv.layouts._registry import find_layout, layouts, succeeds
 from qkv.multi_head import MultiHead
 
 _Shapes = Mapping[str, tuple[int, ...]]
@@ -92,6 +85,14 @@ def load(
         array = as_stored(f"weights[{prefix + stored.name!r}]", given[stored.name], stored)
         parts |= stored.unpack(array, sizes)
     return MultiHead(**parts, scale=stored_as.scale, rotary=stored_as.rotary)
+
+
+def head_counts(h: int, h_kv: int | None) -> dict[str, int]:
+    """How many heads there are; of keys and values as many as of queries, unless it is said."""
+    h_kv = h if h_kv is None else h_kv
+    check_sizes(h=h, h_kv=h_kv)
+    check_groups(h, h_kv)
+    return {"h": int(h), "h_kv": int(h_kv)}
 
 
 def as_stored(name: str, value: Any, stored: Stored) -> np.ndarray:

@@ -2,9 +2,11 @@ r"""Every layout, by name."""
 
 import importlib
 import pkgutil
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
-import qkv.layouts
 from qkv._arrays import check_one_of
 from qkv.layouts._layout import Layout
 
@@ -14,7 +16,7 @@ def _found() -> dict[str, Layout]:
     """The layout of each module beside this one that is not private."""
     modules = [
         importlib.import_module(f"qkv.layouts.{module.name}")
-        for module in pkgutil.iter_modules(qkv.layouts.__path__)
+        for module in pkgutil.iter_modules([str(Path(__file__).parent)])
         if not module.name.startswith("_")
     ]
     found = sorted((module.LAYOUT for module in modules), key=lambda layout: layout.order)
@@ -42,6 +44,14 @@ def layouts() -> dict[str, Layout]:
         Each layout's `read_in`.
     """
     return dict(_found())
+
+
+def succeeds(attempt: Callable[..., object], *arguments: object) -> bool:
+    """Whether a call refuses nothing."""
+    with suppress(TypeError, ValueError):
+        attempt(*arguments)
+        return True
+    return False
 
 
 def find_layout(layout: str) -> Layout:

@@ -4,13 +4,10 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import starmap
-from typing import TYPE_CHECKING
 
 from qkv._arrays import quote
+from qkv.layouts._found import FoundLayer
 from qkv.layouts._registry import layouts
-
-if TYPE_CHECKING:
-    from qkv.layouts._find import FoundLayer
 
 _USUAL_WIDTHS = (64, 128)  # of one head, an example where the width is not known
 _SAME = {"h_kv": "h", "h_kv·d_k": "h·d_k", "h·d_v": "h·d_k", "d_v": "d_k"} | dict.fromkeys(
@@ -18,7 +15,7 @@ _SAME = {"h_kv": "h", "h_kv·d_k": "h·d_k", "h·d_v": "h·d_k", "d_v": "d_k"} |
 )
 
 
-def table(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> str:
+def table(layers: tuple[FoundLayer, ...], others: tuple[str, ...]) -> str:
     """The layers of a model as a table, and below it what names and shapes do not tell."""
     lines = [("prefix", "layout", "biases", "sizes"), *starmap(_line, _runs(layers))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -28,7 +25,7 @@ def table(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> str:
     return "\n".join([*rows, *notes])
 
 
-def _line(prefix: str, layer: "FoundLayer") -> tuple[str, str, str, str]:
+def _line(prefix: str, layer: FoundLayer) -> tuple[str, str, str, str]:
     if layer.refused:
         return prefix, "refused", "", layer.refused.partition(". ")[0]
     biases = " ".join(layer.biases) or "none"
@@ -41,7 +38,7 @@ def _spell(sizes: Mapping[str, int]) -> str:
     )
 
 
-def _notes(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> Iterator[str]:
+def _notes(layers: tuple[FoundLayer, ...], others: tuple[str, ...]) -> Iterator[str]:
     yield f"{len(layers)} attention layer{'s' * (len(layers) > 1)}."
     packed = [layer for layer in layers if len({heads.h for heads in layer.heads}) > 1]
     if packed:
@@ -71,11 +68,11 @@ def _notes(layers: tuple["FoundLayer", ...], others: tuple[str, ...]) -> Iterato
         yield f"Named like attention, and not read: {quote(others, 4)}."
 
 
-def _names(layers: tuple["FoundLayer", ...]) -> dict[str, None]:
+def _names(layers: tuple[FoundLayer, ...]) -> dict[str, None]:
     return dict.fromkeys(name for layer in layers for name in layer.layouts)
 
 
-def _runs(layers: Iterable["FoundLayer"]) -> Iterator[tuple[str, "FoundLayer"]]:
+def _runs(layers: Iterable[FoundLayer]) -> Iterator[tuple[str, FoundLayer]]:
     """Layers that are alike but for one number in the prefix, as one: "layers.0-5.attn."."""
     alike = {}
     for layer in layers:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from qkv._arrays import check_one_of, divisors, head_counts, quote, succeeds
+from qkv._arrays import check_one_of, quote
 from qkv.layouts._layout import Layout, Stored
-from qkv.layouts._load import as_stored
-from qkv.layouts._registry import find_layout, layouts
+from qkv.layouts._load import as_stored, head_counts
+from qkv.layouts._patterns import divisors
+from qkv.layouts._registry import find_layout, layouts, succeeds
 
 _Sizes = Mapping[str, int]
 

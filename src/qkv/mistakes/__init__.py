@@ -1,4 +1,8 @@
-r"""The known mix-ups: mistakes that let a layer run and make its numbers wrong, as data."""
+r"""The known mix-ups: mistakes that let a layer run and make its numbers wrong, as data.
+
+This room is for whoever has a layer that gives other numbers than it should: `diagnose` tells
+which of them gives the same.
+"""
 
 from qkv.mistakes._diagnose import Diagnosis, Explanation, diagnose
 from qkv.mistakes._mix_up import MixUp

@@ -7,8 +7,7 @@ from numbers import Real
 
 import numpy as np
 
-from qkv._annotations import Bool, Float
-from qkv._arrays import as_floats, bind, check_finite, detached
+from qkv._arrays import Bool, Float, as_floats, bind, check_finite, detached
 from qkv.layouts import load
 from qkv.mistakes._deciding import what_decides
 from qkv.mistakes._intermediates import agreeing, as_intermediates, dropout, first_difference

@@ -1,5 +1,7 @@
 """Formulas of attention as lines of NumPy: checked, and read in the letters of any source.
 
+This room is for whoever writes a formula, or reads one in a text's letters.
+
 A *role* is a thing that attention has, such as the projected queries of one head. A *source* is a
 text, and says which letter it uses for which role. A *formula* is one line of a small part of
 Python, in roles' names. It is parsed once into a tree of `qkv.notation.tree`. Python does not run

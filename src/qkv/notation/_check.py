@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qkv import MultiHead, attention, softmax
+from qkv.equation_1 import attention, softmax
+from qkv.multi_head import MultiHead
 from qkv.notation._expressions import (
     Apply,
     Arithmetic,

@@ -4,8 +4,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
-from qkv._arrays import check_groups, check_sizes, divisors, head_width
+from qkv._arrays import check_groups, check_sizes, head_width
 from qkv.layouts import layouts
+from qkv.layouts._patterns import divisors
 from qkv.shapes._candidates import Candidate, Candidates, Chain, KnownShape
 from qkv.shapes._chain import in_a_row
 from qkv.shapes.rules import Rule, evaluate, known_sizes, rules
