@@ -15,7 +15,7 @@ const LITTLE = new Set(
 )
 
 function telling(typed) {
-  const all = words(typed)
+  const all = [...new Set(words(typed))]
   const some = all.filter((word) => !LITTLE.has(word))
   return some.length ? some : all
 }
