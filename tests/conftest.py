@@ -1,6 +1,8 @@
 """What all tests share."""
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -8,6 +10,8 @@ import pytest
 from filelock import FileLock
 from jaxtyping import config
 
+from qkv_site import check
+from qkv_site.page import Page, Site, writing
 from support import ADDRESS, CI, ROOT, Built, build_in_a_fork, make_project, mkdocs_build
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each worker, and what it starts, has one core
@@ -24,6 +28,30 @@ def unchecked():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def written() -> Iterator[Page]:
+    """A page that is being written, as parts of it ask for it."""
+    with writing(Page()) as page:
+        yield page
+
+
+@pytest.fixture
+def faults(tmp_path):
+    """Check pages, as a folder beside what was recorded of the libraries."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "truth").symlink_to(ROOT / "tests" / "truth")
+
+    def check_pages(pages: dict[str, str]) -> list[str]:
+        folder = tmp_path / "docs"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, text in pages.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        return [str(fault) for fault in check.site(Site(folder))]
+
+    return check_pages
 
 
 @pytest.fixture(scope="session")

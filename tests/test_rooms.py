@@ -12,7 +12,8 @@ from graphlib import TopologicalSorter
 import pytest
 
 import qkv
-from qkv_site.markdown import blocks
+from qkv_site.page import Site
+from qkv_site.run import blocks_of
 from support import ROOT
 
 DRAWING = re.search(
@@ -58,11 +59,11 @@ def found() -> dict[tuple[str, str], str]:
         for imported in imports(path.read_text()):
             if imported.split(".")[0] in OURS:
                 pairs.setdefault((room_of(name), room_of(imported)), str(path))
-    for path in sorted((ROOT / "docs").rglob("*.md")):
-        for block in blocks.find(path.read_text()):
-            for imported in imports(block.code) if block.executed else ():
+    for name, page in Site().pages.items():
+        for block in blocks_of(page):
+            for imported in imports(block.code):
                 if imported.split(".")[0] in OURS:
-                    pairs.setdefault(("docs", room_of(imported)), str(path))
+                    pairs.setdefault(("docs", room_of(imported)), name)
     return {(here, there): path for (here, there), path in pairs.items() if here != there}
 
 

@@ -7,17 +7,17 @@ What is written for a reader, and each check, walks these parts. Which fences th
 import logging
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, ClassVar
 
-import yaml
+from qkv_site import front_matter
 
 # A warning on a logger below this name makes `mkdocs build --strict` fail.
 _log = logging.getLogger("mkdocs.plugins.qkv_site")
@@ -26,10 +26,9 @@ _FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>.*)")
 _OPTION = re.compile(r'([\w-]+)="([^"]*)"')
 _HEADING = re.compile(r"(#{1,6}) (.*?)(?: *\{[^}]*#([\w-]+)[^}]*\})? *")
 _CONTAINER = re.compile(
-    r"(?P<indent> *)(?P<mark>!!!|\?\?\?\+?|===[+!]*)(?P<kind>(?: +[\w-]+)*)"
-    r' *(?:"(?P<title>[^"]*)")? *'
+    r"(?P<indent> *)(?P<mark>!!!|\?\?\?\+?|===[+!]?)(?P<kind>(?: +[\w-]+)*)"
+    r' *(?:"(?P<title>.*)")? *'
 )
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*\n\n*", re.DOTALL)
 
 
 @dataclass(frozen=True, order=True)
@@ -37,7 +36,7 @@ class Fault:
     """What is wrong, and where.
 
     Attributes:
-        line: The line of the file, counted from 1.
+        line: The line of the file, counted from 1; 0 if it is none of them.
         rule: Which rule is broken, in a word.
         message: What stands there and what was expected.
         page: The file, below the folder of pages.
@@ -49,7 +48,8 @@ class Fault:
     page: str = ""
 
     def __str__(self) -> str:
-        return f"{self.page}:{self.line}: {self.message} [{self.rule}]"
+        line = f":{self.line}" if self.line else ""
+        return f"{self.page}{line}: {self.message} [{self.rule}]"
 
 
 @dataclass
@@ -93,7 +93,17 @@ class Heading(Part):
 
 @dataclass
 class Container(Part):
-    """What stands indented below a title: a note `!!!`, a fold-out `???` or a tab `===`."""
+    """What stands indented below a title. A kind is a subclass in a module of `qkv_site.parts`.
+
+    Attributes:
+        marks: The signs that a container of this kind may begin with.
+        mark: The one that this begins with.
+        kind: The words between that and the title, as in `??? question "Why?"`.
+        title: What stands in quotes.
+        parts: What stands below.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = ()
 
     mark: str = "!!!"
     kind: str = ""
@@ -105,14 +115,6 @@ class Container(Part):
         yield self
         for part in self.parts:
             yield from part.walk()
-
-
-class Tab(Container):
-    """A tab: those that follow each other are choices."""
-
-
-class Fold(Container):
-    """A note, or a fold-out, which a reader opens."""
 
 
 @dataclass
@@ -158,12 +160,10 @@ class Fence(Part):
         return Fault(self.line + below, self.rule, message)
 
     def faults(self, page: "Page") -> Iterator[Fault]:
-        """What is wrong with its language and options; a subclass adds what is wrong inside it."""
+        """What is wrong with its language, its options, and what stands inside it."""
         if not self.languages:
-            expected = ", ".join(map(repr, sorted(kinds())))
-            yield self.fault(
-                f"a block of {self.language or 'no language'!r}: expected one of {expected}"
-            )
+            found = repr(self.language) if self.language else "no language"
+            yield self.fault(f"a block of {found}: expected {_one_of(kinds())}")
             return
         if self.rest:
             yield self.fault(f'{self.rest!r} is no option: expected name="value"')
@@ -172,9 +172,24 @@ class Fence(Part):
                 yield self.fault(f"unknown option {name!r}: expected {_one_of(self.options)}")
             elif value not in (self.options[name] or {value}):
                 yield self.fault(f'{name}="{value}": expected {_one_of(self.options[name])}')
+        for line, message in self.inside():
+            yield self.fault(message, below=1 + line)
+
+    def inside(self) -> Iterable[tuple[int, str]]:
+        """What is wrong with which of its lines, counted from 0; the fence itself is -1."""
+        return ()
+
+    def markdown(self, page: "Page", stash: Callable[[str], str]) -> str | None:
+        """The Markdown in its place, once the page has run; None where it is the fence itself.
+
+        Args:
+            page: Its page.
+            stash: Keeps HTML until Markdown is done, and returns what stands for it meanwhile.
+        """
+        return None
 
     def html(self) -> str | None:
-        """What the page has in its place; None where it is Markdown as it stands."""
+        """What stands in its place when Markdown is done; None where Markdown shows its code."""
         return None
 
 
@@ -184,22 +199,33 @@ def _one_of(words) -> str:
 
 @cache
 def kinds() -> dict[str, type[Fence]]:
-    """The kinds of fences, by how they begin: each module of `qkv_site.parts` has one."""
+    """The kinds of fences, by the language that they begin with."""
+    return {language: kind for kind in _kinds_of(Fence) for language in kind.languages}
+
+
+@cache
+def _containers() -> dict[str, type[Container]]:
+    """The kinds of containers, by the sign that they begin with."""
+    return {mark: kind for kind in _kinds_of(Container) for mark in kind.marks}
+
+
+def _kinds_of(part: type[Part]) -> Iterator[type[Part]]:
+    """The subclasses in the modules of `qkv_site.parts`, which are found, and named nowhere."""
     package = import_module("qkv_site.parts")
     for module in iter_modules(package.__path__):
         import_module(f"{package.__name__}.{module.name}")
-    return {language: kind for kind in _subclasses(Fence) for language in kind.languages}
+    return _subclasses(part)
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def _subclasses(kind: type[Part]) -> Iterator[type[Part]]:
     for each in kind.__subclasses__():
         yield each
         yield from _subclasses(each)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Site:
-    """Where pages are, and where they will be.
+    """Where pages are, and where they will be, for one build or one check.
 
     Attributes:
         docs: The folder of pages.
@@ -215,9 +241,10 @@ class Site:
         """The files of all pages, below the folder, in their order."""
         return sorted(path.relative_to(self.docs).as_posix() for path in self.docs.rglob("*.md"))
 
-    def page(self, name: str) -> "Page":
-        """A page as its file is now. It is shared, so it is not the one to run."""
-        return _read(name, (self.docs / name).read_text())
+    @cached_property
+    def pages(self) -> dict[str, "Page"]:
+        """All pages by their names, as their files were at first. They are not run."""
+        return {name: parse(name, (self.docs / name).read_text(), self) for name in self.names()}
 
 
 @dataclass
@@ -233,10 +260,10 @@ class Page:
         parts: The body, part by part.
         site: Where it stands.
         found: The faults of the file itself, and those that were found while it was written.
-        reads: Other files that it is made of, and their texts.
         variants: Of each formula, as every source writes it: its number.
         tied: The sources in whose letters some formula stays.
         panel: What the page's panel computes with, if it has one.
+        numbers: Those in its sentences, by their expressions, once its blocks have run.
     """
 
     name: str = "a page"
@@ -247,10 +274,10 @@ class Page:
     parts: list[Part] = field(default_factory=list)
     site: Site = Site()
     found: list[Fault] = field(default_factory=list)
-    reads: dict[Path, str] = field(default_factory=dict)
     variants: dict[str, int] = field(default_factory=dict)
     tied: set[str] = field(default_factory=set)
     panel: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Part]:
         """All parts, each before those in it."""
@@ -280,6 +307,13 @@ class Page:
         )
         return self.parts[first + 1 : next(ends, len(self.parts))]
 
+    def text_of(self, parts: list[Part]) -> str:
+        """The lines of parts that stand below each other."""
+        if not parts:
+            return ""
+        lines = self.body.split("\n")
+        return "\n".join(lines[parts[0].line - self.start : parts[-1].end - self.start])
+
     @property
     def title(self) -> str:
         """That of its front matter, else its first heading."""
@@ -298,26 +332,22 @@ class Page:
         """Keep a formula in every source's letters; its number among those of the page."""
         return self.variants.setdefault(html, len(self.variants))
 
-    def read(self, path: Path) -> str:
-        """Read another file that the page is made of, so that it is known to be."""
-        self.reads[path] = path.read_text()
-        return self.reads[path]
-
-    def other(self, name: str) -> "Page":
-        """Another page that this one is made of."""
-        return _read(name, self.read(self.site.docs / name))
-
     def line_of(self, part: str) -> int:
-        """The line of the file where a part of it first stands; the first if it does not."""
+        """The line of the file where a part of it first stands; 0 if it does not."""
         found = self.text.find(part)
-        return 1 if found < 0 else self.text.count("\n", 0, found) + 1
+        return 0 if found < 0 else self.text.count("\n", 0, found) + 1
 
-    def report(self, rule: str, message: str, *, line: int = 1) -> None:
+    def report(self, rule: str, message: str, *, line: int = 0) -> None:
         """Note a fault, once; a strict build fails on it."""
         fault = Fault(line, rule, message, self.name)
         if fault not in self.found:
             self.found.append(fault)
-            _log.warning("%s", fault)
+            report(fault)
+
+
+def report(fault: Fault) -> None:
+    """Tell the engine of a fault; a strict build fails on it."""
+    _log.warning("%s", fault)
 
 
 # The page that is being written, for what its blocks print; a page that is no file outside of that.
@@ -336,42 +366,12 @@ def writing(page: Page) -> Iterator[Page]:
 
 def parse(name: str, text: str, site: Site | None = None) -> Page:
     """Read a page from the text of its file."""
-    meta, body, found = _front_matter(text)
+    meta, body, found = front_matter.read(text)
     start = text[: len(text) - len(body)].count("\n") + 1
     page = Page(name, text, meta, body, start, _parts(body.split("\n"), start))
     page.site = site or PAGE.get().site
-    page.found += [replace(fault, page=name) for fault in found]
+    page.found += [Fault(line, "front matter", message, name) for line, message in found]
     return page
-
-
-@cache
-def _read(name: str, text: str) -> Page:
-    return parse(name, text)
-
-
-def _front_matter(text: str) -> tuple[dict[str, Any], str, list[Fault]]:
-    """What stands between the lines `---`, what follows, and what is wrong with it."""
-    found = _FRONT_MATTER.match(text)
-    if not found:
-        return {}, text, []
-    body = text[found.end() :]
-    try:
-        meta = yaml.safe_load(found[1])
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 2 if mark else 1
-        return (
-            {},
-            body,
-            [Fault(line, "front matter", f"no YAML: {getattr(error, 'problem', error)}")],
-        )
-    if not isinstance(meta, dict):
-        return (
-            {},
-            body,
-            [Fault(2, "front matter", f"{meta!r}: expected lines such as `title: ...`")],
-        )
-    return meta, body, []
 
 
 def _parts(lines: list[str], first: int) -> list[Part]:
@@ -431,7 +431,7 @@ def _container(found: re.Match, lines: list[str], at: int, first: int) -> Contai
     while end < len(lines) and (not lines[end].strip() or lines[end].startswith(inside)):
         end += 1
     body = [line[len(inside) :] for line in lines[at + 1 : end]]
-    kind = Tab if found["mark"].startswith("=") else Fold
+    kind = _containers()[found["mark"]]
     words = found["kind"].split()
     title = found["title"] if found["title"] is not None else words[0].capitalize()
     parts = _parts(body, first + at + 1)

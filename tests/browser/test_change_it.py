@@ -8,7 +8,7 @@ import pytest
 from browser.watching import until, violations
 from forms import letters
 from qkv import example, notation, softmax
-from qkv_site.markdown import change_it
+from qkv_site.parts import change_it
 from support import thorough
 
 WHICH, TWICE = "/explanation/which-q/", "/explanation/projected-twice/"

@@ -3,7 +3,7 @@
 import pytest
 
 from qkv import example
-from qkv_site.markdown import diagrams
+from qkv_site.parts import diagrams
 from support import ROOT, thorough
 
 WHICH = "/explanation/which-q/"

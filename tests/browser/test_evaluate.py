@@ -10,7 +10,7 @@ from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.notation._check import World
 from qkv.notation.tree import Expression, Formula, Product, Setting, Symbol, axes, parse, parse_size
-from qkv_site.markdown import trees
+from qkv_site.parts import trees
 
 SIZES = "n_q", "n_k", "d_model", "d_k", "d_v"
 MISFITS = "X_Q @ Q[i]", "Q[i] + X_Q", "X_Q @ W_Q[i] @ V[i].T", "softmax(X_K @ W_V[i].T)"

@@ -11,19 +11,16 @@ from functools import cache
 
 import pytest
 
-from qkv_site.markdown import blocks, sections
-from support import ROOT
+from qkv_site.page import Heading, Site, parse
+from qkv_site.parts.folds import Fold
+from qkv_site.parts.python import Python
+from qkv_site.run import blocks_of
 
 # A page shows what a reader gets to see, and to a reader annotations are not enforced.
 pytestmark = pytest.mark.usefixtures("unchecked")
 
-DOCS = ROOT / "docs"
-PAGES = {
-    str(path.relative_to(DOCS)): [
-        block for block in blocks.find(path.read_text()) if block.executed
-    ]
-    for path in sorted(DOCS.rglob("*.md"))
-}
+READ = Site().pages
+PAGES = {name: blocks_of(page) for name, page in READ.items()}
 EXECUTED = {page: found for page, found in PAGES.items() if found}
 
 
@@ -98,7 +95,7 @@ def replay(page, found):
     namespace = {"__name__": page, "_probe": probe}
     for block in found:
         tree = ast.parse("\n" * block.line + block.code)  # a traceback names the page's own lines
-        compiled = compile(ast.fix_missing_locations(probes.visit(tree)), DOCS / page, "exec")
+        compiled = compile(ast.fix_missing_locations(probes.visit(tree)), page, "exec")
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compiled, namespace)
         said.append(printed.getvalue().strip())
@@ -163,9 +160,9 @@ GIVEN = {
 }
 
 
-def numbers_in_sentences(markdown):
+def numbers_in_sentences(page):
     """The numbers that the sentences of a page type, places and versions apart."""
-    text = _ELSEWHERE.sub("", blocks.FENCE.sub("", markdown))
+    text = _ELSEWHERE.sub("", page.prose())
     return numbers(_NAME.sub("", _PLACE.sub("", " ".join(text.split()))))
 
 
@@ -173,15 +170,14 @@ def numbers_in_sentences(markdown):
 def test_a_number_in_a_sentence_stands_in_a_block_or_is_given(page):
     _, said = replayed(page)
     shown = "\n".join([*(block.code for block in EXECUTED[page]), *said])
-    text = (DOCS / page).read_text()
-    asked = numbers(" ".join(re.findall(r"^\?\?\? .*?$", text, re.MULTILINE)))
-    found = numbers_in_sentences(text) - numbers(_SEED.sub("", shown)) - asked
+    asked = numbers(" ".join(re.findall(r"^\?\?\? .*?$", READ[page].text, re.MULTILINE)))
+    found = numbers_in_sentences(READ[page]) - numbers(_SEED.sub("", shown)) - asked
     assert found == GIVEN.get(page, set())
 
 
 def test_a_number_of_a_sentence_is_found():
     text = "In section 3.2, since 2017 (2:15), {{d_k}} is {{= d_k }} and not\n65, with 1,024."
-    assert numbers_in_sentences(text) == {65, 1024}
+    assert numbers_in_sentences(parse("page.md", text)) == {65, 1024}
 
 
 @pytest.mark.parametrize("page", EXECUTED)
@@ -192,8 +188,8 @@ def test_blocks_run_and_each_asserted_number_matters(page):
     silent = [block.line for block, printed in blocks_and_output if not printed]
     assert silent == [] or not page.startswith("explanation/")
     for block, printed in blocks_and_output:
-        if "claim" in block.options:
-            title = block.options["title"]
+        if "claim" in block.given:
+            title = block.given["title"]
             assert unfounded(title, f"{block.code}\n{printed}") == [], title
 
 
@@ -215,7 +211,7 @@ def test_a_number_without_ground_is_found(statement, missing):
 
 
 def blocks_of(*codes):
-    return [blocks.Block("python", {"exec": "on"}, "", code, 1) for code in codes]
+    return [Python(1, 1, given={"exec": "on"}, code=code) for code in codes]
 
 
 def test_a_number_that_does_not_matter_is_found():
@@ -241,14 +237,14 @@ def test_what_a_block_prints_is_kept():
 
 def test_every_block_that_says_it_runs_is_found():
     for page, found in PAGES.items():
-        fences = [line for line in (DOCS / page).read_text().splitlines() if 'exec="on"' in line]
+        fences = [line for line in READ[page].text.splitlines() if 'exec="on"' in line]
         assert len(found) == sum(line.lstrip().startswith("```python ") for line in fences), page
 
 
 SHOWN_IN_PART = [
     page
     for page, found in EXECUTED.items()
-    if 0 < sum("source" in block.options for block in found) < len(found)
+    if 0 < sum("source" in block.given for block in found) < len(found)
 ]
 
 
@@ -258,25 +254,22 @@ def test_what_a_reader_sees_runs_without_what_is_hidden(page):
     names = {"__name__": page}
     with contextlib.redirect_stdout(io.StringIO()):
         for block in EXECUTED[page]:
-            if "source" in block.options:
+            if "source" in block.given:
                 exec(block.code, names)
 
 
 # What a reader pastes into other code: the blocks below such a heading, or in such a fold.
 TO_PASTE = re.compile(r"\bcheck (?:to paste|for your own code)\b", re.IGNORECASE)
-_FOLD = re.compile(r'^\?\?\?\+? \w+ "(.*)"\n((?:\n| {4}.*\n?)+)', re.MULTILINE)
 
 
-def to_paste(markdown):
+def to_paste(page):
     """The blocks that a page offers for pasting, each with the heading or the fold that says so."""
     found = {}
-    parts = [(it.title, it.start, it.end) for it in sections.find(markdown)]
-    parts += [(fold[1], fold.start(), fold.end()) for fold in _FOLD.finditer(markdown)]
-    for title, start, end in parts:
-        if TO_PASTE.search(title):
-            lines = range(*(markdown.count("\n", 0, at) + 1 for at in (start, end)))
-            inside = [it for it in blocks.find(markdown) if it.executed and it.line in lines]
-            found[title] = inside
+    for part in page.parts:
+        if isinstance(part, (Heading, Fold)) and TO_PASTE.search(part.title):
+            inside = page.below(part.id) if isinstance(part, Heading) else [part]
+            lines = {each.line for it in inside for each in it.walk()}
+            found[part.title] = [block for block in blocks_of(page) if block.line in lines]
     return found
 
 
@@ -296,7 +289,7 @@ def why_not_alone(block):
     return ""
 
 
-PASTED = {page: found for page in PAGES if (found := to_paste((DOCS / page).read_text()))}
+PASTED = {page: found for page in PAGES if (found := to_paste(READ[page]))}
 
 
 @pytest.mark.parametrize("page", PASTED)
@@ -338,5 +331,8 @@ def test_blocks_to_paste_are_found_below_a_heading_and_in_a_fold():
         f"# A page\n\n{block}\n## A check for your own code {{ #check }}\n\n{block}\n## More\n\n"
         f'{block}\n??? note "A check to paste: with a name"\n\n{fold}\n{block}'
     )
-    found = {title: [it.line for it in inside] for title, inside in to_paste(text).items()}
+    found = {
+        title: [it.line for it in inside]
+        for title, inside in to_paste(parse("page.md", text)).items()
+    }
     assert found == {"A check for your own code": [9], "A check to paste: with a name": [21]}

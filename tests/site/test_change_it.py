@@ -8,14 +8,16 @@ import pytest
 
 from qkv import example, notation
 from qkv.notation.tree import Symbol, parse
-from qkv_site.markdown import blocks, change_it, formulas, trees
-from support import ROOT
+from qkv_site.page import Site
+from qkv_site.parts import change_it, formulas, trees
 
-PAGES = [
-    path.relative_to(ROOT / "docs").as_posix()
-    for path in sorted((ROOT / "docs").rglob("*.md"))
-    if "```change-it" in path.read_text()
-]
+CODES = {
+    name: part.code
+    for name, page in Site().pages.items()
+    for part in page.fences()
+    if isinstance(part, change_it.Panel)
+}
+PAGES = [*CODES]
 LINES = (
     "K[i] = X @ W_K[i]",
     "Q[i] = X @ W_Q[i]",
@@ -23,12 +25,6 @@ LINES = (
     "S[i] = Q[i] @ K[i].T / sqrt(d_k) + Q[i] @ K[i].T",
 )
 BEFORE, AFTER = LINES[0], LINES[2:]
-
-
-def of_page(page):
-    (block,) = (each for each in blocks.find((ROOT / "docs" / page).read_text())
-                if each.language == "change-it")  # fmt: skip
-    return block.code
 
 
 def test_the_pages_that_explain_the_maps_have_a_panel():
@@ -55,7 +51,7 @@ def test_the_formulas_with_another_map_follow_from_the_trees():
 def test_the_lines_of_a_panel_are_trees_and_no_text(page, site):
     address = site / "assets" / change_it.address(page)
     data = json.loads(address.read_text())
-    versions = change_it.versions(formulas.as_block(of_page(page)).lines)
+    versions = change_it.versions(formulas.as_block(CODES[page]).lines)
     for name, block in versions.items():
         exported = [(line["defines"], line["tree"]) for line in data["maps"][name]["lines"]]
         assert exported == [
@@ -69,7 +65,7 @@ def test_the_lines_of_a_panel_are_trees_and_no_text(page, site):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_source_finds_each_formula_once(page):
-    data = change_it.data(of_page(page))
+    data = change_it.data(CODES[page])
     wanted = sorted(source.id for source in notation.sources())
     assert len(data["said"]) > 20
     for said in data["said"]:
@@ -78,7 +74,7 @@ def test_each_source_finds_each_formula_once(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_goes_in_is_the_examples(page):
-    data = change_it.data(of_page(page))
+    data = change_it.data(CODES[page])
     arrays = {"W_O": np.concatenate(example.layer.W_O), "P_Q": None}
     for key, given in data["given"].items():
         sides = [notation.size_of(name_of(side), data["sizes"]) for side in given["shape"]]

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from qkv_site.markdown import claims, current
+from qkv_site.markdown import claims
+from qkv_site.page import Site, parse
 from support import ROOT
 
 BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
@@ -93,7 +94,8 @@ FENCE = '```python exec="on" claim="a" title="{}"{}\nassert True\n```\n'
 def test_a_statement_about_a_library_needs_a_test_or_a_line_that_was_read(
     page, title, options, fault
 ):
-    said = [fault for _, fault in claims.faults(page, FENCE.format(title, options))]
+    (claim,) = claims.of_page(parse(page, FENCE.format(title, options)))
+    said = [*claims.faults(claim)]
     assert bool(said) == bool(fault)
     assert all(fault in each for each in said)
 
@@ -107,7 +109,7 @@ def test_a_statement_about_a_library_needs_a_test_or_a_line_that_was_read(
     ],
 )
 def test_the_mark_of_a_statement_opens_its_check(options, kind, mark):
-    [claim] = claims.of_page("how-to/page.md", FENCE.format("S.", options))
+    [claim] = claims.of_page(parse("how-to/page.md", FENCE.format("S.", options)))
     assert claim.kind == kind
     assert claim.mark.startswith(mark)
 
@@ -141,7 +143,6 @@ def test_a_trap_states_the_first_line_of_its_docstring():
 
 
 def test_every_claim_of_a_page_is_found():
-    for path in sorted(current.docs.rglob("*.md")):
-        text = path.read_text()
-        stated = [claim.id for claim in claims.of_page(path.name, text) if claim.block]
-        assert stated == re.findall(r'^ *```python .*claim="([^"]*)"', text, re.MULTILINE)
+    for page in Site().pages.values():
+        stated = [claim.id for claim in claims.of_page(page) if claim.block]
+        assert stated == re.findall(r'^ *```python .*claim="([^"]*)"', page.text, re.MULTILINE)

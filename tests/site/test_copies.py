@@ -7,11 +7,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from qkv_site.markdown import blocks, claims, current, formulas
+from qkv_site.markdown import claims
+from qkv_site.page import Site
+from qkv_site.parts import formulas
 from qkv_site.write import copies
 from support import ADDRESS
 
-PAGES = sorted(path.relative_to(current.docs).as_posix() for path in current.docs.rglob("*.md"))
+READ = Site().pages
+PAGES = sorted(READ)
 LINK = re.compile(rf"\]\({ADDRESS}([^\s()]*)\)|Check: {ADDRESS}(\S*#\S+)")
 NOT_WHOLE = re.compile(r"\]\((?![a-z]+:)[^\s()]+\)|Check: (?!https:)\S*#\S+")
 LEFT_OVER = re.compile(
@@ -33,7 +36,7 @@ def written(site):
 def test_no_formula_is_lost(written):
     lines = 0
     for page, text in written.items():
-        for block in blocks.find((current.docs / page).read_text()):
+        for block in READ[page].fences():
             if block.language in ("formula", "diagram"):
                 for line in formulas.read(block.code):
                     lines += 1
@@ -45,7 +48,7 @@ def test_no_formula_is_lost(written):
 def test_no_formula_of_a_sentence_is_lost(written):
     seen = 0
     for page, text in written.items():
-        said = blocks.FENCE.sub("", (current.docs / page).read_text())
+        said = READ[page].prose()
         for source, formula in re.findall(formulas.INLINE, said):
             if not source and not formula.startswith(('"', "shape(", "=")):
                 seen += 1
@@ -55,7 +58,7 @@ def test_no_formula_of_a_sentence_is_lost(written):
 
 def test_each_claim_has_its_statement_its_kind_and_its_address(written):
     for page, text in written.items():
-        for claim in claims.of_page(page, (current.docs / page).read_text()):
+        for claim in claims.of_page(READ[page]):
             if claim.block:
                 assert f"Claim, {claim.kind}" in text
                 assert f"#claim-{claim.id}" in text, f"{page}: {claim.id}"

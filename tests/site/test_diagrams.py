@@ -12,10 +12,11 @@ import pytest
 from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.notation.tree import Product
-from qkv_site.markdown import blocks, current, diagrams, formulas, heat_maps, mathml
+from qkv_site.markdown import heat_maps, mathml
 from qkv_site.markdown.heat_maps import heat_map
 from qkv_site.markdown.masks import mask_grid, step_grid
-from support import ROOT
+from qkv_site.page import Page, Site, writing
+from qkv_site.parts import diagrams, formulas
 
 SOURCES = [source.id for source in notation.sources()]
 # Where each picture stands that a page cannot do without.
@@ -135,10 +136,9 @@ def test_each_source_has_its_letters(source):
         assert mathml.to_mathml(notation.typeset(key, source, mark=mathml.mark)) in drawn
 
 
-def test_every_source_is_drawn_once():
-    current.begin("a page", "")
+def test_every_source_is_drawn_once(written):
     diagrams.block("Q[i] = X_Q @ W_Q[i]")
-    (drawn,) = current.variants
+    (drawn,) = written.variants
     variants = re.findall(r'<div data-in="([^"]+)"', drawn)
     assert sorted(" ".join(variants).split()) == sorted(SOURCES)
     assert len(variants) == drawn.count("<figure") > 1
@@ -188,10 +188,10 @@ def test_a_sentence_names_each_rectangle_with_its_size():
 
 
 def diagrams_of_pages():
-    for path in sorted((ROOT / "docs").rglob("*.md")):
-        for block in blocks.find(path.read_text()):
+    for name, page in Site().pages.items():
+        for block in page.fences():
             if block.language == "diagram":
-                yield path, block
+                yield name, block
 
 
 @pytest.mark.parametrize("picture", NEEDED)
@@ -205,7 +205,7 @@ def test_grouped_heads_are_drawn():
 
 
 def test_rows_and_columns_stand_side_by_side():
-    found = [block.options.get("in", "").split() for _, block in diagrams_of_pages()]
+    found = [block.given.get("in", "").split() for _, block in diagrams_of_pages()]
     assert any(
         {notation.source(name).tokens for name in names} == {"rows", "columns"} for names in found
     )
@@ -259,9 +259,9 @@ TWO = {"words": ("<a>", "b"), "label": "Q & A."}
 
 def orientations(*parts):
     """An equation, and the cells of its tables in the notation of each source."""
-    current.begin("a page", "")
-    drawn = heat_maps.equation(*parts, **TWO).html()
-    variants = [each for each in current.variants if "wq-drawn" in each]
+    with writing(Page()) as page:
+        drawn = heat_maps.equation(*parts, **TWO).html()
+    variants = [each for each in page.variants if "wq-drawn" in each]
     found = {}
     for variant in ElementTree.fromstring(f"<div>{''.join(variants)}</div>"):
         tables = [list(map(texts, table.iter("tr"))) for table in variant.iter("table")]
@@ -305,11 +305,10 @@ def test_an_equation_says_what_stripes_are_where_there_are_any():
     assert "Darker is further from zero, and striped is negative." in drawn
 
 
-def test_an_equation_may_be_tied_to_a_source_and_have_notes():
-    current.begin("a page", "")
+def test_an_equation_may_be_tied_to_a_source_and_have_notes(written):
     part = ("paper-3-2-2: X_Q", X, "what MultiHead <receives>")
     drawn = heat_maps.equation(part, tied="paper-3-2-2", **TWO).html()
-    assert current.variants == {}
+    assert written.variants == {}
     assert "what MultiHead &lt;receives&gt;" in drawn
     assert "<mi>Q</mi>" in re.sub("<mi [^>]*>", "<mi>", drawn)
 

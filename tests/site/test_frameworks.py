@@ -7,8 +7,11 @@ from html import unescape
 
 import pytest
 
-from qkv_site.markdown import blocks, claims, on_library
-from support import ROOT
+from qkv_site.markdown import claims
+from qkv_site.page import Site, parse
+from qkv_site.parts import on_library
+from qkv_site.parts.tabs import TABS, Tab
+from qkv_site.run import blocks_of
 
 GOES_ON = "The blocks below use names of the tab NumPy: run that tab first."
 ALL = ["NumPy", "PyTorch", "Keras", "Flax"]
@@ -28,6 +31,13 @@ PAGES = {
 }
 
 
+PAGE = Site().pages
+
+
+def tabs_of(page):
+    return [part for part in page.walk() if isinstance(part, Tab)]
+
+
 def built(site, page):
     folder = page.removesuffix("index.md").removesuffix(".md")
     return (site / folder / "index.html").read_text()
@@ -45,9 +55,9 @@ def test_a_check_is_there_in_each_framework(site, page):
 def test_a_tab_shows_what_its_block_printed_and_on_which_version(site, page):
     shown = unescape(re.sub(r"<[^>]+>", "", built(site, page)))
     seen = 0
-    for _, title, found in on_library.tabs((ROOT / "docs" / page).read_text()):
-        for block in found:
-            assert block.library == on_library.TABS[title]
+    for tab in tabs_of(PAGE[page]):
+        for block in tab.blocks:
+            assert block.library == TABS[tab.title]
             if block.library:
                 seen += 1
                 assert f"Run: {claims.ran_on(block.library)}, on " in shown
@@ -57,7 +67,7 @@ def test_a_tab_shows_what_its_block_printed_and_on_which_version(site, page):
 
 def test_a_tab_ends_where_its_indentation_ends():
     text = '=== "Keras"\n\n    ```python library="keras"\n    one\n    ```\n\n=== "Torch"\n\nNo.\n'
-    found = [(line, title, len(blocks)) for line, title, blocks in on_library.tabs(text)]
+    found = [(tab.line, tab.title, len(tab.blocks)) for tab in tabs_of(parse("page.md", text))]
     assert found == [(1, "Keras", 1), (7, "Torch", 0)]
 
 
@@ -76,17 +86,14 @@ def names_of(code):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_says_where_a_block_below_its_tabs_needs_one_of_them(page):
-    text = (ROOT / "docs" / page).read_text()
-    tabbed = {block.code for _, _, found in on_library.tabs(text) for block in found}
+    tabbed = {block.code for tab in tabs_of(PAGE[page]) for block in tab.blocks}
     of_tabs, of_page, needed = set(), {*dir(builtins)}, set()
-    for block in blocks.find(text):
-        if not block.executed:
-            continue
+    for block in blocks_of(PAGE[page]):
         bound, needs = names_of(block.code)
         if block.code in tabbed:
             of_tabs |= bound
             continue
-        if "source" in block.options:
+        if "source" in block.given:
             needed |= (needs - of_page) & of_tabs
         of_page |= bound
-    assert (GOES_ON in text) == bool(needed), needed
+    assert (GOES_ON in PAGE[page].text) == bool(needed), needed

@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 import yaml
 
 from qkv.notation import Source
-from qkv_site.markdown import current
+from qkv_site.page import Site
 from qkv_site.tables import forms
 from support import ROOT
 
@@ -31,11 +31,11 @@ def test_pages_lead_to_the_forms_of_a_source_and_of_a_library():
     assert {*re.findall(r'forms\.link\("(\w+)"', text)} == FORMS.keys() - {"wrong"}
 
 
-def test_where_the_repository_is_not_known_no_form_is_offered(monkeypatch):
-    monkeypatch.setattr(current, "repository", "https://example.org/a/b")
+def test_where_the_repository_is_not_known_no_form_is_offered(written):
+    written.site = Site(repository="https://example.org/a/b")
     said = forms.link("source", "Say so:", "a source is missing")
     assert said == (
         "Say so: [a source is missing](https://example.org/a/b/issues/new?template=source.yml)."
     )
-    monkeypatch.setattr(current, "repository", "")
+    written.site = Site()
     assert forms.link("source", "Say so:", "a source is missing") == ""

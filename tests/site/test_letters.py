@@ -9,7 +9,7 @@ from qkv_site.markdown import letters
 
 
 def html(text):
-    return markdown.markdown(text, extensions=["qkv_site.markdown.letters", "tables"])
+    return markdown.markdown(text, extensions=["qkv_site.write.html", "tables"])
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_letter_in_the_name_of_a_heading_is_set():
     ("below", "upright"), [("model", True), ("out", True), ("in", True), ("ij", False)]
 )
 def test_a_word_below_a_letter_is_upright(below, upright):
-    extensions = ["pymdownx.arithmatex", "qkv_site.markdown.mathml"]
+    extensions = ["pymdownx.arithmatex", "qkv_site.write.html"]
     found = markdown.markdown(
         f"$d_{{{below}}}$",
         extensions=extensions,

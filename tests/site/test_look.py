@@ -5,7 +5,8 @@ from itertools import accumulate
 
 import pytest
 
-from qkv_site.markdown import formulas, mathml, tables
+from qkv_site.markdown import mathml, tables
+from qkv_site.parts import formulas
 from support import ROOT
 
 STYLES = pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from qkv import notation
-from qkv_site.markdown import current, layer
-from qkv_site.markdown import map as layer_map
 from qkv_site.markdown.mathml import mark, to_mathml
+from qkv_site.page import PAGE, Page
+from qkv_site.parts import layer
+from qkv_site.parts import map as layer_map
 from support import ROOT
 
 SOURCES = [source.id for source in notation.sources()]
@@ -16,8 +17,8 @@ PRIMES = {"d_model": 13, "h": 3, "h_kv": 3, "d_k": 5, "d_v": 7}
 
 
 @pytest.fixture(autouse=True)
-def on_a_page():
-    current.begin("explanation/a.md", "")
+def on_a_page(written):
+    written.name = "explanation/a.md"
 
 
 def tree(html):
@@ -51,7 +52,7 @@ def text(element):
 
 def in_letters(html, source):
     """The page in a source's letters, as main.html shows it."""
-    sets = [*current.variants]
+    sets = [*PAGE.get().variants]
 
     def chosen(found):
         variants = tree(sets[int(found["set"])])
@@ -210,8 +211,8 @@ def test_each_part_leads_to_its_page():
         ("libraries/index.md", "index.md", "../"),
     ],
 )
-def test_an_address_is_as_seen_from_the_page(page, target, address):
-    current.begin(page, "")
+def test_an_address_is_as_seen_from_the_page(written, page, target, address):
+    written.name = page
     assert layer_map.href(target) == address
 
 
@@ -246,12 +247,13 @@ def test_a_part_is_lit_in_a_page():
 @pytest.mark.parametrize(
     ("code", "options", "message"),
     [
-        ("", {"state": "loud"}, "state is 'loud': expected one of paper, sound, code"),
+        ("", {"state": "loud"}, """state="loud": expected one of 'code', 'paper', 'sound'"""),
         ("", {"lit": "Q"}, None),
         ("", {"lit": "P_Q"}, "the map has no part 'P_Q': expected some of Q[i], X_Q"),
         ("Q[i]\n", {}, "a map has no lines"),
     ],
 )
 def test_what_a_map_cannot_show_is_said(code, options, message):
-    found = [fault for _, fault in layer_map.faults(code, options)]
+    part = layer_map.Map(1, 2, language="map", given=options, code=code)
+    found = [fault.message for fault in part.faults(Page())]
     assert [fault[: len(message)] for fault in found] == [message] if message else found == []

@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 
 from qkv_site.figures import Printed
-from qkv_site.markdown import blocks, diagrams
-from qkv_site.markdown import map as layer_map
 from qkv_site.markdown.heat_maps import equation, heat_map
+from qkv_site.page import Heading, Site, parse
+from qkv_site.parts import diagrams
+from qkv_site.parts import map as layer_map
+from qkv_site.run import blocks_of
 from qkv_site.tables import wheel
 from qkv_site.write import notebooks
 from support import ADDRESS as PUBLISHED
 from support import ROOT, thorough
 
 DOCS = ROOT / "docs"
+READ = Site().pages
 FOLDERS = "explanation", "how-to", "libraries", "symptoms", "threads"
 NAMES = sorted(
     path.relative_to(DOCS).with_suffix("").as_posix()
@@ -61,12 +64,12 @@ def markdown(notebook):
 
 
 def page_of(name):
-    return (DOCS / f"{name}.md").read_text()
+    return READ[f"{name}.md"]
 
 
 def executed(name):
     """A page's executed blocks."""
-    return [block for block in blocks.find(page_of(name)) if block.executed]
+    return blocks_of(page_of(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,7 +79,7 @@ def test_a_notebook_has_the_pages_blocks_and_what_they_print(site, name):
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
     cells = code(notebook)
     assert not [cell for cell in cells if "qkv_site" in cell.source]  # readers do not have it
-    shown = [block.code.strip() for block in executed(name) if "source" in block.options]
+    shown = [block.code.strip() for block in executed(name) if "source" in block.given]
     assert shown == [cell.source for cell in cells if cell.source in shown]
     printing = [cell for cell in cells if re.search(r"^print\(", cell.source, re.MULTILINE)]
     assert not [cell.source for cell in printing if not cell.outputs]
@@ -86,13 +89,12 @@ def test_a_notebook_has_the_pages_blocks_and_what_they_print(site, name):
 def test_a_notebook_has_the_pages_titles_and_headings(site, name):
     page, notebook = page_of(name), read(site, name)
     text = markdown(notebook)
-    for block in blocks.find(page):
-        if block.executed:
-            assert block.options.get("title", "").partition("{{")[0] in text
+    for block in executed(name):
+        assert block.given.get("title", "").partition("{{")[0] in text
     here, there = (
-        len(re.findall(r"^#+ ", blocks.FENCE.sub("", each), re.MULTILINE)) for each in (text, page)
+        sum(isinstance(part, Heading) for part in each.parts) for each in (parse(name, text), page)
     )
-    assert here >= there if "qkv_site" in page else here == there  # it may print some
+    assert here >= there if "qkv_site" in page.text else here == there  # it may print some
 
 
 def test_nothing_that_jupyter_does_not_know_is_left(site):
@@ -250,11 +252,11 @@ def test_text_speaks_of_no_shade_that_it_does_not_have(site, name):
 def test_each_drawing_of_a_page_is_led_to(site, name):
     text = markdown(read(site, name))
     links = re.findall(r"\[The drawing is on the page\]\((.*?)(?:#([\w-]*))?\)", text)
-    stored = name.startswith("libraries/") and "libraries.one_head(" in page_of(name)
+    stored = name.startswith("libraries/") and "libraries.one_head(" in page_of(name).text
     drawn = [
         block
-        for block in blocks.find(page_of(name))
-        if block.language in ("diagram", "map") or "html" in block.options
+        for block in page_of(name).fences()
+        if block.language in ("diagram", "map") or "html" in block.given
     ]
     assert len(links) == len(drawn) + stored
     page = (site / name.removesuffix("index") / "index.html").read_text()
@@ -284,10 +286,8 @@ def test_a_page_has_a_notebook_where_it_shows_code_that_numpy_is_enough_for(buil
     ("address", "there"),
     [("", f"./{wheel.name()}"), (ADDRESS, f"{ADDRESS}assets/{quote(wheel.name())}")],
 )
-def test_a_notebook_gets_the_package_from_the_site_or_from_its_own_folder(
-    monkeypatch, address, there
-):
-    monkeypatch.setattr("qkv_site.markdown.current.address", address)
+def test_a_notebook_gets_the_package_from_the_site_or_from_its_own_folder(written, address, there):
+    written.site = Site(address=address)
     _, get, _ = notebooks.notebook("# Page\n", PAGE, FILES, address).cells
     assert f'else "{there}"\n    %pip install --quiet {{wheel}}' in get.source
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from qkv import notation
-from qkv_site.markdown import formulas
+from qkv_site.parts import formulas
 from qkv_site.tables import rosetta
 
 TEXTS = [source for source in notation.sources() if source.id != "site"]

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 from mkdocs.utils.meta import get_data
 
-from qkv_site.markdown import current
-from qkv_site.page import parse
+from qkv_site.page import PAGE, parse
 from qkv_site.parts import asked
 from qkv_site.tables import search
 
@@ -129,6 +128,6 @@ def test_a_page_may_be_left_out_but_for_its_title():
 
 
 def test_a_page_says_no_more_of_the_search_than_that():
-    for path in sorted(current.docs.rglob("*.md")):
+    for path in sorted(PAGE.get().site.docs.rglob("*.md")):
         _, meta = get_data(path.read_text())
         assert meta.get("search", {"exclude": True}) == {"exclude": True}, path

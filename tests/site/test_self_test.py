@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from qkv_site.markdown import current
+from qkv_site.page import Site
 from qkv_site.tables import self_test
 from support import ROOT, question
 from support import self_test as files
@@ -88,8 +88,8 @@ def test_a_question_needs_one_right_answer_and_two_wrong_ones(change, message):
     ],
     ids=["wrong is right", "code that fails", "no such key"],
 )
-def test_a_faulty_question_in_the_file_is_refused(tmp_path, monkeypatch, right, wrong, fault):
-    monkeypatch.setattr(current, "docs", tmp_path)
+def test_a_faulty_question_in_the_file_is_refused(tmp_path, written, right, wrong, fault):
+    written.site = Site(tmp_path)
     file, text = tmp_path / "self-test.toml", files(question())["self-test.toml"]
     file.write_text(text)
     [found] = self_test.questions()

@@ -7,7 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from qkv import notation
-from qkv_site.markdown import blocks, claims, current, formulas, sentences
+from qkv_site.markdown import claims
+from qkv_site.page import Site, parse
+from qkv_site.parts import formulas
+from qkv_site.rules import sides
 
 
 @pytest.mark.parametrize(
@@ -23,9 +26,9 @@ from qkv_site.markdown import blocks, claims, current, formulas, sentences
     ],
 )
 def test_what_follows_the_notation_is_not_typed(text, parts):
-    (fault,) = sentences.faults(f"---\ntitle: A\n---\n\n{text}\n")
-    assert fault[0] == 5
-    assert re.search(".*".join(map(re.escape, parts)), fault[1], re.DOTALL)
+    (fault,) = sides.faults(parse("page.md", f"---\ntitle: A\n---\n\n{text}\n"))
+    assert fault.line == 5
+    assert re.search(".*".join(map(re.escape, parts)), fault.message, re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_what_follows_the_notation_is_not_typed(text, parts):
     ],
 )
 def test_what_is_tied_or_written_by_the_build_may_stand(text):
-    assert not list(sentences.faults(text))
+    assert not list(sides.faults(parse("page.md", text)))
 
 
 @pytest.mark.parametrize(
@@ -67,8 +70,8 @@ def test_what_is_tied_or_written_by_the_build_may_stand(text):
     ],
 )
 def test_without_a_symbol_a_side_or_a_product_says_whose_it_is(text, shown):
-    (fault,) = (said for _, said in sentences.faults(text))
-    assert fault.startswith(shown)
+    (fault,) = sides.faults(parse("page.md", text))
+    assert fault.message.startswith(shown)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,7 @@ def test_without_a_symbol_a_side_or_a_product_says_whose_it_is(text, shown):
     ],
 )
 def test_a_side_or_a_product_may_stand_where_rows_or_columns_are_named(text):
-    assert not list(sentences.faults(text))
+    assert not list(sides.faults(parse("page.md", text)))
 
 
 def test_each_statement_in_the_list_of_claims_names_its_convention():
@@ -94,7 +97,7 @@ def test_each_statement_in_the_list_of_claims_names_its_convention():
     stated = [*claims.traps(), *(claim for _, found in claims.on_site() for claim in found)]
     assert len(stated) > 500
     for claim in stated:
-        assert not list(sentences.of_statement(claim.statement)), claim.id
+        assert not list(sides.of_statement(claim.statement)), claim.id
 
 
 MADE_FROM_A_LATENT = {"C_Q": {"W_Q[i]"}, "C_KV": {"W_K[i]", "W_V[i]"}, "Q_R[i]": {"W_K[i]"}}
@@ -113,10 +116,10 @@ def test_a_formula_of_latent_attention_never_makes_keys_from_the_source():
 
 
 def fences_of_formulas():
-    for page in sorted(current.docs.rglob("*.md")):
-        for block in blocks.find(page.read_text()):
+    for page in Site().pages.values():
+        for block in page.fences():
             if block.language in {"formula", "diagram"}:
-                yield page, block
+                yield page.name, block
 
 
 def shown_anywhere(code):

@@ -11,7 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 import environments
-from qkv_site.markdown import blocks
+from qkv_site import run
+from qkv_site.page import parse
 from qkv_site.tables import wheel
 from qkv_site.write import notebooks
 from support import ROOT, make_project, mkdocs_build, served
@@ -65,7 +66,7 @@ def install(python, what, folder):
 
 def home_blocks():
     page = (ROOT / "docs" / "index.md").read_text()
-    return [block.code for block in blocks.find(page) if block.executed]
+    return [block.code for block in run.blocks_of(parse("index.md", page))]
 
 
 @pytest.mark.thorough
@@ -180,8 +181,7 @@ def test_a_published_page_shows_the_line_and_its_notebook_in_colab(build, monkey
     assert "pip install" not in (built.site / "index.html").read_text()
 
 
-def test_without_an_address_the_line_names_the_downloaded_file(monkeypatch):
-    monkeypatch.setattr("qkv_site.markdown.current.address", "")
+def test_without_an_address_the_line_names_the_downloaded_file():
     assert f"\npip install ./{wheel.name()}\n" in wheel.install()
 
 

@@ -6,7 +6,7 @@ TERMS = {"abbr": {"glossary": {"RoPE": "turns queries and keys", "rank": "indepe
 
 
 def render(text):
-    extensions = ["abbr", "qkv_site.markdown.terms"]
+    extensions = ["abbr", "qkv_site.write.html"]
     return Markdown(extensions=extensions, extension_configs=TERMS).convert(text)
 
 

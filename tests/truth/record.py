@@ -22,7 +22,7 @@ from attention_functions import PACKAGES
 from real_layers import CASES, LIBRARIES, ONCE, RAN_ONCE, Case
 from shown import blocks_by_page, outputs
 
-from qkv_site.markdown import on_library
+from qkv_site.parts import on_library
 
 RECORDINGS = Path(__file__).with_name("recordings")
 LAST_RUN = Path(__file__).with_name("last_run.toml")

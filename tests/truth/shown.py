@@ -2,28 +2,23 @@
 
 import contextlib
 import io
-from pathlib import Path
 
 from real_layers import keras_library, openai_whisper_code, timm_code, vit_pytorch_code
 
-from qkv_site.markdown import blocks
-from qkv_site.markdown.blocks import Block
-
-DOCS = Path(__file__).parents[2] / "docs"
+from qkv_site.page import Site
+from qkv_site.parts.python import Python
 
 
-def blocks_by_page() -> dict[str, list[Block]]:
+def blocks_by_page() -> dict[str, list[Python]]:
     """The pages that have such blocks, by their place below `docs`."""
     found = {
-        path.relative_to(DOCS).as_posix(): [
-            block for block in blocks.find(path.read_text()) if block.library
-        ]
-        for path in sorted(DOCS.rglob("*.md"))
+        name: [part for part in page.fences() if isinstance(part, Python) and part.library]
+        for name, page in Site().pages.items()
     }
     return {page: of_library for page, of_library in found.items() if of_library}
 
 
-def outputs(of_page: list[Block]) -> list[str]:
+def outputs(of_page: list[Python]) -> list[str]:
     """What each block of a page prints; those of one library run one after the other in a session.
 
     So whoever follows one library's tabs alone has the names that they need.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import qkv
-from qkv_site.markdown import blocks
+from qkv_site.page import Site
 from support import ROOT
 
 torch = pytest.importorskip("torch")
@@ -33,7 +33,7 @@ def check(page, name, width=24):
         "MultiHead": qkv.MultiHead,
         "replace": replace,
     }
-    for block in blocks.find((ROOT / "docs" / f"{page}.md").read_text()):
+    for block in Site().pages[f"{page}.md"].fences():
         if block.executed and f"def {name}(" in block.code:
             tree = ast.parse(block.code)
             found = [each for each in tree.body if isinstance(each, ast.FunctionDef)]

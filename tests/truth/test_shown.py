@@ -8,7 +8,7 @@ from real_layers import LIBRARIES
 from record import LAST_RUN
 from shown import blocks_by_page, outputs
 
-from qkv_site.markdown import on_library
+from qkv_site.parts import on_library
 
 PAGES = blocks_by_page()
 

@@ -32,8 +32,7 @@ from real_layers import (
 )
 
 import qkv
-from qkv_site.markdown import blocks
-from support import ROOT
+from qkv_site.page import Site
 
 
 def test_torch_multihead_attention_contains_the_projections(mha, x):
@@ -401,8 +400,8 @@ def test_the_check_of_steps_holds_for_a_fresh_layer_of_torch_in_float32(torch):
 
     Without biases, 512 wide. Its output is small, so a LayerNorm's eps takes some of the variance.
     """
-    page = (ROOT / "docs" / "symptoms" / "steps.md").read_text()
-    (block,) = (each for each in blocks.find(page) if "def step_that_differs" in each.code)
+    page = Site().pages["symptoms/steps.md"]
+    (block,) = (each for each in page.fences() if "def step_that_differs" in each.code)
     exec(block.code, names := {})
     step_that_differs = names["step_that_differs"]
     torch.manual_seed(0)

@@ -9,7 +9,8 @@ from collections import Counter
 from functools import partial
 
 from qkv import notation
-from qkv_site.markdown import current, formulas
+from qkv_site.page import PAGE
+from qkv_site.parts import formulas
 
 # What follows a choice, one and many.
 _KINDS = {
@@ -93,6 +94,6 @@ def _listed(changed: Counter[str], *, with_map: bool) -> str:
 def _why_nothing_changed(shown: Counter[str], page: str) -> str:
     if shown:
         return "Its formulas are the same in these letters."
-    if len(current.tied) > 1:
+    if len(PAGE.get().tied) > 1:
         return "This page compares sources, so its formulas stay."
     return "The formulas of this page stay." if "<math" in page else "This page has no formulas."

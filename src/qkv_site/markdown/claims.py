@@ -11,15 +11,13 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 
-from mkdocs.utils.meta import get_data
-
 from qkv import notation
 from qkv_site.figures import Figure, Letters
-from qkv_site.markdown import blocks, current
+from qkv_site.page import PAGE, Fence, Page, Site
 
 _MEANING = {
     "computed": "the block below ran when this page was built, and checks it",
@@ -77,6 +75,7 @@ _NAMED = re.compile(
     r"|in_proj_weight|c_attn|to_qkv)\b",
     re.IGNORECASE,
 )
+_TO_LEDGER = re.compile(r"\]\((?:[./]*)claims\.md#([\w-]+)\)")
 _OUR_WRITING = re.compile(r"\b(?:as )?this site('s| )", re.IGNORECASE)
 
 
@@ -150,24 +149,29 @@ class Trap:
         return _anchor(self.test)
 
 
-def of_page(page: str, text: str) -> list[Claim]:
-    """The statements of a page: of its blocks, then those that it could not check.
-
-    Args:
-        page: The page's file, below `docs`.
-        text: Its Markdown, front matter included.
-    """
-    markdown, meta = get_data(text)
+def of_page(page: Page) -> list[Claim]:
+    """The statements of a page: of its blocks, then those that it could not check."""
     shown = [
-        of_options(block.options, page)
-        for block in blocks.find(markdown)
-        if {"claim", "title"} <= block.options.keys()
+        of_options(block.given, page.name)
+        for block in page.fences()
+        if {"claim", "title"} <= block.given.keys()
     ]
-    said = [
-        Claim(entry["id"], entry["statement"], page, entry["source"], block=False)
-        for entry in meta.get("read", ())
+    read = [
+        Claim(entry["id"], entry["statement"], page.name, entry["source"], block=False)
+        for entry in page.meta.get("read", ())
     ]
-    return shown + said
+    return shown + read
+
+
+def first_below(page: Page, anchor: str) -> str | None:
+    """Where the first check below a heading stands, a block or a line of the ledger; or None."""
+    parts = page.below(anchor)
+    for part in parts:
+        for each in part.walk():
+            if isinstance(each, Fence) and "claim" in each.given:
+                return f"{page.name}#claim-{each.given['claim']}"
+    ledger = _TO_LEDGER.search(page.text_of(parts))
+    return f"claims.md#{ledger[1]}" if ledger else None
 
 
 def of_options(options: dict[str, str], page: str) -> Claim:
@@ -183,22 +187,19 @@ def of_options(options: dict[str, str], page: str) -> Claim:
     )
 
 
-def faults(page: str, text: str) -> Iterator[tuple[str, str]]:
-    """Say which statement of a page has no evidence of its kind: its text, and what is wrong."""
-    tests = {trap.test for trap in traps()} if _exist() else set()
-    for claim in of_page(page, text):
-        if claim.run and claim.read:
-            yield claim.statement, "run or read: expected one kind of evidence"
-        if claim.run and claim.run not in tests:
-            files = " or ".join(map(str, TESTS))
-            yield claim.statement, f"run={claim.run!r}: expected the name of a test in {files}"
-        if claim.kind == "computed" and _about_a_library(claim):
-            yield (
-                claim.statement,
-                f"claim {claim.id!r} is about a library, and this site's own code is no evidence: "
-                'expected run="test_name", read="file, line, commit", or "as this site writes it" '
-                "in the statement",
-            )
+def faults(claim: Claim) -> Iterator[str]:
+    """Say why a statement has no evidence of its kind."""
+    if claim.run and claim.read:
+        yield "run or read: expected one kind of evidence"
+    if claim.run and claim.run not in {trap.test for trap in traps()}:
+        files = " or ".join(map(str, TESTS))
+        yield f"run={claim.run!r}: expected the name of a test in {files}"
+    if claim.kind == "computed" and _about_a_library(claim):
+        yield (
+            f"claim {claim.id!r} is about a library, and this site's own code is no evidence: "
+            'expected run="test_name", read="file, line, commit", or "as this site writes it" '
+            "in the statement"
+        )
 
 
 def _about_a_library(claim: Claim) -> bool:
@@ -209,29 +210,17 @@ def _about_a_library(claim: Claim) -> bool:
 
 def on_site() -> list[tuple[str, list[Claim]]]:
     """Each page's title and statements, in the order of files."""
-    found = []
-    for path in sorted(current.docs.rglob("*.md")):
-        page, text = path.relative_to(current.docs).as_posix(), current.read(path)
-        if claims := of_page(page, text):
-            found.append((title(text), claims))
-    return found
-
-
-def title(text: str) -> str:
-    """A page's title: that of its front matter, else its first heading."""
-    markdown, meta = get_data(text)
-    return meta.get("title") or re.search(r"^# (.+)", markdown, re.MULTILINE)[1]
+    pages = PAGE.get().site.pages.values()
+    return [(page.title, claims) for page in pages if (claims := of_page(page))]
 
 
 def traps() -> list[Trap]:
-    """What the tests show on the libraries themselves."""
-    root = current.docs.parent
-    shared = "\n".join(current.read(root / file) for file in SHARED)
-    return [trap for file in TESTS for trap in _traps(file, current.read(root / file), shared)]
-
-
-def _exist() -> bool:
-    return all((current.docs.parent / file).exists() for file in (*TESTS, *SHARED))
+    """What the tests show on the libraries themselves; nothing in a project without them."""
+    root = PAGE.get().site.docs.parent
+    if not all((root / file).exists() for file in (*TESTS, *SHARED)):
+        return []
+    shared = "\n".join((root / file).read_text() for file in SHARED)
+    return [trap for file in TESTS for trap in _traps(file, (root / file).read_text(), shared)]
 
 
 @cache
@@ -291,14 +280,14 @@ def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ..
     return tuple(package for name, (package, _) in _LIBRARIES.items() if name in names)
 
 
-@cache
-def kinds() -> dict[str, str]:
+@lru_cache(maxsize=1)  # a site is another one each time that it is built
+def kinds(site: Site) -> dict[str, str]:
     """How each statement of the ledger is known, by its anchor there."""
-    made = {claim.id: claim.kind for _, claims in on_site() for claim in claims}
-    return made | ({trap.id: "run" for trap in traps()} if _exist() else {})
+    made = {claim.id: claim.kind for page in site.pages.values() for claim in of_page(page)}
+    return made | {trap.id: "run" for trap in traps()}
 
 
-_TO_LEDGER = re.compile(
+_TO_LEDGER_HTML = re.compile(
     r'<a (?P<rest>[^>]*href="[^"]*\bclaims/#(?P<id>[\w-]+)"[^>]*)>(?P<said>.*?)</a>', re.DOTALL
 )
 
@@ -307,12 +296,12 @@ def marked(html: str) -> str:
     """A page whose links to the ledger say how the statement is known, where they do not yet."""
 
     def mark(link: re.Match) -> str:
-        kind = kinds().get(link["id"], "")
+        kind = kinds(PAGE.get().site).get(link["id"], "")
         if not kind or re.search(rf"\b{kind}\b", link["said"], re.IGNORECASE):
             return link[0]
         return f'<a {link["rest"]} data-kind="{kind}">{link["said"]}</a>'
 
-    return _TO_LEDGER.sub(mark, html)
+    return _TO_LEDGER_HTML.sub(mark, html)
 
 
 def stated() -> str:
@@ -335,7 +324,7 @@ def tested() -> str:
 
 def last_run() -> dict:
     """When the tests last ran on the libraries, `date`, and on which `versions` of them."""
-    return _read_toml(current.read(current.docs.parent / LAST_RUN))
+    return _read_toml((PAGE.get().site.docs.parent / LAST_RUN).read_text())
 
 
 @cache

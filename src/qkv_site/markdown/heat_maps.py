@@ -24,7 +24,8 @@ from jaxtyping import Bool, Float
 
 from qkv import notation
 from qkv_site.figures import Figure, Letters, Table
-from qkv_site.markdown import formulas, tables
+from qkv_site.markdown import tables
+from qkv_site.parts import formulas
 
 _MINUS = "\u2212"
 Part = tuple[str, np.ndarray] | tuple[str, np.ndarray, str] | str

@@ -2,7 +2,8 @@
 
 import re
 
-from qkv_site.markdown import elements, formulas
+from qkv_site.markdown import elements
+from qkv_site.parts import formulas
 
 _FIGURE = re.compile(r'<div class="wq-(?:formula|diagrams)">')
 _KINDS = {

@@ -1,4 +1,4 @@
-"""Python-Markdown extension: a letter typed in a sentence, W^Q or d_k, is set as in a formula.
+"""In Markdown: a letter typed in a sentence, W^Q or d_k, is set as in a formula.
 
 It is still the text that was typed, for whoever copies or searches it: the signs ^ and _ are there,
 and have no width. A product of such letters, and the sizes of a matrix, stay on one line.
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from markdown import Extension, Markdown
+from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
 from markdown.util import AtomicString
 
@@ -75,15 +75,7 @@ def _flat(anchors) -> Iterator:
         yield from _flat(anchor.children)
 
 
-class Letters(Extension):
-    """Set the letters of weights and sizes in text."""
-
-    def extendMarkdown(self, md: Markdown) -> None:
-        """Register after code, formulas and links, and before emphasis, at 60."""
-        md.inlinePatterns.register(_Product(_ALONE, md), "wq-letters", 65)
-        md.inlinePatterns.register(_Sizes(_SIZES, md), "wq-sizes", 64)
-
-
-def makeExtension(**settings) -> Letters:
-    """Entry point of Python-Markdown."""
-    return Letters(**settings)
+def register(md: Markdown) -> None:
+    """Set letters after code, formulas and links, and before emphasis, at 60."""
+    md.inlinePatterns.register(_Product(_ALONE, md), "wq-letters", 65)
+    md.inlinePatterns.register(_Sizes(_SIZES, md), "wq-sizes", 64)

@@ -1,4 +1,4 @@
-"""Python-Markdown extension: LaTeX becomes MathML while the page is built.
+"""In Markdown: LaTeX becomes MathML while the page is built.
 
 `pymdownx.arithmatex` finds `$...$` and `$$...$$` (set `generic: true`); this extension replaces
 what it found. As a Markdown extension it works in pages, in docstrings and in the output of
@@ -13,12 +13,13 @@ from html.entities import html5
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from markdown import Extension, Markdown
+from markdown import Markdown
 from markdown.postprocessors import Postprocessor
 from math_core import LatexError, LatexToMathML
 
 from qkv.notation import Role, roles
-from qkv_site.markdown import current, elements
+from qkv_site.markdown import elements
+from qkv_site.page import PAGE
 
 # math-core has no \class: a colour that nothing else uses stands for a role meanwhile.
 _ROLES = roles()
@@ -125,19 +126,11 @@ def _convert(found: re.Match) -> str:
     try:
         mathml = to_mathml(latex, display=display)
     except LatexError as error:
-        current.warn(f"LaTeX error in {latex!r}: {error}")
+        PAGE.get().report("LaTeX", f"LaTeX error in {latex!r}: {error}")
         return f"<code>{html.escape(latex)}</code>"
     return f'<div class="math-display">{mathml}</div>' if display else mathml
 
 
-class MathML(Extension):
-    """Replace what arithmatex found by MathML."""
-
-    def extendMarkdown(self, md: Markdown) -> None:
-        """Register after every postprocessor that may put LaTeX back into the text."""
-        md.postprocessors.register(_Convert(md), "mathml", 1)
-
-
-def makeExtension(**settings) -> MathML:
-    """Entry point of Python-Markdown."""
-    return MathML(**settings)
+def register(md: Markdown) -> None:
+    """Convert LaTeX after every postprocessor that may put some back into the text."""
+    md.postprocessors.register(_Convert(md), "mathml", 1)

@@ -1,4 +1,4 @@
-"""Python-Markdown extension: a term is explained where it first stands on a page.
+"""In Markdown: a term is explained where it first stands on a page.
 
 The extension `abbr` explains each occurrence. Here the first one in a sentence stays, and all
 others, and those in headings and links, are plain text again.
@@ -6,7 +6,7 @@ others, and those in headings and links, are plain text again.
 
 from xml.etree.ElementTree import Element
 
-from markdown import Extension, Markdown
+from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
 _PLAIN = {"h1", "h2", "h3", "h4", "a", "summary", "th"}
@@ -37,14 +37,6 @@ def _unwrap(parent: Element, child: Element) -> None:
     parent.remove(child)
 
 
-class Terms(Extension):
-    """Explain each term once a page."""
-
-    def extendMarkdown(self, md: Markdown) -> None:
-        """Register after `abbr`, at 7, and before the table of contents, at 5."""
-        md.treeprocessors.register(_FirstOnly(md), "wq-terms", 6)
-
-
-def makeExtension(**settings) -> Terms:
-    """Entry point of Python-Markdown."""
-    return Terms(**settings)
+def register(md: Markdown) -> None:
+    """Choose among terms after `abbr`, at 7, and before the table of contents, at 5."""
+    md.treeprocessors.register(_FirstOnly(md), "wq-terms", 6)

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
@@ -10,24 +9,12 @@ from math_core import LatexError
 from mkdocs.structure.files import File
 
 from qkv import notation
-from qkv_site.markdown import (
-    blocks,
-    change_it,
-    choice,
-    claims,
-    current,
-    diagrams,
-    formulas,
-    key,
-    letters,
-    on_library,
-    sentences,
-    tables,
-)
-from qkv_site.markdown import map as layer_map
+from qkv_site import check
+from qkv_site.markdown import choice, claims, key, letters, tables
 from qkv_site.mkdocs import policy
-from qkv_site.page import parse
-from qkv_site.parts import asked
+from qkv_site.page import PAGE, Page, Site, parse, report
+from qkv_site.parts import change_it
+from qkv_site.parts import map as layer_map
 from qkv_site.tables import (
     labels,
     redirects,
@@ -45,14 +32,13 @@ class Build:
         self._serving, self._whole = serving, whole  # while serving, a saved page comes first
         self._cache = Path(config.config_file_path).parent / ".cache"
         self._cache.mkdir(exist_ok=True)
-        self._claims: dict[str, str] = {}
+        self._pages: dict[str, Page] = {}
         self._copies: list[copies.Copy] = []
         self._panels: dict[str, str] = {}
-        current.docs = Path(config.docs_dir)
+        repository = config.extra.get("repository") or ""
+        self._of = Site(Path(config.docs_dir), config.site_url or "", repository)
+        PAGE.set(Page("mkdocs.yml", site=self._of))
         self._index = search.Index()
-        current.address = config.site_url or ""
-        current.repository = config.extra.get("repository") or ""
-        claims.kinds.cache_clear()
 
     def add_wheel(self, files, config) -> None:
         """Add the package that the pages run."""
@@ -60,7 +46,7 @@ class Build:
 
     def add_notebooks(self, files, config) -> None:
         """Add a notebook for each page that has one."""
-        self._notebooks = notebooks.add_to(files, config, self._whole)
+        self._notebooks = notebooks.add_to(files, config, self._whole, self._pages)
 
     def add_redirects(self, files, config) -> None:
         """Add a page for each address that leads to another page."""
@@ -92,42 +78,25 @@ class Build:
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
         env.globals["colab"] = notebooks.colab(
-            self._config.extra.get("notebooks") or "", current.address
+            self._config.extra.get("notebooks") or "", self._of.address
         )
         env.globals["wheel"] = wheel
         env.bytecode_cache = FileSystemBytecodeCache(str(self._cache))
 
-    def check(self, page) -> None:
-        """Report what is wrong with a page's blocks, formulas and claims."""
-        text = page.file.content_string  # with the front matter, so that lines are the file's
-        current.begin(page.file.src_uri, text)
-        found = [*blocks.find(text)]
-        page.meta["runs"] = any("source" in block.options for block in found)
-        for line, fault in (
-            *sentences.faults(text),
-            *wheel.faults(text, page.meta["runs"]),
-            *on_library.tab_faults(text),
-            *change_it.page_faults(found),
-        ):
-            current.warn(fault, line=line)
-        read = parse(page.file.src_uri, text)
-        for fence, _ in asked.leading(read):
-            for fault in fence.faults(read):
-                current.warn(fault.message, line=fault.line)
-        for block in found:
-            for fault in (*blocks.faults(block), *on_library.faults(block)):
-                current.warn(fault, line=block.line)
-            for line, fault in _faults_within(block):
-                current.warn(fault, line=block.line + 1 + line)
-        for fault in layer_map.lit_faults(page.meta.get("map", "")):
-            current.warn(fault, line=current.line_of("\nmap:") or 1)
-        for statement, fault in claims.faults(page.file.src_uri, text):
-            current.warn(fault, line=current.line_of(statement))
-        for claim in claims.of_page(page.file.src_uri, text):
-            if claim.id in self._claims:
-                line = current.line_of(claim.statement)
-                current.warn(f"claim {claim.id!r} is made in {self._claims[claim.id]}", line=line)
-            self._claims[claim.id] = claim.page
+    def check(self, files) -> None:
+        """Report what is wrong with the pages, before any of them is rendered."""
+        pages = files.documentation_pages()
+        names = [page.src_uri for page in pages if self._whole or page.is_modified()]
+        for fault in check.site(self._of, names):
+            report(fault)
+
+    def begin(self, page) -> None:
+        """Read a page, which is the one that is being written from here."""
+        name = page.file.src_uri
+        read = parse(name, page.file.content_string, self._of)
+        PAGE.set(read)
+        self._pages[name] = read
+        page.meta = {**read.meta, "runs": any("source" in it.given for it in read.fences())}
 
     def finish_content(self, html: str, page) -> str:
         """Say what a choice of letters changes, how linked statements are known, what a value is.
@@ -139,30 +108,29 @@ class Build:
         html = key.with_key(choice.told(tables.labelled(html)))
         if "map" in page.meta:
             html = html.replace("</h1>", f"</h1>{layer_map.mini(page.meta['map'])}", 1)
-        page.meta["variants"] = [*current.variants]
+        page.meta["variants"] = [*PAGE.get().variants]
         letters.set_names(page)
-        if current.panel:
-            written = json.dumps(current.panel, ensure_ascii=False, separators=(",", ":"))
+        if PAGE.get().panel:
+            written = json.dumps(PAGE.get().panel, ensure_ascii=False, separators=(",", ":"))
             self._panels[change_it.address(page.file.src_uri)] = written
         return claims.marked(html)
 
     def read_words(self, page) -> None:
         """Note what a page says, for the search and as Markdown."""
-        current.begin(page.file.src_uri, page.file.content_string)
-        for fault in self._index.add(page, parse(page.file.src_uri, page.file.content_string)):
-            current.warn(fault.message, line=fault.line)
+        read = self._pages[page.file.src_uri]
+        PAGE.set(read)
+        for fault in self._index.add(page, read):
+            read.report(fault.rule, fault.message, line=fault.line)
         try:
-            self._copies.append(copies.of(page, self._files))
+            self._copies.append(copies.of(page, self._files, PAGE.get()))
         except (LatexError, SyntaxError, ValueError) as fault:
-            current.begin(page.file.src_uri, page.file.content_string)
-            current.warn(f"no copy in Markdown: {fault}")
+            PAGE.get().report("copy", f"no copy in Markdown: {fault}")
 
     def guard(self, html: str, page=None) -> str:
         """Say on the page what it may run, and report what would not."""
         if page:
-            current.begin(page.file.src_uri, page.file.content_string)
             for fault in policy.faults(html):
-                current.warn(fault)
+                self._pages[page.file.src_uri].report("policy", fault)
         return policy.leave_out_of(html) if self._serving else policy.put_into(html)
 
     def write_copies(self, nav) -> None:
@@ -184,17 +152,3 @@ class Build:
         target = self._site / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-def _faults_within(block) -> Iterable[tuple[int, str]]:
-    """What is wrong with which line of a block that is drawn or typeset, counted from 0."""
-    match block.language:
-        case "formula":
-            return formulas.faults(block.code, block.options.get("in", ""))
-        case "diagram":
-            return diagrams.faults(block.code, block.options)
-        case "map":
-            return layer_map.faults(block.code, block.options)
-        case "change-it":
-            return change_it.faults(block.code)
-    return ()

@@ -22,13 +22,14 @@ def on_config(config):
 
 
 def on_files(files, *, config):
-    """Add the package as a file, so that pages can link to it."""
+    """Check the pages, and add the package as a file, so that they can link to it."""
+    _build.check(files)
     _build.add_wheel(files, config)
 
 
 def on_page_markdown(_, *, page, **__):
-    """Say which page comes, and check it."""
-    _build.check(page)
+    """Say which page comes."""
+    _build.begin(page)
 
 
 def on_page_content(html, *, page, **_):

@@ -4,7 +4,7 @@ They lead to the heading above them, to the page itself below its title, or to w
 the option `id`, where a block or a docstring writes the heading.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from qkv_site.page import Fault, Fence, Heading, Page
@@ -53,7 +53,7 @@ class Asked(Fence):
                 yield self.fault(f"{line!r} stands on this page twice", below=number)
             before |= {line} - {""}
 
-    def html(self) -> str:
+    def markdown(self, page: Page, stash: Callable[[str], str]) -> str:
         """Nothing: no reader sees them."""
         return ""
 

@@ -1,13 +1,459 @@
-"""The map of the layer."""
+"""The map: the whole layer in one figure, and where the letter Q stands in it.
 
+A bar is as wide as there are numbers for one word, and a weight is the funnel from one bar to the
+next. Which there are, and how wide, follows from the formulas of a `Layer`; their letters are
+those of the notation that a reader chooses. A fenced block of the language `map` draws it in a
+page, in three states: the paper; two videos, as they sound; and code, which packs the heads'
+weights into one array. `state="sound"` says which is shown first, `lit="W_Q[i]"` what is marked.
+A page whose front matter has `map: W_Q[i] Q[i]` shows the map small, with these parts lit.
+"""
+
+import html
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from qkv_site.page import Fence
+from qkv import notation
+from qkv.notation import Role
+from qkv_site.markdown.mathml import mark, to_mathml
+from qkv_site.page import PAGE, Fence
+from qkv_site.parts import formulas
+from qkv_site.parts.layer import PAPERS, Layer
+
+STATES = {
+    "paper": "the paper's layer",
+    "sound": "as two videos sound",
+    "code": "as code stores it",
+}
+HOME = "index.md"
+COURSE = "explanation/deeplearning-ai-course.md"
+# Which page explains a part.
+PAGES = {
+    "X_Q": "explanation/are-they-the-same.md",
+    "W_Q[i]": "explanation/widths.md",
+    "Q[i]": "explanation/which-q.md",
+    "K[i]": "explanation/why-not-one-matrix.md",
+    "V[i]": "explanation/values-and-output.md",
+    "attention": "explanation/scaling.md",
+    "head[i]": "explanation/values-and-output.md",
+    "W_O": "explanation/values-and-output.md",
+    "Y": "explanation/widths.md",
+    "W_Q": "explanation/square-or-rectangular.md",
+}
+# What the paper calls Q: where, and as the argument of what.
+EQUATION = "equation (1)"
+FLAGS = {
+    "X_Q": ("paper-3-2-2", "multihead(X_Q, X_K, X_V)"),
+    "Q[i]": ("paper-eq1", EQUATION),
+}
+OF_THE_PAPER = ("site", "paper-3-2-2", "paper-eq1")
+VIDEOS = ("ng-self-attention", "ng-multi-head")
+_ROLES = {role.key: role for role in notation.roles()}
+_WORDS = {
+    "source": "input",
+    "weight": "matrix",
+    "query": "queries",
+    "key": "keys",
+    "value": "values",
+    "output": "output",
+}
 
 
 class Map(Fence):
     """A fence of the language `map`, without lines."""
 
     languages = ("map",)
-    options: ClassVar = {"state": None, "lit": None}
+    options: ClassVar = {"state": frozenset(STATES), "lit": None}
     rule = "map"
+
+    def inside(self) -> Iterable[tuple[int, str]]:
+        """Lines in it, and parts that the map does not have."""
+        if self.code.strip():
+            yield 0, "a map has no lines: it draws those of the layer"
+        for message in unknown(self.given.get("lit", "")):
+            yield -1, message
+
+    def html(self) -> str:
+        """The map, in the state that is shown first."""
+        return figure(self.given.get("state", "paper"), self.given.get("lit", ""))
+
+
+def unknown(lit: str) -> list[str]:
+    """Say which of some parts the map does not have."""
+    parts = PAPERS.parts
+    return [
+        f"the map has no part {key!r}: expected some of {', '.join(parts)}"
+        for key in str(lit).split()
+        if PAPERS.part(key) not in parts
+    ]
+
+
+def figure(state: str = "paper", lit: str = "", layer: Layer = PAPERS) -> str:
+    """The map, in the state that is shown first, with a choice of all three."""
+    drawer = _Drawer(layer, tuple(lit.split()))
+    choices = "".join(
+        f'<label><input type="radio" name="map-{state}" value="{name}"'
+        f"{' checked' if name == state else ''}><span>{label}</span></label>"
+        for name, label in STATES.items()
+    )
+    drawn = "".join(
+        f'<div class="wq-map-state" data-state="{name}" data-name="{STATES[name]}">{content}</div>'
+        for name, content in zip(
+            STATES, (drawer.paper(), drawer.sound(), drawer.code()), strict=True
+        )
+    )
+    anchor = ' id="map"' if PAGE.get().name == HOME else ""
+    return (
+        f'<figure class="wq-map"{anchor} data-search-exclude aria-label="Picture of the layer">'
+        f'<fieldset><legend class="wq-unseen">Show the layer</legend>{choices}</fieldset>'
+        f"{drawn}<figcaption>The wider a bar, the more numbers one word has there."
+        "</figcaption></figure>"
+    )
+
+
+def words(state: str = "paper", layer: Layer = PAPERS) -> str:
+    """What the map shows in a state, as a screen reader says it."""
+    drawer = _Drawer(layer)
+    return {"paper": drawer.paper_in_words, "sound": drawer.sound_in_words}.get(
+        state, drawer.code_in_words
+    )()
+
+
+def mini(lit: str, layer: Layer = PAPERS) -> str:
+    """The map, small: one link to the whole, with the parts of a page lit."""
+    drawer = _Drawer(layer, tuple(lit.split()))
+    words = "; ".join(_meaning(key) for key in lit.split())
+    return (
+        f'<a class="wq-mini" href="{href(HOME)}#map" data-search-exclude>'
+        f'<span class="wq-unseen">The parts of the layer on this page: {html.escape(words)}.</span>'
+        f'<span class="wq-mini-drawn" aria-hidden="true">{drawer.small()}</span>'
+        '<span class="wq-mini-name" aria-hidden="true"><span>On this page</span>'
+        "<span>This page is about the framed parts</span></span></a>"
+    )
+
+
+@dataclass(frozen=True)
+class _Drawer:
+    """Draws a layer, with some of its parts lit."""
+
+    layer: Layer
+    lit: tuple[str, ...] = ()
+
+    def paper(self) -> str:
+        """The layer of the paper, with a flag at each of its two Q's."""
+        (source, weight, query), *others = self.layer.projections
+        call, head = self.layer.attention
+        output, result = self.layer.output
+        heads, numbers = self.layer.count(head), self.layer.numbers(head)
+        chips = "".join(self._chip(role) for _, _, role in others)
+        return (
+            _unseen(self.paper_in_words())
+            + _note("one word, as it comes in", source)
+            + self._bar(source)
+            + _flag(source)
+            + self._funnel(weight, f"{self._named(weight)}<br>one matrix per head")
+            + self._bars(query)
+            + _flag(query)
+            + _note(
+                f"{_math(query.key)} in each of {self.layer.count(query)} heads{_of_one(query)}",
+                query,
+            )
+            + self._link(call.function, "wq-map-call", f"<b>{EQUATION}</b> {_math(str(call))}")
+            + f'<div class="wq-map-others">{chips}<span>made the same way</span></div>'
+            + self._bars(head)
+            + _note(f"all heads: {heads} · {numbers} = {heads * numbers}", head)
+            + self._funnel(output, f"{self._named(output)}<br>after the heads, not for queries")
+            + self._bar(result)
+            + _note("the same word, as it goes out", result)
+        )
+
+    def sound(self) -> str:
+        """Two videos, taken for one: what the second matrix wants is not what the first gives."""
+        source, weight, query = self.layer.projections[0]
+        first, second = VIDEOS
+        has, wants = self.layer.numbers(query), self.layer.takes(weight)
+        if has == wants:
+            raise ValueError(f"{has} numbers fit where {wants} are wanted: there is no misfit.")
+        matrix_1 = self._in_video(1, weight, _math(weight.key, first))
+        matrix_2 = self._in_video(2, weight, _first_head(weight, second))
+        word = " = ".join(
+            notation.typeset(source.key, video, mark=mark) for video in reversed(VIDEOS)
+        )
+        heard = (
+            self._bar(source, _math(source.key, first))
+            + self._funnel(weight, matrix_1, one=True)
+            + self._bars(query, 1, _math(query.key, first))
+            + f'<a class="wq-map-misfit" href="{href(COURSE)}"><b>{has} is not {wants}</b> '
+            "at the paper's sizes</a>"
+            + self._funnel(weight, matrix_2, one=True)
+            + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
+        )
+        meant = (
+            self._bar(source, to_mathml(word))
+            + self._funnel(weight, matrix_2, one=True)
+            + self._bars(query, 1, _first_head(query, second))
+            + f"<p>In video 2 read {_math(source.key, second)} as the word itself: "
+            f"{self.layer.numbers(source)} numbers.</p>"
+        )
+        return (
+            _unseen(self.sound_in_words())
+            + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
+            + f'<div class="wq-map-meant"><p><b>How to read it</b></p>{meant}</div>'
+            + '<p class="wq-map-sizes">The videos give no sizes. With a square first matrix, '
+            f"{wants}\u00a0×\u00a0{wants}, the second would fit. But then you can multiply the two "
+            "into one. So one matrix per head is enough.</p>"
+        )
+
+    def code(self) -> str:
+        """One array, as wide as all heads, and cut into what each of them has."""
+        source, weight, query = self.layer.projections[0]
+        packed = _ROLES[weight.key.removesuffix("[i]")]
+        heads, numbers = self.layer.count(query), self.layer.numbers(query)
+        slices = "".join(f"<span>{_of_head(weight, head)}</span>" for head in range(1, heads + 1))
+        return (
+            _unseen(self.code_in_words())
+            + _note("one word, as it comes in", source)
+            + self._bar(source)
+            + self._link(packed.key, "wq-map-slices", slices, says=self._takes(packed))
+            + _note(
+                f"{heads} matrices of {_math(self.layer.shape(weight))}, {_packed(weight)}: "
+                f"{_math(self.layer.shape(packed))}. No extra matrix",
+                packed,
+            )
+            + self._bars(query)
+            + _note(f"cut into {heads} pieces of {numbers}: the same queries", query)
+        )
+
+    def sound_in_words(self) -> str:
+        """How the two videos do not fit together, and how they do."""
+        _, weight, query = self.layer.projections[0]
+        has, wants = self.layer.numbers(query), self.layer.takes(weight)
+        return (
+            f"At the paper's sizes video 1 turns the {wants} numbers of a word into {has}. If "
+            f"video 2 went on with these, its matrix would get {has} numbers where it wants "
+            f"{wants}. That does not fit. In video 2 read q as the word itself."
+        )
+
+    def code_in_words(self) -> str:
+        """How one array holds the matrices of all heads."""
+        _, weight, query = self.layer.projections[0]
+        heads, numbers = self.layer.count(query), self.layer.numbers(query)
+        packed = _ROLES[weight.key.removesuffix("[i]")]
+        return (
+            f"One array holds the matrices of {heads} heads. {self._takes(packed)}, which are cut "
+            f"into {heads} pieces of {numbers}."
+        )
+
+    def small(self) -> str:
+        """Each part as a picture with its letter: three projections beside each other, the rest."""
+        call, head = self.layer.attention
+        rows = zip(*self.layer.projections, strict=True)
+        keys = [role.key for row in rows for role in row]
+        keys += [call.function, head.key, *(role.key for role in self.layer.output)]
+        return "".join(map(self._small, keys))
+
+    def paper_in_words(self) -> str:
+        """The way of one word through the layer, and where the letter Q stands in it."""
+        (source, weight, query), *others = self.layer.projections
+        _, head = self.layer.attention
+        output, result = self.layer.output
+        same = " and ".join(role.meaning for _, _, role in others)
+        return (
+            f"One word comes in as {self.layer.numbers(source)} numbers, the {source.meaning}: the "
+            f"Q of MultiHead. There are {self.layer.count(weight)} heads, and each has one matrix "
+            f"for queries. {self._takes(weight)}, the {query.meaning}: the Q of equation (1). "
+            f"The {same} are made in the same way. Equation (1) gives {self.layer.numbers(head)} "
+            f"numbers in each head. {self._takes(output)}, the {result.meaning}."
+        )
+
+    def _takes(self, weight: Role) -> str:
+        what, _, _ = weight.meaning.partition(":")
+        takes, numbers = self.layer.takes(weight), self.layer.numbers(weight)
+        return f"{what[0].upper()}{what[1:]} takes {takes} numbers to {numbers}"
+
+    def _named(self, weight: Role) -> str:
+        return f"{_math(weight.key)} {_math(self.layer.shape(weight))}"
+
+    def _in_video(self, number: int, weight: Role, letter: str) -> str:
+        shape = _math(self.layer.shape(weight), VIDEOS[number - 1])
+        return f"{letter} {shape}<br>video {number}"
+
+    def _bar(self, role: Role, letter: str = "") -> str:
+        """What there is once for one word."""
+        numbers = self.layer.numbers(role)
+        content = f"{letter or _math(role.key)} <b>{numbers}</b>"
+        return self._link(role.key, "wq-map-bar", content, numbers, says=_numbers(role, numbers))
+
+    def _bars(self, role: Role, count: int = 0, letter: str = "") -> str:
+        """What each head has for one word, or `count` of them, with a letter beside them."""
+        numbers, count = self.layer.numbers(role), count or self.layer.count(role)
+        content = f"<span><b>{numbers}</b></span>" * count
+        content += f'<i class="wq-map-letter">{letter}</i>' if letter else ""
+        says = _numbers(role, numbers)
+        return self._link(role.key, "wq-map-bars", content, numbers * count, says=says)
+
+    def _chip(self, role: Role) -> str:
+        numbers = self.layer.numbers(role)
+        content = f"{_math(role.key)} {numbers}"
+        return self._link(role.key, "wq-map-chip", content, says=_numbers(role, numbers))
+
+    def _funnel(self, weight: Role, words: str, *, one: bool = False) -> str:
+        """The way through the weight of each head, or of one of them in the middle."""
+        content = f"{self._picture(self._ways(weight, one))}<span>{words}</span>"
+        return self._link(weight.key, "wq-map-funnel", content, says=self._takes(weight))
+
+    def _ways(self, weight: Role, one: bool = False) -> Iterable[str]:
+        wide, ends = self.layer.widest, self.layer.numbers(weight)
+        left = (wide - self.layer.takes(weight)) / 2
+        for start in self._starts(ends, 1 if one else self.layer.count(weight)):
+            yield f"M{left:g} 0H{wide - left:g}L{start + ends:g} 100H{start:g}Z"
+
+    def _starts(self, each: int, count: int) -> list[float]:
+        first = (self.layer.widest - each * count) / 2
+        return [first + each * place for place in range(count)]
+
+    def _picture(self, paths: Iterable[str]) -> str:
+        drawn = "".join(f'<path d="{path}"/>' for path in paths)
+        return (
+            f'<svg viewBox="0 0 {self.layer.widest} 100" preserveAspectRatio="none" '
+            f'aria-hidden="true">{drawn}</svg>'
+        )
+
+    def _small(self, key: str) -> str:
+        role = _ROLES.get(key)
+        group = role.group if role else "score"
+        letter = _math(key) if role else _meaning(key)
+        css_class = f"wq-{group} role-{group}{self._lit(key)}"
+        return (
+            f'<span class="{css_class}">{self._picture(self._outline(role))}'
+            f"<span>{letter}{_word(role)}</span></span>"
+        )
+
+    def _outline(self, role: Role | None) -> Iterable[str]:
+        if role and role.group == "weight":
+            return self._ways(role)
+        count = self.layer.count(role) if role else 1
+        each = self.layer.numbers(role) if role else self.layer.widest
+        gap = each / 8 if count > 1 else 0
+        return [
+            f"M{start + gap / 2:g} 0h{each - gap:g}v100h{gap - each:g}Z"
+            for start in self._starts(each, count)
+        ]
+
+    def _link(
+        self, key: str, css_class: str, content: str, numbers: int = 0, *, says: str = ""
+    ) -> str:
+        """A part, which leads to the page that explains it."""
+        role = _ROLES.get(key)
+        styles = [f"color:var(--role-{role.group})"] if role else []
+        styles += [f"--part:{numbers / self.layer.widest:.4g}"] if numbers else []
+        attributes = {
+            "class": css_class + self._lit(key),
+            "href": href(PAGES[key]),
+            "data-role": role and key,
+            "aria-label": says,
+            "style": ";".join(styles),
+        }
+        written = "".join(
+            f' {name}="{html.escape(value)}"' for name, value in attributes.items() if value
+        )
+        return f"<a{written}>{content}</a>"
+
+    def _lit(self, key: str) -> str:
+        return " wq-lit" if key in map(self.layer.part, self.lit) else ""
+
+
+def _flag(role: Role) -> str:
+    says = formulas.variants(partial(_flag_of, role.key), "span")
+    return f'<span class="wq-map-flag role-{role.group}"><span>{says}</span></span>'
+
+
+def _flag_of(key: str, source: str) -> str:
+    """Whose Q a part is; or what another author writes there."""
+    where, caller = FLAGS[key]
+    if source in OF_THE_PAPER:
+        named = caller if caller == EQUATION else _typeset(caller, where)
+        return f"{named}<br><b>this is its {_typeset(key, where)}</b>"
+    chosen = notation.source(source)
+    (written,) = notation.Block((key,)).write(chosen)
+    borrowed = written.sides[0].borrowed
+    says = "has no letter here" if borrowed else f"writes {_typeset(key, source)} here"
+    return f"{html.escape(chosen.short)}<br><b>{says}</b>"
+
+
+def _of_one(role: Role) -> str:
+    """Says so where a source has the same letter for what each head has."""
+
+    def say(source: str) -> str:
+        chosen = notation.source(source)
+        if not chosen.names(role) or chosen.tells_heads_apart(role):
+            return ""
+        return f"<br>{html.escape(chosen.short)} shows one head with this letter"
+
+    return formulas.variants(say, "span")
+
+
+def _packed(weight: Role) -> str:
+    """How all heads' weights are one array; they are not drawn so where a word is a column."""
+
+    def say(source: str) -> str:
+        return "in one array" if notation.source(source).transposes(weight) else "side by side"
+
+    return formulas.variants(say, "span")
+
+
+def _first_head(role: Role, source: str) -> str:
+    return _typeset(role.key.replace("[i]", "[1]"), source)
+
+
+def _of_head(role: Role, head: int) -> str:
+    """The letter of one head; this site's where a source does not tell heads apart."""
+
+    def write(source: str) -> str:
+        chosen = notation.source(source)
+        own = chosen.names(role) and chosen.tells_heads_apart(role)
+        owner = chosen if own else notation.source("site")
+        return to_mathml(mark(role, owner.letter(role, head=str(head)), not own))
+
+    return formulas.variants(write, "span")
+
+
+def _meaning(key: str) -> str:
+    return _ROLES[key].meaning if key in _ROLES else EQUATION
+
+
+def _word(role: Role | None) -> str:
+    """What a part is, in a word; a phone has room for it where few parts are lit."""
+    word = _WORDS.get(role.group) if role else None
+    return f' <small class="wq-mini-word">{word}</small>' if word else ""
+
+
+def _numbers(role: Role, numbers: int) -> str:
+    return f"{role.meaning[0].upper()}{role.meaning[1:]}: {numbers} numbers"
+
+
+def _math(content: str, source: str = "") -> str:
+    return formulas.inline(content, source)
+
+
+def _typeset(content: str, source: str) -> str:
+    return to_mathml(notation.typeset(content, source, mark=mark))
+
+
+def _note(words: str, role: Role) -> str:
+    return f'<span class="wq-map-note role-{role.group}">{words}</span>'
+
+
+def _unseen(words: str) -> str:
+    return f'<p class="wq-unseen">{html.escape(words)}</p>'
+
+
+def href(target: str) -> str:
+    """The address of a page, as seen from the one that is being rendered."""
+    return posixpath.relpath(_folder(target) or ".", _folder(PAGE.get().name) or ".") + "/"
+
+
+def _folder(page: str) -> str:
+    return page.removesuffix(".md").removesuffix("index").rstrip("/")

@@ -5,7 +5,7 @@ import tomllib
 from dataclasses import replace
 
 from qkv.costs import LayerCost, Sizes, layer_cost
-from qkv_site.markdown import current
+from qkv_site.page import PAGE
 from qkv_site.tables import libraries
 
 TOKENS = 8192  # for which the operations are counted
@@ -14,8 +14,8 @@ _WIDTHS = ("d_model", "h", "h_kv", "d_k", "d_v")
 
 def models() -> list[dict]:
     """The models of `docs/explanation/model-sizes.toml`."""
-    path = current.docs / "explanation" / "model-sizes.toml"
-    return tomllib.loads(current.read(path))["model"]
+    path = "explanation/model-sizes.toml"
+    return tomllib.loads((PAGE.get().site.docs / path).read_text())["model"]
 
 
 def of(name: str, n_q: int = 1, n_k: int | None = None) -> LayerCost:

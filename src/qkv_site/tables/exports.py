@@ -16,8 +16,8 @@ from qkv.costs import Factors, counts, steps
 from qkv.notation import Role, Source
 from qkv.notation.tree import Expression, Written, latex, parse
 from qkv.shapes.rules import known_sizes, rules
-from qkv_site.markdown import formulas
 from qkv_site.markdown.mathml import mark, to_mathml
+from qkv_site.parts import formulas
 
 # The sizes, in the order in which a product is written.
 SIZES = ("n", "h", "h_kv", "d_model", "d_k")

@@ -1,6 +1,6 @@
 """Links to the repository's issue forms, as Markdown, where the repository has an address."""
 
-from qkv_site.markdown import current
+from qkv_site.page import PAGE
 
 
 def link(form: str, before: str, words: str) -> str:
@@ -14,6 +14,6 @@ def link(form: str, before: str, words: str) -> str:
     Returns:
         The sentence; nothing where the repository is not known, as on a reader's own machine.
     """
-    if not current.repository:
+    if not PAGE.get().site.repository:
         return ""
-    return f"{before} [{words}]({current.repository}/issues/new?template={form}.yml)."
+    return f"{before} [{words}]({PAGE.get().site.repository}/issues/new?template={form}.yml)."

@@ -3,7 +3,7 @@ r"""What each attention function of a library takes and does, as Markdown: made 
 import re
 import tomllib
 
-from qkv_site.markdown import current
+from qkv_site.page import PAGE
 from qkv_site.tables.libraries import table
 
 # The test of each property.
@@ -25,8 +25,8 @@ _NONE = "—"
 
 def functions() -> list[dict]:
     """The functions of `docs/libraries/attention-functions.toml`."""
-    path = current.docs / "libraries" / "attention-functions.toml"
-    return tomllib.loads(current.read(path))["function"]
+    path = "libraries/attention-functions.toml"
+    return tomllib.loads((PAGE.get().site.docs / path).read_text())["function"]
 
 
 def sources() -> str:

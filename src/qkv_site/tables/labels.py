@@ -5,8 +5,8 @@ from functools import partial
 
 from qkv import notation
 from qkv.notation import Role
-from qkv_site.markdown import formulas
 from qkv_site.markdown.mathml import to_mathml
+from qkv_site.parts import formulas
 
 
 def labels() -> str:

@@ -9,10 +9,8 @@ import textwrap
 from collections.abc import Iterable
 from itertools import chain, groupby, takewhile
 
-from mkdocs.utils.meta import get_data
-
 from qkv.mistakes import MixUp, groups, mix_ups, symptoms
-from qkv_site.markdown import current, sections
+from qkv_site.page import PAGE, Heading
 from qkv_site.tables.libraries import fitting, table
 
 
@@ -24,7 +22,7 @@ def tables() -> str:
 
 def known() -> str:
     """A folded table of the mix-ups that show a symptom of this page."""
-    shown = _symptoms_of(current.text)
+    shown = PAGE.get().meta.get("symptoms", [])
     found = tuple(each for each in mix_ups().values() if each.seen_as in shown)
     title = "The mistake" if len(found) == 1 else f"The {len(found)} mistakes"
     return _folded(f"{title} of this kind", found, pages_of_symptoms())
@@ -41,35 +39,28 @@ def overview() -> str:
 def pages_of_symptoms() -> dict[str, list[str]]:
     """Each symptom's pages, as files below `docs`, in the order of the symptoms."""
     found = {symptom: [] for symptom in symptoms()}
-    for path in sorted(current.docs.rglob("*.md")):
-        text = path.read_text()
-        if of_page := _symptoms_of(text):
-            current.others[path] = text
-        for symptom in of_page:
-            found[symptom].append(path.relative_to(current.docs).as_posix())
+    for name, page in PAGE.get().site.pages.items():
+        for symptom in page.meta.get("symptoms", []):
+            found[symptom].append(name)
     return found
 
 
-def _symptoms_of(text: str) -> list[str]:
-    return get_data(text)[1]["symptoms"] if "\nsymptoms: " in text else []
-
-
 def _link(page: str) -> str:
-    title = get_data(current.read(current.docs / page))[1]["title"]
-    return f"[{title}]({_address(page)})"
+    return f"[{PAGE.get().site.pages[page].title}]({_address(page)})"
 
 
 def _causes(page: str) -> str:
     """The headings of a page that ask about causes: those before its own check, or its list."""
     if not page.startswith("symptoms/"):
         return ""
-    headings = (it for it in sections.find(current.read(current.docs / page)) if it.level == 2)
+    parts = PAGE.get().site.pages[page].parts
+    headings = (part for part in parts if isinstance(part, Heading) and part.level == 2)
     causes = takewhile(lambda it: it.id not in ("check", "known"), headings)
     return "<br>".join(f"[{it.title}]({_address(page)}#{it.id})" for it in causes)
 
 
 def _address(page: str) -> str:
-    return posixpath.relpath(page, posixpath.dirname(current.page))
+    return posixpath.relpath(page, posixpath.dirname(PAGE.get().name))
 
 
 def _folded(title: str, known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
@@ -92,7 +83,7 @@ def _said(kin: Iterable[MixUp]) -> str:
 
 
 def _leads(pages: list[str]) -> str:
-    return "" if current.page in pages else f" [More]({_address(pages[0])})"
+    return "" if PAGE.get().name in pages else f" [More]({_address(pages[0])})"
 
 
 def described(mix_up: MixUp) -> str:

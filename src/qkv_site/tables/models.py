@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterator
 
 from qkv.layouts import layouts
-from qkv_site.markdown import current
+from qkv_site.page import PAGE
 from qkv_site.tables import libraries
 
 _KEYS = {
@@ -15,7 +15,7 @@ _KEYS = {
 
 def models() -> list[dict]:
     """The models of `docs/libraries/models.toml`."""
-    return tomllib.loads(current.read(current.docs / "libraries" / "models.toml"))["model"]
+    return tomllib.loads((PAGE.get().site.docs / "libraries/models.toml").read_text())["model"]
 
 
 def table() -> str:

@@ -6,7 +6,7 @@ from html import escape
 from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 
-from qkv_site.markdown import current
+from qkv_site.page import Fault, report
 
 NAME = "redirects.toml"
 # Without scripts the browser follows the tag; with them, what a link asks for goes along.
@@ -33,16 +33,16 @@ def add_to(files: Files, config, policy: str) -> None:
     if known is None:
         return
     files.remove(known)
-    current.begin(NAME, known.content_string)
     try:
         redirects = tomllib.loads(known.content_string)
     except tomllib.TOMLDecodeError as fault:
-        current.warn(str(fault))
+        report(Fault(0, "redirect", str(fault), NAME))
         return
     for old, new in redirects.items():
         faults = [*_faults(old, new, files)]
         for fault in faults:
-            current.warn(fault, line=current.line_of(f'"{old}"'))
+            line = known.content_string.partition(f'"{old}"')[0].count("\n") + 1
+            report(Fault(line, "redirect", fault, NAME))
         if not faults:
             content = _page(old, new, files, config, policy)
             files.append(File.generated(config, f"{old}/index.html", content=content))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
 
-from qkv_site.markdown import elements, mathml, questions
+from qkv_site.markdown import elements, mathml
 from qkv_site.page import Fault, Page
-from qkv_site.parts import asked
+from qkv_site.parts import asked, questions
 
 ADDRESS = "assets/search.json"
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from qkv_site.figures import Figure, Letters, Tool
-from qkv_site.markdown import claims, current
-from qkv_site.markdown.run import NUMBER, say
+from qkv_site.page import PAGE
+from qkv_site.run import NUMBER, say
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Asked(Figure):
         """The answer, why others are wrong, each with a mark of its place, and the code."""
         question = self.question
         page, _, _ = question.page.partition("#")
-        title = claims.title(current.read(current.docs / page))
+        title = PAGE.get().site.pages[page].title
         code = f"```python\n{question.code.strip()}\n```\n\n" if question.code else ""
         reasons = "\n".join(
             f"- {letter}: {choice.why}{mark.format(place)}"
@@ -158,7 +158,7 @@ def _progress(numbered: list[tuple[int, Question]]) -> str:
 
 
 def _file() -> dict:
-    return tomllib.loads(current.read(current.docs / "self-test.toml"))
+    return tomllib.loads((PAGE.get().site.docs / "self-test.toml").read_text())
 
 
 def _printed(code: str, names: dict[str, object]) -> str:

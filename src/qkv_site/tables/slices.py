@@ -14,8 +14,8 @@ from qkv import notation
 from qkv.layouts import Layout, Stored
 from qkv_site.figures import Figure
 from qkv_site.markdown import matrices
-from qkv_site.markdown.layer import BASE_MODEL
 from qkv_site.markdown.mathml import mark, to_mathml
+from qkv_site.parts.layer import BASE_MODEL
 
 _AS_WIDE = ("d_out", "d_source", "d_source_k", "d_source_v")  # as the model
 SIZES = BASE_MODEL | dict.fromkeys(_AS_WIDE, BASE_MODEL["d_model"])

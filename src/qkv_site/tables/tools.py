@@ -11,10 +11,11 @@ import math
 
 from qkv import notation
 from qkv_site.figures import Tool
-from qkv_site.markdown import formulas, matrices
-from qkv_site.markdown import map as layer_map
-from qkv_site.markdown.layer import BASE_MODEL
+from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import to_mathml
+from qkv_site.parts import formulas
+from qkv_site.parts import map as layer_map
+from qkv_site.parts.layer import BASE_MODEL
 from qkv_site.tables import exports
 from qkv_site.tables.exports import Terms
 

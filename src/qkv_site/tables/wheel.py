@@ -19,7 +19,7 @@ from hatchling.plugin.manager import PluginManager
 from mkdocs.structure.files import File, Files
 
 import qkv
-from qkv_site.markdown import current
+from qkv_site.page import PAGE
 
 _PROJECT = Path(__file__).parents[3]
 _PACKAGE = _PROJECT / "src" / "qkv"
@@ -48,7 +48,11 @@ def name() -> str:
 
 def address() -> str:
     """Where the wheel is on the published site; empty if the site has no address."""
-    return f"{current.address.rstrip('/')}/assets/{quote(name())}" if current.address else ""
+    return (
+        f"{PAGE.get().site.address.rstrip('/')}/assets/{quote(name())}"
+        if PAGE.get().site.address
+        else ""
+    )
 
 
 def add_to(files: Files, config) -> None:
@@ -70,10 +74,10 @@ def install() -> str:
             f"`pip install ./`, first download {download}, and run it in the folder of that file:",
             _line(f"./{name()}"),
         ]
-    if current.repository:
+    if PAGE.get().site.repository:
         said += [
-            f"From [the site's repository]({current.repository}):",
-            f"```console\npip install git+{current.repository}\n```",
+            f"From [the site's repository]({PAGE.get().site.repository}):",
+            f"```console\npip install git+{PAGE.get().site.repository}\n```",
         ]
     return "\n\n".join(said)
 

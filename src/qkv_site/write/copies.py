@@ -23,9 +23,12 @@ from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 
 from qkv import notation
+from qkv_site import run
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import claims, formulas, layer, mathml, questions, run
+from qkv_site.markdown import claims, mathml
 from qkv_site.page import Fence, Heading, Prose, parse
+from qkv_site.page import Page as ReadPage
+from qkv_site.parts import formulas, layer, questions
 from qkv_site.parts.python import Python
 from qkv_site.write import reference
 from qkv_site.write.markdown import Writer, fenced, joined
@@ -69,14 +72,14 @@ class Copy:
         return _ADDRESS.sub(address, self.text)
 
 
-def of(page: Page, files: Files) -> Copy:
+def of(page: Page, files: Files, read: ReadPage) -> Copy:
     """The copy of a page that is rendered."""
     name = page.file.src_uri
-    text = run.fill_in(name, page.file.content_string)
+    text = run.fill_in(read, read.text)
     if name == questions.INDEX:
         text = questions.with_links(text)
     parsed = parse(name, text)
-    body = joined([*_Writer(page.file, files).pieces(parsed.parts, run.printed(name))])
+    body = joined([*_Writer(page.file, files).pieces(parsed.parts, run.printed(read))])
     return Copy(page, parsed.title, parsed.meta.get("description", ""), f"{body}\n")
 
 

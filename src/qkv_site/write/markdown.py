@@ -15,8 +15,9 @@ from mkdocs.structure.files import File, Files
 from nbformat import NotebookNode
 
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import claims, formulas, on_library
+from qkv_site.markdown import claims
 from qkv_site.page import Container, Fence, Heading, Part, Prose
+from qkv_site.parts import formulas, on_library
 from qkv_site.parts.python import Python
 
 # What Python-Markdown knows and others do not. Code comes first: nothing inside it is meant.

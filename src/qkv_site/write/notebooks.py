@@ -8,7 +8,7 @@ it shows, in words and with its numbers, and a link to it on the page.
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from urllib.parse import urljoin, urlsplit
 
@@ -19,10 +19,12 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from qkv import notation
+from qkv_site import run
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import claims, current, diagrams, formulas, run
-from qkv_site.markdown import map as layer_map
-from qkv_site.page import Fence, Heading, Part, parse
+from qkv_site.markdown import claims
+from qkv_site.page import Fault, Fence, Heading, Page, Part, parse, report, writing
+from qkv_site.parts import diagrams, formulas
+from qkv_site.parts import map as layer_map
 from qkv_site.parts.python import Python
 from qkv_site.tables import wheel
 from qkv_site.write.markdown import Piece, Writer, fenced, joined
@@ -60,7 +62,7 @@ _METADATA = {
 }
 
 
-def add_to(files: Files, config: MkDocsConfig, whole: bool) -> set[str]:
+def add_to(files: Files, config: MkDocsConfig, whole: bool, read: Mapping[str, Page]) -> set[str]:
     """Add a notebook beside each page that has one; return their addresses below the site's.
 
     Args:
@@ -68,12 +70,13 @@ def add_to(files: Files, config: MkDocsConfig, whole: bool) -> set[str]:
         config: Where the site is.
         whole: Whether each page was rendered, so that each block has run. Else those that
             changed were.
+        read: The pages that were rendered, by their names.
     """
     pages = [page for page in files.documentation_pages() if _has_one(page)]
     for page in pages if whole else filter(File.is_modified, pages):
-        files.append(_beside(page, files, config))
+        files.append(_beside(page, files, config, read[page.src_uri]))
     for page in pages if whole else ():
-        _check(page)
+        _check(read[page.src_uri])
     return set(map(_address, pages))
 
 
@@ -116,17 +119,16 @@ def colab(folder: str, site: str) -> str:
     """
     if not folder:
         return ""
-    current.begin("mkdocs.yml", "")
     found = _GITHUB.fullmatch(folder)
     if not found:
         expected = "https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
-        current.warn(f"notebooks is {folder!r}: expected {expected}")
+        message = f"notebooks is {folder!r}: expected {expected}"
+        report(Fault(0, "notebooks", message, "mkdocs.yml"))
         return ""
     if not _is_public(site):
         expected = "a public one, from which Colab gets the package"
-        current.warn(
-            f"notebooks is {folder!r}, but the site's address is {site!r}: expected {expected}"
-        )
+        message = f"notebooks is {folder!r}, but the site's address is {site!r}"
+        report(Fault(0, "notebooks", f"{message}: expected {expected}", "mkdocs.yml"))
         return ""
     return f"https://colab.research.google.com/github/{found[1]}"
 
@@ -140,25 +142,23 @@ def _is_public(address: str) -> bool:
         return "." in host and not host.endswith((".local", ".localhost"))
 
 
-def _check(page: File) -> None:
+def _check(page: Page) -> None:
     """Report a page whose notebook lacks what a block printed."""
-    text = page.content_string
-    executed = _executed(page)
-    printed = run.printed(page.src_uri)
-    if len(printed) < len(executed):
-        current.begin(page.src_uri, text)
-        ran = f"{len(printed)} blocks ran to their end, of {len(executed)}"
-        current.warn(f"its notebook has not all outputs: {ran}")
+    executed = run.blocks_of(page)
+    ended = [block for block in executed if block.printed is not None]
+    if len(ended) < len(executed):
+        ran = f"{len(ended)} blocks ran to their end, of {len(executed)}"
+        page.report("notebook", f"its notebook has not all outputs: {ran}")
 
 
 def _address(page: File) -> str:
     return page.src_uri.removesuffix(".md") + ".ipynb"
 
 
-def _beside(page: File, files: Files, config: MkDocsConfig) -> File:
-    text = run.fill_in(page.src_uri, page.content_string)
-    current.begin(page.src_uri, page.content_string)
-    made = notebook(text, page, files, config.site_url or "", run.printed(page.src_uri))
+def _beside(page: File, files: Files, config: MkDocsConfig, read: Page) -> File:
+    text = run.fill_in(read, read.text)
+    with writing(read):
+        made = notebook(text, page, files, config.site_url or "", run.printed(read))
     return File.generated(config, _address(page), content=nbformat.writes(made, indent=1))
 
 

@@ -20,9 +20,10 @@ them have.
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
+from typing import ClassVar
 
 from qkv import notation
 from qkv.notation import Role, Source
@@ -43,8 +44,10 @@ from qkv.notation.tree import (
     latex,
     sum_sign,
 )
-from qkv_site.markdown import formulas, matrices
+from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import mark, to_mathml
+from qkv_site.page import Fence
+from qkv_site.parts import formulas
 
 SIZES = {"n": 5, "n_q": 5, "n_k": 7, "d_model": 16, "h": 4, "h_kv": 2, "d_k": 4, "d_v": 4}
 SIZES |= {"d_c": 6, "d_cq": 6, "d_r": 2}
@@ -607,10 +610,25 @@ def _room(axis: Axis) -> float:
     return 0.6 + 0.3 * len(letters) if letters else 0
 
 
-def fence(source, language, css_class, options, md, **_) -> str:
-    """Format a fenced block of formulas as diagrams, for `pymdownx.superfences`."""
-    if faults(source, options):  # reported, with its line, when the page began
-        return f"<pre><code>{html.escape(source)}</code></pre>"
-    how = {name: value for name, value in options.items() if name != "in"}
-    drawn = block(source, options.get("in", ""), **how)
-    return f'<div class="wq-diagrams">{drawn}</div>'
+class Diagram(Fence):
+    """Lines of the language `diagram`, drawn."""
+
+    languages = ("diagram",)
+    options: ClassVar = {
+        "in": None,
+        "sizes": None,
+        "heads": frozenset({"apart"}),
+        "kept": None,
+        "words": frozenset({"numbered"}),
+    }
+    rule = "diagram"
+
+    def inside(self) -> Iterable[tuple[int, str]]:
+        """What is wrong with which of its lines."""
+        return faults(self.code, self.given)
+
+    def html(self) -> str:
+        """A drawing in each source's letters, or in those that it names."""
+        how = {name: value for name, value in self.given.items() if name != "in"}
+        drawn = block(self.code, self.given.get("in", ""), **how)
+        return f'<div class="wq-diagrams">{drawn}</div>'

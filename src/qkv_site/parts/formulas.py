@@ -1,4 +1,4 @@
-"""Python-Markdown extension: a formula is a line of NumPy, shown in every source's notation.
+"""A formula is a line of NumPy, shown in every source's notation.
 
 A fenced block of the language `formula` holds lines that stand together. In a sentence, `{{...}}`
 holds a symbol, a short formula or a size; `{{shape(W_Q[i])}}` is a shape, and `{{"rows"}}` a word
@@ -11,18 +11,19 @@ what a reader chooses. What is written alike is stored once. `in="paper-eq1"` on
 import ast
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import ClassVar
 
-from markdown import Extension, Markdown
+from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
 
 from qkv import notation
 from qkv.notation.tree import Expression, Glyph, Transpose
-from qkv_site.markdown import current
 from qkv_site.markdown.mathml import mark, to_mathml
+from qkv_site.page import PAGE, Fence
 
 _KEYS = {role.key for role in notation.roles()}
 INLINE = r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}"
@@ -91,7 +92,7 @@ def in_notations(render: Callable[[str], str], sources: str = "") -> str:
     """HTML of what `render` makes for every source, or for each of those that are named."""
     if len(sources.split()) < 2:
         return variants(render, "div", sources)
-    current.tied.update(sources.split())
+    PAGE.get().tied.update(sources.split())
     return "".join(
         f'<figure class="wq-in" data-of="{source}"><figcaption>'
         f"{html.escape(notation.source(source).short)}</figcaption>{render(source)}</figure>"
@@ -105,11 +106,18 @@ def inline(content: str, source: str = "") -> str:
     Raises:
         ValueError: If it is no formula, shape or word of side, or does not hold.
     """
-    if content.startswith('"'):
-        return variants(partial(_side, content), "span", source)
-    if content not in _KEYS and not content.startswith("shape("):  # a symbol alone says nothing
+    check(content, source)
+    write = _side if content.startswith('"') else _math
+    return variants(partial(write, content), "span", source)
+
+
+@cache
+def check(content: str, source: str = "") -> None:
+    """Raise `ValueError` or `SyntaxError` unless this may stand between `{{` and `}}`."""
+    plain(content, source or "site")
+    alone = content in _KEYS or content.startswith(('"', "shape("))  # says nothing of others
+    if not alone:
         notation.check(content)
-    return variants(partial(_math, content), "span", source)
 
 
 def plain(content: str, source: str) -> str:
@@ -127,10 +135,25 @@ def written_alike(one: str, other: str) -> tuple[notation.Source, ...]:
     )
 
 
+def not_told_apart(symbol: str, others: set[str]) -> Iterator[str]:
+    """Say which source writes a symbol and others of its paragraph, item or cell alike.
+
+    Args:
+        symbol: What stands between `{{` and `}}`.
+        others: What stands so behind it.
+    """
+    for other in sorted(others) if symbol not in others else []:  # the last one is compared
+        if sources := written_alike(symbol, other):
+            yield (
+                f"`{symbol}` and `{other}` stand together, and {sources[0].short} writes both "
+                f"{plain(other, sources[0].id)}: tie both, {{{{site: {other}}}}}, or leave one"
+            )
+
+
 def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
     """The site's own rendering, and the number of the set in which the others wait."""
     if only:
-        current.tied.add(only)
+        PAGE.get().tied.add(only)
         return _tied(render(only), tag, only)
     renderings = alike(render)
     own, *rest = (
@@ -139,13 +162,13 @@ def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
     )
     if not rest:
         return next(iter(renderings))
-    number = current.add_variants("".join([own, *rest]))
+    number = PAGE.get().add_variants("".join([own, *rest]))
     return own.replace(" data-in", f' data-set="{number}" data-in', 1)
 
 
 def shown(page: str) -> list[str]:
     """Of each formula in a page's HTML that changes with the letters: what all texts write."""
-    written = [*current.variants]
+    written = [*PAGE.get().variants]
     return [written[int(number)] for number in re.findall(r'data-set="(\d+)"', page)]
 
 
@@ -249,10 +272,9 @@ class _Inline(InlineProcessor):
         try:
             rendered = inline(line, source)
             if not source:
-                with suppress(SyntaxError, ValueError):  # of another symbol, and said there
-                    self._tell_apart(match, data)
+                self._tell_apart(match, data)
         except (SyntaxError, ValueError) as error:
-            current.warn(f"formula `{line}`: {error}", line=current.line_of(match[0]))
+            _report("formula", f"formula `{line}`: {error}", match[0], match[0])
             rendered = f"<code>{html.escape(line)}</code>"
         if line in _KEYS and punctuation:  # a longer formula may need the line's end for itself
             rendered = f'<span class="wq-together">{rendered}{punctuation}</span>'
@@ -261,34 +283,43 @@ class _Inline(InlineProcessor):
         return self.md.htmlStash.store(rendered), match.start(0), match.end(0)
 
     def _tell_apart(self, match: re.Match, data: str) -> None:
-        """Symbols of one paragraph, item or cell that differ have to differ in each notation."""
-        symbol, later = match[2], self.compiled_re.finditer(data, match.end(0))
-        others = {other[2] for other in later if not other[1]}
-        for other in sorted(others) if symbol not in others else []:  # the last one is compared
-            if sources := written_alike(symbol, other):
-                current.warn(
-                    f"`{symbol}` and `{other}` stand together, and {sources[0].short} writes both "
-                    f"{plain(other, sources[0].id)}: tie both, {{{{site: {other}}}}}, or leave one",
-                    line=current.line_of(re.match(r"[^\x02\n]+", data[match.start(0) :])[0]),
-                )
+        """Report symbols of a paragraph, item or cell that some source writes alike."""
+        later = self.compiled_re.finditer(data, match.end(0))
+        with suppress(SyntaxError, ValueError):  # of another symbol, and said there
+            for message in not_told_apart(match[2], {other[2] for other in later if not other[1]}):
+                near = re.match(r"[^\x02\n]+", data[match.start(0) :])[0]
+                _report("letters", message, match[0], near)
 
 
-def fence(source, language, css_class, options, md, **_) -> str:
-    """Format a fenced block of formulas, for `pymdownx.superfences`."""
-    sources = options.get("in", "")
-    if faults(source, sources):  # reported, with its line, when the page began
-        return f"<pre><code>{html.escape(source)}</code></pre>"
-    return f'<div class="wq-formula">{block(source, sources)}</div>'
+def _report(rule: str, message: str, formula: str, near: str) -> None:
+    """Report what a block printed: what the page itself says was checked before."""
+    page = PAGE.get()
+    own = [page.prose(), *(fence.given.get("title", "") for fence in page.fences())]
+    if not any(formula in text for text in own):
+        page.report(rule, message, line=page.line_of(near))
 
 
-class Formulas(Extension):
-    """Typeset `{{...}}` in sentences; fenced blocks come through superfences."""
-
-    def extendMarkdown(self, md: Markdown) -> None:
-        """Register after code spans and before anything that knows brackets or stars."""
-        md.inlinePatterns.register(_Inline(INLINE + _PUNCTUATION, md), "wq-formula", 187)
+def register(md: Markdown) -> None:
+    """Typeset sentences after code spans, and before anything that knows brackets or stars."""
+    md.inlinePatterns.register(_Inline(INLINE + _PUNCTUATION, md), "wq-formula", 187)
 
 
-def makeExtension(**settings) -> Formulas:
-    """Entry point of Python-Markdown."""
-    return Formulas(**settings)
+class Formula(Fence):
+    """Lines of the language `formula`: they hold together."""
+
+    languages = ("formula",)
+    options: ClassVar = {"in": None}
+    rule = "formula"
+
+    @property
+    def sources(self) -> str:
+        """The sources that it names; empty if it is shown in the letters that a reader chooses."""
+        return self.given.get("in", "")
+
+    def inside(self) -> Iterable[tuple[int, str]]:
+        """What is wrong with which of its lines."""
+        return faults(self.code, self.sources)
+
+    def html(self) -> str:
+        """The formulas, and below them what their letters stand for."""
+        return f'<div class="wq-formula">{block(self.code, self.sources)}</div>'

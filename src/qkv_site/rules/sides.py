@@ -12,7 +12,7 @@ in words: a statement in itself, a sentence below its heading.
 import re
 from collections.abc import Iterable, Iterator
 
-from qkv_site.markdown import blocks
+from qkv_site.page import Fault, Page
 
 _WORDS = re.compile(
     r"\b(rows?|columns?|transposed?|above|below|beneath|beside|side by side"
@@ -20,7 +20,6 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _SYMBOL = re.compile(r"\{\{(?!=)\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}")
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _IN_CODE = re.compile(r"`[^`\n]+`|\]\([^)\n]*\)|\{ [#.][^}]*\}|<[^>\n]+>")
 _UNIT = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.|\?\?\?|!!!|#+)\s)|(?<=[^\\])\|")
 _SENTENCE = re.compile(r"(?<=[.?!])[\"')*_]*\s+(?=[\"'(*_`\[{]*[A-Z{])")
@@ -58,35 +57,45 @@ _TURNED = re.compile(r"\bequation\(")
 _LABEL = re.compile(r'\blabel ?= ?f?"([^"\n]*)"')
 
 
-def faults(text: str) -> Iterator[tuple[int, str]]:
-    """Say what is wrong with which sentence of a page; lines are counted from 1."""
-    for line, sentence, said in _said(of_page(text)):
-        for fault in (*_faults(sentence), *_without_symbols(sentence, said)):
-            yield line, fault
-    for block in blocks.find(text):
-        for fault in (*of_statement(block.options.get("title", "")), *_of_labels(block.code)):
-            yield block.line, fault
+def faults(page: Page) -> Iterator[Fault]:
+    """Words of side, shapes and products that hold in one notation alone."""
+    for line, sentence, named in _with_convention(sentences(page)):
+        for message in (*_beside_symbols(sentence), *_without_symbols(sentence, named)):
+            yield Fault(line, "side", message)
+    for fence in page.fences():
+        for message in (*of_statement(fence.given.get("title", "")), *_of_labels(fence.code)):
+            yield Fault(fence.line, "side", message)
 
 
-def of_page(text: str) -> Iterator[tuple[int, str]]:
+def sentences(page: Page) -> Iterator[tuple[int, str]]:
     """The sentences, headings and cells of a page, and the lines in which they begin."""
-    prose = _FRONT_MATTER.sub(_blank, blocks.FENCE.sub(_blank, text))
-    for start, sentence in _sentences(prose):
-        yield prose.count("\n", 0, start) + 1, sentence
+    for first, unit in units(page.prose()):
+        for start, sentence in _split(_SENTENCE, unit):
+            lead = len(sentence) - len(sentence.lstrip())
+            yield page.start + first + unit.count("\n", 0, start + lead), sentence.strip()
+
+
+def units(prose: str) -> Iterator[tuple[int, str]]:
+    """The paragraphs, items and cells of a text, and their lines, counted from 0."""
+    line, counted = 0, 0
+    for start, unit in _split(_UNIT, prose):
+        line += prose.count("\n", counted, start)
+        counted = start
+        yield line, unit
 
 
 def of_statement(title: str) -> Iterator[str]:
     """A statement stands in the list of claims too, so it names its convention itself."""
-    said = _names_convention(title)
-    yield from (*_faults(title), *_without_symbols(title, said))
-    if not said and not _WHOSE.search(title) and (found := _SIDES.search(title)):
+    named = _names_convention(title)
+    yield from (*_beside_symbols(title), *_without_symbols(title, named))
+    if not named and not _WHOSE.search(title) and (found := _SIDES.search(title)):
         yield (
             f"{found[0]!r} is a shape in rows or in columns alone: say which, or 'from 512 numbers "
             f"to 64', in: {title}"
         )
 
 
-def _faults(sentence: str) -> Iterator[str]:
+def _beside_symbols(sentence: str) -> Iterator[str]:
     if not any(source is None or source == "" for source, _ in _SYMBOL.findall(sentence)):
         return
     text = " ".join(sentence.split())
@@ -97,17 +106,17 @@ def _faults(sentence: str) -> Iterator[str]:
         yield f'{word!r} follows the notation: write {{{{"..."}}}}, or tie the symbols, in: {text}'
 
 
-def _said(sentences: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
+def _with_convention(found: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
     """Each sentence, and whether a convention is named below its heading."""
-    for section in _below_headings(sentences):
-        said = _names_convention(" ".join(sentence for _, sentence in section))
+    for section in _below_headings(found):
+        named = _names_convention(" ".join(sentence for _, sentence in section))
         for line, sentence in section:
-            yield line, sentence, said
+            yield line, sentence, named
 
 
-def _below_headings(sentences: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+def _below_headings(found: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
     section: list[tuple[int, str]] = []
-    for line, sentence in sentences:
+    for line, sentence in found:
         if sentence.startswith("#") and section:
             yield section
             section = []
@@ -119,10 +128,10 @@ def _names_convention(text: str) -> bool:
     return bool(_CONVENTION.search(_IN_A_ROW.sub(" ", " ".join(text.split()))))
 
 
-def _without_symbols(sentence: str, said: bool) -> Iterator[str]:
+def _without_symbols(sentence: str, named: bool) -> Iterator[str]:
     """A typed product, or a side of what holds words, for which nobody says rows or columns."""
     text = " ".join(sentence.split())
-    if said or sentence.startswith("#") or _WHOSE.search(text):
+    if named or sentence.startswith("#") or _WHOSE.search(text):
         return
     for pattern in (_PRODUCT, _SIDE_OF_WORDS):
         if found := pattern.search(_prose(_LINK.sub(" ", _SYMBOL.sub(" ", text)))):
@@ -145,21 +154,9 @@ def _prose(text: str) -> str:
     return _IN_CODE.sub(" ", text).replace("\\,", " ")
 
 
-def _sentences(prose: str) -> Iterator[tuple[int, str]]:
-    for unit_start, unit in _split(_UNIT, prose, 0):
-        for start, sentence in _split(_SENTENCE, unit, unit_start):
-            lead = len(sentence) - len(sentence.lstrip())
-            yield start + lead, sentence.strip()
-
-
-def _split(pattern: re.Pattern, text: str, offset: int) -> Iterator[tuple[int, str]]:
+def _split(pattern: re.Pattern, text: str) -> Iterator[tuple[int, str]]:
     start = 0
     for found in pattern.finditer(text):
-        yield offset + start, text[start : found.start()]
+        yield start, text[start : found.start()]
         start = found.end()
-    yield offset + start, text[start:]
-
-
-def _blank(found: re.Match) -> str:
-    """The same lines, empty: a place in the text stays where it is."""
-    return re.sub(r"[^\n]", " ", found[0])
+    yield start, text[start:]

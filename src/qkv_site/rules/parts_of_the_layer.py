@@ -1,0 +1,12 @@
+"""The small map beside a page: `map: W_Q[i] Q[i]` in its front matter names parts of the layer."""
+
+from collections.abc import Iterator
+
+from qkv_site.page import Fault, Page
+from qkv_site.parts import map as layer_map
+
+
+def faults(page: Page) -> Iterator[Fault]:
+    """Parts that the map does not have."""
+    for message in layer_map.unknown(page.meta.get("map", "")):
+        yield Fault(page.line_of("\nmap:") + 1, "map", message)

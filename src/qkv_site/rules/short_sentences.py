@@ -1,0 +1,51 @@
+"""Sentences are short enough for readers whose first language is another one."""
+
+import re
+from collections.abc import Iterator
+
+from qkv_site.page import Fault, Page
+from qkv_site.rules import sides
+
+MOST, MEAN, FEWEST = 35, 17, 11
+_NO_SENTENCE = ("#", "|", "???", "!!!", "///", "<")
+_ONE_WORD = re.compile(r"\{\{.*?\}\}|`[^`]+`|\$[^$]+\$", re.DOTALL)
+_WORD = re.compile(r"\w[^\s]*")
+_ADDRESS = re.compile(r"\]\([^)]*\)")
+
+
+def faults(page: Page) -> Iterator[Fault]:
+    """Long sentences of an explanation, or of the first page; and an explanation of a few."""
+    if not page.name.startswith("explanation/") and page.name != "index.md":
+        return
+    counted = [*lengths(page)]
+    for line, words in counted:
+        if words > MOST:
+            yield Fault(
+                line,
+                "sentence",
+                f"a sentence of {words} words, a formula counted as one: expected at most {MOST}. "
+                "Two sentences say it, the second of them with a verb of its own",
+            )
+    if len(counted) < FEWEST and page.name != "index.md":
+        yield Fault(
+            0, "sentence", f"{len(counted)} sentences explain nothing: expected {FEWEST} or more"
+        )
+    elif counted and (mean := sum(words for _, words in counted) / len(counted)) > MEAN:
+        yield Fault(
+            0,
+            "sentence",
+            f"a sentence has {mean:.1f} words on average: expected at most {MEAN}, for readers "
+            "whose first language is another one",
+        )
+
+
+def lengths(page: Page) -> Iterator[tuple[int, int]]:
+    """The line of each sentence, and how many words it has.
+
+    A formula, a name of code or a number is one word.
+    """
+    for line, sentence in sides.sentences(page):
+        if not sentence.startswith(_NO_SENTENCE) and not set(sentence) <= set("|- :"):
+            plain = _ADDRESS.sub("]", _ONE_WORD.sub("x", sentence))
+            if words := len(_WORD.findall(plain)):
+                yield line, words
