@@ -55,11 +55,7 @@ from qkv.notation.tree import Setting, Symbol, parse
             r"W^Q \mathbf{h}",
         ),
         ("W_QK[i] = W_Q[i] @ W_K[i].T", "site", r"W_i^{QK} = W_i^Q (W_i^K)^\top"),
-        (
-            "W_QK[i] = W_Q[i] @ W_K[i].T",
-            "transformer-circuits",
-            r"W_{QK}^h = (W_Q^h)^\top W_K^h",
-        ),
+        ("W_QK[i] = W_Q[i] @ W_K[i].T", "transformer-circuits", r"W_{QK}^h = (W_Q^h)^\top W_K^h"),
         (
             "A[i] = softmax(S[i] / sqrt(d_k))",
             "transformer-circuits",

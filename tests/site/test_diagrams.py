@@ -72,11 +72,7 @@ def draw(line, source, sizes=""):
             [("Wo", 7, 26), ("head1,...,headh", 26, 3)],
         ),
         ("X_K @ W_K", "site", [("XK", 11, 7), ("WK", 7, 4)]),
-        (
-            "concat(K[i] for i in kv_heads)",
-            "site",
-            [("K1,...,Khkv", 11, 2)],
-        ),
+        ("concat(K[i] for i in kv_heads)", "site", [("K1,...,Khkv", 11, 2)]),
         ("X_Q @ W_Q[i] + b_Q[i]", "site", [("XQ", 3, 7), ("WiQ", 7, 2), ("biQ", 1, 2)]),
     ],
 )

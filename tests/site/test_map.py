@@ -81,11 +81,7 @@ def test_bars_are_as_wide_as_there_are_numbers_for_one_word():
 def test_a_funnel_leads_from_what_a_matrix_takes_to_what_it_gives():
     projection, output = links(drawn(PRIMES), "funnel")
     ways = [path.get("d") for path in projection.iter("path")]
-    assert ways == [
-        "M4 0H17L8 100H3Z",
-        "M4 0H17L13 100H8Z",
-        "M4 0H17L18 100H13Z",
-    ]
+    assert ways == ["M4 0H17L8 100H3Z", "M4 0H17L13 100H8Z", "M4 0H17L18 100H13Z"]
     assert [path.get("d") for path in output.iter("path")] == ["M0 0H21L17 100H4Z"]
 
 

@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from inspect import signature
 from types import ModuleType
 from unittest import mock
 
@@ -79,13 +81,7 @@ class Case:
 
     def load(self, weights: Mapping) -> qkv.MultiHead:
         """The same layer as this package reads it; a rotation is left out on both sides."""
-        mh = qkv.load(
-            weights,
-            self.layout,
-            h=self.h,
-            h_kv=self.h_kv,
-            prefix=self.prefix,
-        )
+        mh = qkv.load(weights, self.layout, h=self.h, h_kv=self.h_kv, prefix=self.prefix)
         assert mh.rotary == self.rotary
         return replace(mh, rotary=False)
 
@@ -264,9 +260,7 @@ def added(X_Q, X_K, mask):
 def bert(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("bert")
     config = library.BertConfig(
-        hidden_size=case.widths[0],
-        num_attention_heads=case.h,
-        attn_implementation="sdpa",
+        hidden_size=case.widths[0], num_attention_heads=case.h, attn_implementation="sdpa"
     )
 
     def forward(module, X_Q, X_K, X_V, mask):
@@ -292,89 +286,6 @@ def gpt2(case: Case, rng: np.random.Generator) -> Layer:
     return torch_layer(library.GPT2Attention(config, **case.options), forward, rng)
 
 
-def unrotated(module, X_Q, X_K, X_V, mask):
-    """Call a rotary layer with a rotation by no angle at all."""
-    angle = X_Q.new_zeros(1, 1, 1)
-    return module(
-        X_Q,
-        position_embeddings=(angle.cos(), angle.sin()),
-        attention_mask=added(X_Q, X_K, mask),
-    )[0]
-
-
-def gpt_neox(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("gpt_neox")
-    config = library.GPTNeoXConfig(
-        hidden_size=case.widths[0],
-        num_attention_heads=case.h,
-        attn_implementation="sdpa",  # the other one takes the softmax in float32
-        **case.options,
-    )
-    return torch_layer(library.GPTNeoXAttention(config), unrotated, rng)
-
-
-def llama(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("llama")
-    config = library.LlamaConfig(
-        hidden_size=case.widths[0],
-        num_attention_heads=case.h,
-        num_key_value_heads=case.h_kv,
-        attn_implementation="sdpa",  # the other one takes the softmax in float32
-        **case.options,
-    )
-    return torch_layer(library.LlamaAttention(config, layer_idx=0), unrotated, rng)
-
-
-def phi3(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("phi3")
-    config = library.Phi3Config(
-        hidden_size=case.widths[0],
-        num_attention_heads=case.h,
-        num_key_value_heads=case.h_kv,
-        pad_token_id=0,
-        attn_implementation="sdpa",  # the other one takes the softmax in float32
-    )
-    config.head_dim = 5  # which the class reads, though its configuration does not list it
-    return torch_layer(library.Phi3Attention(config, layer_idx=0), unrotated, rng)
-
-
-def falcon(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("falcon")
-    config = library.FalconConfig(
-        hidden_size=case.widths[0],
-        num_attention_heads=case.h,
-        num_kv_heads=case.h_kv,
-        attn_implementation="sdpa",
-        **case.options,
-    )
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        angle = X_Q.new_zeros(1, 1, 1)
-        return module(
-            X_Q,
-            alibi=None,
-            attention_mask=added(X_Q, X_K, mask),
-            position_embeddings=(angle.cos(), angle.sin()),
-        )[0]
-
-    return torch_layer(library.FalconAttention(config, layer_idx=0), forward, rng)
-
-
-def gpt_bigcode(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("gpt_bigcode")
-    config = library.GPTBigCodeConfig(
-        n_embd=case.widths[0],
-        n_head=case.h,
-        attn_implementation="sdpa",  # the other one takes the softmax in float32
-        **case.options,
-    )
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q, attention_mask=added(X_Q, X_K, mask))[0]
-
-    return torch_layer(library.GPTBigCodeAttention(config), forward, rng)
-
-
 class InFloat64:
     """PyTorch as a model's module sees it, with float64 in place of float32.
 
@@ -386,78 +297,91 @@ class InFloat64:
         return getattr(torch, "float64" if name == "float32" else name)
 
 
-def bloom(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("bloom")
-    config = library.BloomConfig(hidden_size=case.widths[0], n_head=case.h)
+def of_transformers(name: str, model: str, sizes: str, forward: Callable, **options):
+    """What builds the attention of a model of Transformers for a case.
 
-    def forward(module, X_Q, X_K, X_V, mask):
-        with mock.patch.object(library, "torch", InFloat64()):
-            return module(
-                X_Q,
-                residual=X_Q.new_zeros(1),
-                alibi=X_Q.new_zeros(BATCH * case.h, 1, N_Q),
-                attention_mask=added(X_Q, X_K, mask),
-            )[0]
+    Args:
+        name: The model's module.
+        model: What the names of its classes begin with.
+        sizes: What its configuration calls the width, h and, where heads are grouped, h_kv.
+        forward: Calls the layer with the sources and the mask.
+        options: Other entries of the configuration.
+    """
 
-    return torch_layer(library.BloomAttention(config, layer_idx=0), forward, rng)
+    def build(case: Case, rng: np.random.Generator) -> Layer:
+        library = transformers(name)
+        named = dict(zip(sizes.split(), (case.widths[0], case.h, case.h_kv), strict=False))
+        named["attn_implementation"] = "sdpa"  # the other one takes the softmax in float32
+        config = getattr(library, f"{model}Config")(**named, **options, **case.options)
+        attention = getattr(library, f"{model.removesuffix('Text')}Attention")
+        place = {"layer_idx": 0} if "layer_idx" in signature(attention).parameters else {}
+        return torch_layer(attention(config, **place), forward, rng)
 
-
-def gptj(case: Case, rng: np.random.Generator) -> Layer:
-    """GPT-J and CodeGen, all of whose tokens are at position 0: there they are not rotated."""
-    library = transformers(case.layout)
-    name = {"gptj": "GPTJ", "codegen": "CodeGen"}[case.layout]
-    config = getattr(library, f"{name}Config")(n_embd=case.widths[0], n_head=case.h, rotary_dim=2)
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        with mock.patch.object(library, "torch", InFloat64()):
-            return module(
-                X_Q,
-                position_ids=X_Q.new_zeros(BATCH, N_Q).long(),
-                attention_mask=added(X_Q, X_K, mask),
-            )[0]
-
-    return torch_layer(getattr(library, f"{name}Attention")(config, layer_idx=0), forward, rng)
+    return build
 
 
-def clip(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("clip")
-    config = library.CLIPTextConfig(
-        hidden_size=case.widths[0], num_attention_heads=case.h, attn_implementation="sdpa"
-    )
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q, attention_mask=added(X_Q, X_K, mask))[0]
-
-    return torch_layer(library.CLIPAttention(config), forward, rng)
+def masked(module, X_Q, X_K, X_V, mask, **options):
+    """Call a layer that needs nothing but the mask."""
+    return module(X_Q, attention_mask=added(X_Q, X_K, mask), **options)[0]
 
 
-def t5(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("t5")
-    config = library.T5Config(
-        d_model=case.widths[0],
-        num_heads=case.h,
-        attn_implementation="sdpa",
-        **case.options,
-    )
+def unrotated(module, X_Q, X_K, X_V, mask, **options):
+    """Call a rotary layer with a rotation by no angle at all."""
+    angle = X_Q.new_zeros(1, 1, 1)
+    angles = {"position_embeddings": (angle.cos(), angle.sin())}
+    return masked(module, X_Q, X_K, X_V, mask, **angles, **options)
 
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q, mask=added(X_Q, X_K, mask), key_value_states=X_K)[0]
 
-    return torch_layer(library.T5Attention(config), forward, rng)
+def at_place_0(module, X_Q, X_K, X_V, mask):
+    """Call GPT-J's layer or CodeGen's with all tokens at position 0: there they are not rotated."""
+    places = X_Q.new_zeros(BATCH, N_Q).long()
+    with mock.patch.object(sys.modules[type(module).__module__], "torch", InFloat64()):
+        return masked(module, X_Q, X_K, X_V, mask, position_ids=places)
+
+
+def without_alibi(module, X_Q, X_K, X_V, mask):
+    """Call Bloom's layer without numbers of ALiBi and without a residual."""
+    zeros = {"alibi": X_Q.new_zeros(BATCH * module.num_heads, 1, N_Q), "residual": X_Q.new_zeros(1)}
+    with mock.patch.object(sys.modules[type(module).__module__], "torch", InFloat64()):
+        return masked(module, X_Q, X_K, X_V, mask, **zeros)
+
+
+def of_t5(module, X_Q, X_K, X_V, mask):
+    return module(X_Q, mask=added(X_Q, X_K, mask), key_value_states=X_K)[0]
+
+
+_USUAL = "hidden_size num_attention_heads"
+gpt_neox = of_transformers("gpt_neox", "GPTNeoX", _USUAL, unrotated)
+llama = of_transformers("llama", "Llama", f"{_USUAL} num_key_value_heads", unrotated)
+falcon = of_transformers(
+    "falcon", "Falcon", f"{_USUAL} num_kv_heads", partial(unrotated, alibi=None)
+)
+gpt_bigcode = of_transformers("gpt_bigcode", "GPTBigCode", "n_embd n_head", masked)
+bloom = of_transformers("bloom", "Bloom", "hidden_size n_head", without_alibi)
+gptj = of_transformers("gptj", "GPTJ", "n_embd n_head", at_place_0, rotary_dim=2)
+codegen = of_transformers("codegen", "CodeGen", "n_embd n_head", at_place_0, rotary_dim=2)
+clip = of_transformers("clip", "CLIPText", _USUAL, masked)
+t5 = of_transformers("t5", "T5", "d_model num_heads", of_t5)
+
+
+def phi3(case: Case, rng: np.random.Generator) -> Layer:
+    library = transformers("phi3")
+    sizes = {"hidden_size": case.widths[0], "num_attention_heads": case.h, "pad_token_id": 0}
+    config = library.Phi3Config(**sizes, num_key_value_heads=case.h_kv, attn_implementation="sdpa")
+    config.head_dim = 5  # which the class reads, though its configuration does not list it
+    return torch_layer(library.Phi3Attention(config, layer_idx=0), unrotated, rng)
 
 
 def whisper(case: Case, rng: np.random.Generator) -> Layer:
     library = transformers("whisper")
-    module = library.WhisperAttention(
-        case.widths[0],
-        case.h,
-        config=library.WhisperConfig(attn_implementation="sdpa"),
-    )
+    config = library.WhisperConfig(attn_implementation="sdpa")
 
     def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q, key_value_states=X_K, attention_mask=added(X_Q, X_K, mask))[0]
+        return masked(module, X_Q, X_K, X_V, mask, key_value_states=X_K)
 
-    return torch_layer(module, forward, rng)
+    return torch_layer(
+        library.WhisperAttention(case.widths[0], case.h, config=config), forward, rng
+    )
 
 
 def alone(name: str, *unneeded: str) -> ModuleType:
@@ -672,7 +596,7 @@ CASES = {
             forms=SELF,
         ),
         Case("bloom", "bloom", bloom, forms=SELF),
-        Case("codegen", "codegen", gptj, h=8, widths=(24, 24, 24), forms=SELF, rotary=True),
+        Case("codegen", "codegen", codegen, h=8, widths=(24, 24, 24), forms=SELF, rotary=True),
         Case("gptj", "gptj", gptj, forms=SELF, rotary=True),
         Case("clip", "clip", clip, forms=SELF),
         Case("t5", "t5", t5, {"d_kv": 5}),

@@ -82,10 +82,7 @@ def test_a_folded_norm_passes_and_a_wrong_fold_does_not(width, h, seed):
     torch.nn.init.normal_(norm.weight, 1, 0.3)
     torch.nn.init.normal_(norm.bias, 0, 0.3)
     W, g, b = (each.numpy() for each in (torch.nn.Linear(width, h).weight, *norm.parameters()))
-    ways = (
-        lambda x: norm(single(x)).numpy(),
-        lambda x: F.layer_norm(single(x), (width,)).numpy(),
-    )
+    ways = (lambda x: norm(single(x)).numpy(), lambda x: F.layer_norm(single(x), (width,)).numpy())
     assert folds(*ways, W, W * g, W @ b)
     for wrong in ((W * (g - 1), W @ b), (W * g, 0), (W, W @ b)):
         assert not folds(*ways, W, *wrong)

@@ -11,23 +11,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from arrays import (
-    N_K,
-    N_Q,
-    SCORES,
-    E,
-    H,
-    called,
-    close,
-    keras_layer,
-    loaded,
-    of_keras,
-    size,
-)
+from arrays import N_K, N_Q, SCORES, E, H, called, close, keras_layer, loaded, of_keras, size
 from numpy.testing import assert_allclose, assert_array_equal
-from real_layers import (
-    in_float64,
-)
+from real_layers import in_float64
 
 import qkv
 

@@ -27,11 +27,7 @@ from arrays import (
     sdpa,
 )
 from numpy.testing import assert_array_equal
-from real_layers import (
-    in_float64,
-    randomised,
-    transformers,
-)
+from real_layers import in_float64, randomised, transformers
 
 import qkv
 

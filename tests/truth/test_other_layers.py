@@ -9,17 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from arrays import (
-    D_K,
-    N_Q,
-    E,
-    H,
-    called,
-    close,
-    diffusers_layer,
-    loaded,
-    openai_whisper_layer,
-)
+from arrays import D_K, N_Q, E, H, called, close, diffusers_layer, loaded, openai_whisper_layer
 from real_layers import (
     alone,
     openai_whisper_code,

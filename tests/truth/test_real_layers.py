@@ -51,13 +51,7 @@ def test_dumped_weights_are_what_the_real_layer_stores(case: Case):
     Covers: each layer of `real_layers.CASES` but GPT-2's cross-attention.
     """
     stored = dict(flat(case.layer().weights))
-    mh = qkv.load(
-        stored,
-        case.layout,
-        h=case.h,
-        h_kv=case.h_kv,
-        prefix=case.prefix,
-    )
+    mh = qkv.load(stored, case.layout, h=case.h, h_kv=case.h_kv, prefix=case.prefix)
     dumped = qkv.dump(mh, case.layout, prefix=case.prefix)
     assert dumped.keys() == stored.keys()
     for name, array in stored.items():

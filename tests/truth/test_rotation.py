@@ -5,19 +5,9 @@ The first line of a test's docstring is the claim. Pages that state it name the 
 
 import numpy as np
 import pytest
-from arrays import (
-    N_Q,
-    H,
-    angles_of,
-    attend,
-    attention_of,
-    close,
-    rotary_layer,
-)
+from arrays import N_Q, H, angles_of, attend, attention_of, close, rotary_layer
 from numpy.testing import assert_allclose
-from real_layers import (
-    transformers,
-)
+from real_layers import transformers
 
 import qkv
 

@@ -30,10 +30,7 @@ from arrays import (
     zeroed,
 )
 from numpy.testing import assert_allclose
-from real_layers import (
-    randomised,
-    transformers,
-)
+from real_layers import randomised, transformers
 
 import qkv
 

@@ -25,11 +25,7 @@ from arrays import (
     torch_layer,
 )
 from numpy.testing import assert_allclose, assert_array_equal
-from real_layers import (
-    keras_library,
-    randomised,
-    transformers,
-)
+from real_layers import keras_library, randomised, transformers
 
 import qkv
 from qkv_site.page import Site

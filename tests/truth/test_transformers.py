@@ -25,10 +25,7 @@ from arrays import (
     rotary_layer,
 )
 from numpy.testing import assert_allclose, assert_array_equal
-from real_layers import (
-    randomised,
-    transformers,
-)
+from real_layers import randomised, transformers
 
 import qkv
 

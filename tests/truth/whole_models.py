@@ -12,14 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from real_layers import (
-    BATCH,
-    N_K,
-    N_Q,
-    added,
-    randomised,
-    unrotated,
-)
+from real_layers import BATCH, N_K, N_Q, added, randomised, unrotated
 
 import qkv
 
@@ -70,14 +63,7 @@ def gpt_neox(library: ModuleType) -> Model:
 
 def vit_pytorch(library: ModuleType) -> Model:
     module = library.ViT(
-        image_size=4,
-        patch_size=2,
-        num_classes=3,
-        dim=14,
-        depth=3,
-        heads=2,
-        mlp_dim=11,
-        dim_head=5,
+        image_size=4, patch_size=2, num_classes=3, dim=14, depth=3, heads=2, mlp_dim=11, dim_head=5
     )
     line = "transformer.layers.0-2.0.  vit-pytorch  b_O     h=2, d_model=14, d_k=5"
     return Model(module, (line,), lambda layer, X_Q, *_: layer(X_Q), heads={"h": 2})
