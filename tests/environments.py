@@ -4,7 +4,6 @@ import importlib.metadata
 import os
 import subprocess
 import venv
-import zipfile
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -38,23 +37,6 @@ def make(folder: Path, *names: str) -> Path:
             installed = importlib.metadata.distribution(name).locate_file(top)
             (packages / top).symlink_to(installed, target_is_directory=installed.is_dir())
     return python
-
-
-def pack(name: str, folder: Path) -> Path:
-    """The wheel of a distribution that is installed here."""
-    files = [file for file in importlib.metadata.files(name) if ".." not in file.parts]
-    [about] = {file.parts[0] for file in files if file.parts[0].endswith(".dist-info")}
-    tag = next(
-        line.partition(": ")[2]
-        for line in importlib.metadata.distribution(name).read_text("WHEEL").splitlines()
-        if line.startswith("Tag: ")
-    )
-    packed = folder / f"{about.removesuffix('.dist-info')}-{tag}.whl"
-    with zipfile.ZipFile(packed, "w") as archive:
-        for file in files:
-            if "__pycache__" not in file.parts:
-                archive.write(file.locate(), file.as_posix())
-    return packed
 
 
 def run(*command: str | Path, cwd: Path, **settings: str) -> str:
