@@ -190,7 +190,7 @@ def test_what_flows_is_stored_by_no_library():
 )
 def test_a_size_that_was_not_given_would_add_readings(shape, sizes, told, reading):
     candidates = which(*shape, **sizes)
-    assert reading in candidates.if_told[told]
+    assert reading in candidates.at_other_sizes[told]
     assert reading not in symbols_said(candidates)
     assert f"and if {told}: " in " ".join(str(candidates).split())
 
@@ -202,7 +202,7 @@ def symbols_said(candidates):
 @given(st.tuples(st.integers(1, 40), st.integers(1, 40)), st.sampled_from([2, 4, 6]))
 def test_sizes_that_are_named_do_add_the_reading(shape, h):
     candidates = which(*shape, d_model=12, h=h)
-    for told, readings in candidates.if_told.items():
+    for told, readings in candidates.at_other_sizes.items():
         sizes = dict(each.split(" = ") for each in told.split(" and "))
         if {*sizes} <= {"h_kv", "d_k"}:
             at_them = which(*shape, d_model=12, h=h, **{n: int(size) for n, size in sizes.items()})
@@ -217,8 +217,8 @@ def known_at(h, axis):
 
 
 def test_sizes_that_were_given_are_not_varied():
-    assert which(256, 512, **PAPER, h_kv=8, d_k=64).if_told == {}
-    assert {*which(256, 512, **PAPER, d_k=64).if_told} == {"h_kv = 4", "h_kv = 2"}
+    assert which(256, 512, **PAPER, h_kv=8, d_k=64).at_other_sizes == {}
+    assert {*which(256, 512, **PAPER, d_k=64).at_other_sizes} == {"h_kv = 4", "h_kv = 2"}
 
 
 def test_the_refusal_names_sizes_that_would_fit():

@@ -116,7 +116,7 @@ def takes_arrays(*, fitting: str = "", finite: bool = False, hint: _Hint | None 
     """
 
     def decorate(function: Callable) -> Callable:
-        names = [*inspect.signature(function).parameters]
+        names = [*inspect.signature(function).parameters]  # to bind it anew at each call is slow
 
         @functools.wraps(function)
         def with_arrays(*positional: object, **named: object) -> object:
@@ -156,7 +156,8 @@ def bind(
         The arrays in the order given. Leading axes of one name are broadcast against each other.
     """
     hint = hint or (lambda guess, shapes: guess)
-    first: dict[str, _Bound] = {}  # for each symbol, the first array that has it
+    # For each symbol the first array that has it: the next one that disagrees is named beside it.
+    first: dict[str, _Bound] = {}
     for name, allowed in shapes_of(type(fitting)).items() if fitting is not None else ():
         if (array := getattr(fitting, name)) is not None:
             weight = _Bound(name, array, allowed.shapes[0], accepted=True)
@@ -167,6 +168,7 @@ def bind(
         if value is None and allowed.none:
             continue
         new = bound[name] = _bind_one(name, value, allowed, hint)
+        # Sizes are compared one symbol after the other, so the message is about the first misfit.
         for symbol, size in new.sizes:
             other = first.setdefault(symbol, new)
             if other is not new and size != other.size(symbol):
@@ -238,7 +240,7 @@ def _broadcast(bound: Mapping[str, _Bound]) -> dict[str, np.ndarray]:
     for batch in {each.shape.batch for each in bound.values()} - {""}:
         together = [each for each in bound.values() if each.shape.batch == batch]
         if len({each.batch for each in together}) == 1:
-            continue
+            continue  # the most common case: nothing to broadcast
         try:
             leading = np.broadcast_shapes(*(each.batch for each in together))
         except ValueError:
@@ -285,6 +287,7 @@ def detached(value: object) -> object:
 def as_mask(mask: object, shape: tuple[int, ...]) -> np.ndarray:
     """`mask` as a boolean array of the scores' shape: True where a query may attend to a key."""
     array = np.asarray(mask)
+    # 0 and 1 are refused: libraries disagree in which of them hides.
     if array.dtype.kind != "b":
         raise TypeError(
             "mask must be boolean, True where a query may attend, but its dtype is "

@@ -66,6 +66,7 @@ def merge(
     W = first @ second
     if b_first is None and b_second is None:
         return W, None
+    # As a matrix of one row: with heads, `b_first @ second` would take each bias to each head.
     b = 0 if b_first is None else (b_first[..., None, :] @ second)[..., 0, :]
     return W, b + (0 if b_second is None else b_second)
 
@@ -240,7 +241,7 @@ def factor(
             f"{W.shape}, but is {rank!r}."
         )
     U, sigma, V_T = np.linalg.svd(W, full_matrices=False)
-    root = np.sqrt(sigma[..., :rank])
+    root = np.sqrt(sigma[..., :rank])  # half of each singular value for either map
     return U[..., :rank] * root[..., None, :], root[..., :, None] * V_T[..., :rank, :]
 
 
@@ -330,6 +331,7 @@ def _linear(mh: MultiHead, W_name: str, b_name: str) -> np.ndarray:
 
 
 def _invert(name: str, M: np.ndarray, h_kv: int) -> tuple[np.ndarray, np.ndarray]:
+    # np.linalg.inv raises for an exact zero only, and inverts what is singular up to rounding.
     if (np.linalg.matrix_rank(M) < M.shape[-1]).any():
         raise ValueError(f"{name} must be invertible, but does not have full rank in every head.")
     per_head = np.broadcast_to(M, (h_kv, *M.shape[-2:]))

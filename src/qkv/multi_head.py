@@ -76,7 +76,7 @@ class MultiHead:
         parts = {name: getattr(self, name) for name in shapes_of(MultiHead)}
         arrays = bind(MultiHead, **parts, hint=_how_to_unpack)
         for name, array in zip(parts, arrays, strict=True):
-            object.__setattr__(self, name, _freeze(array))
+            object.__setattr__(self, name, _freeze(array))  # the way around frozen=True
         check_groups(self.h, self.h_kv)
         if self.scale is not None:
             object.__setattr__(self, "scale", _positive("scale", self.scale))
@@ -263,8 +263,10 @@ class MultiHead:
                 "model's. To compute it all the same: dataclasses.replace(mh, rotary=False)."
             )
         Q, K, V = self.project(X_Q, X_K, X_V)  # (*batch, h or h_kv, n_q or n_k, d_k or d_v)
+        # Grouped heads: query head i uses key head i // (h // h_kv), so repeat, and do not tile.
         K, V = (np.repeat(each, self.h // self.h_kv, axis=-3) for each in (K, V))
         heads = attention(Q, K, V, mask=_mask_per_head(mask, Q, K), scale=self.scale)
+        # The sum over heads is Concat(head_1, ..., head_h) W^O, without the concatenation.
         output = (heads @ self.W_O).sum(axis=-3)  # (*batch, n_q, d_out)
         return output if self.b_O is None else output + self.b_O
 

@@ -1,4 +1,4 @@
-r"""What is said of a layer's heads beside its weights: by the caller, or by a config.json."""
+r"""What is known of a layer's heads beside its weights: by the caller, or by a config.json."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ ROTATES = {"roformer": True} | dict.fromkeys(
 
 
 @dataclass(frozen=True)
-class Said:
+class Known:
     """What is known beforehand of a layer: sizes, the layout, and whether the model rotates."""
 
     sizes: Mapping[str, int]
@@ -58,27 +58,27 @@ def as_mapping(config: object) -> Mapping[str, Any]:
     return config
 
 
-def read_config(config: Mapping[str, Any], prefix: str, given: Mapping[str, int]) -> Said:
+def read_config(config: Mapping[str, Any], prefix: str, given: Mapping[str, int]) -> Known:
     """What a configuration says of the layer with a prefix; what is given counts before it.
 
     Of a model of several parts it may say nothing of a layer: then its heads are left open.
     """
     side = _side(prefix)
-    said, kind, rotates = dict(_sizes(config, side)), _kind(config), _rotates(config)
+    sizes, model_type, rotates = dict(_sizes(config, side)), _model_type(config), _rotates(config)
     for name, part in config.items():  # a model of several parts has a configuration for each
-        if isinstance(part, Mapping) and any(each in prefix for each in _parts(name)):
-            said |= dict(_sizes(part, side))
-            kind, rotates = _kind(part) or kind, _rotates(part)
+        if isinstance(part, Mapping) and any(each in prefix for each in _in_prefixes(name)):
+            sizes |= dict(_sizes(part, side))
+            model_type, rotates = _model_type(part) or model_type, _rotates(part)
     if config.get("multi_query") and not config.get("new_decoder_architecture"):
-        said["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
-    return Said(said | given, kind, rotates)
+        sizes["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
+    return Known(sizes | given, model_type, rotates)
 
 
 def _side(prefix: str) -> str:
     return "decoder" if "decoder" in prefix else "encoder"
 
 
-def says_nothing(config: Mapping[str, Any], prefix: str) -> ValueError:
+def no_number_of_heads(config: Mapping[str, Any], prefix: str) -> ValueError:
     """A configuration that has no number of heads, for this layer or for any other."""
     known = [name.format(_side(prefix)) for names in _NAMES.values() for name in names]
     content = f"It has {quote(config, 16)}" if config else "It is empty"
@@ -88,13 +88,13 @@ def says_nothing(config: Mapping[str, Any], prefix: str) -> ValueError:
     )
 
 
-def _parts(name: str) -> tuple[str, ...]:
+def _in_prefixes(name: str) -> tuple[str, ...]:
     """What a part of a configuration is called in prefixes: "text_config" is a language_model."""
     part = name.removesuffix("_config")
     return part, *{"text": ("language_model",), "vision": ("visual",)}.get(part, ())
 
 
-def _kind(config: Mapping) -> str:
+def _model_type(config: Mapping) -> str:
     return str(config.get("model_type", "")).replace("_", "-")
 
 
@@ -104,7 +104,7 @@ def _rotates(config: Mapping) -> bool | None:
         return True  # ESM
     if config.get("alibi") is True:
         return False  # Falcon adds a number to the scores instead
-    return ROTATES.get(_kind(config))
+    return ROTATES.get(_model_type(config))
 
 
 def _sizes(config: Mapping, side: str) -> Iterator[tuple[str, int]]:
@@ -112,12 +112,12 @@ def _sizes(config: Mapping, side: str) -> Iterator[tuple[str, int]]:
         for name in names:
             value = config.get(name.format(side))
             if value is not None:
-                _check(name.format(side), value)
+                _check_size(name.format(side), value)
                 yield size, value
                 break
 
 
-def _check(name: str, value: object) -> None:
+def _check_size(name: str, value: object) -> None:
     """Refuse a size that is none, and say what to do: stages may have a list of sizes."""
     try:
         check_sizes(**{f"config[{name!r}]": value})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qkv._arrays import check_sizes, quote
-from qkv.layouts._config import Said, as_mapping, read_config, says_nothing
+from qkv.layouts._config import Known, as_mapping, no_number_of_heads, read_config
 from qkv.layouts._files import read_shapes
 from qkv.layouts._found import FoundLayer, Heads
 from qkv.layouts._layout import BIASES
@@ -101,18 +101,18 @@ def find_layers(
     arrays = dict(flatten(weights))
     places = _places(arrays)
     if config is None:
-        said = dict.fromkeys(places, Said(given))
+        known = dict.fromkeys(places, Known(given))
     else:
-        said = {prefix: read_config(config, prefix, given) for prefix in places}
-        if said and not any(each.sizes for each in said.values()):
-            raise says_nothing(config, next(iter(said)))
+        known = {prefix: read_config(config, prefix, given) for prefix in places}
+        if known and not any(each.sizes for each in known.values()):
+            raise no_number_of_heads(config, next(iter(known)))
     found = FoundLayers(
-        _examine(prefix, names, _behind(prefix, arrays), said[prefix])
+        _examine(prefix, names, _with_prefix(prefix, arrays), known[prefix])
         for prefix, names in places.items()
     )
-    found.others = tuple(_not_read(arrays, found))
+    found.others = tuple(_unread(arrays, found))
     if not found:
-        raise ValueError(_looked_for(arrays, found.others))
+        raise ValueError(_names_looked_for(arrays, found.others))
     return found
 
 
@@ -122,32 +122,34 @@ def _places(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     names, first = {}, {}
     for layout in layouts().values():
         for form in layout.forms:
+            # Biases may be left out, so the matrices alone tell where a layer is.
             for prefix in prefixes(form.without_biases, arrays):
                 names.setdefault(prefix, {})[layout.name] = None
                 first[prefix] = min(order[prefix + stored.name] for stored in form.without_biases)
     return {prefix: tuple(names[prefix]) for prefix in sorted(names, key=first.get)}
 
 
-def _behind(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _examine(
-    prefix: str, names: tuple[str, ...], arrays: Mapping[str, Any], said: Said
+    prefix: str, names: tuple[str, ...], arrays: Mapping[str, Any], known: Known
 ) -> FoundLayer:
     """What the arrays behind a prefix may be, of the layouts of these names."""
     shapes = tuple((name.removeprefix(prefix), np.shape(array)) for name, array in arrays.items())
     fitting, why_not = {}, []
     for name in names:
         try:
-            fitting[name] = [sizes for sizes in _solutions(name, shapes) if said.allows(sizes)]
+            fitting[name] = [sizes for sizes in _solutions(name, shapes) if known.allows(sizes)]
         except ValueError as error:
             why_not.append(str(error))
     allowed = {name: solutions for name, solutions in fitting.items() if solutions}
-    if said.layout in allowed:
-        allowed = {said.layout: allowed[said.layout]}
+    # Where names and shapes leave several layouts, the configuration's model type decides.
+    if known.layout in allowed:
+        allowed = {known.layout: allowed[known.layout]}
     if not allowed and fitting:
-        why_not = [f"{said} does not fit the shapes of the layer with prefix {prefix!r}."]
+        why_not = [f"{known} does not fit the shapes of the layer with prefix {prefix!r}."]
     solutions = [sizes for each in allowed.values() for sizes in each]
     heads = {Heads(sizes["h"], sizes["h_kv"], sizes["d_k"]) for sizes in solutions}
     return FoundLayer(
@@ -158,17 +160,19 @@ def _examine(
         _biases(next(iter(allowed)), shapes) if allowed else (),
         "" if allowed else why_not[0],
         arrays,
-        said.rotates,
+        known.rotates,
     )
 
 
-@cache
+@cache  # the layers of a model have the same shapes, most of them
 def _solutions(name: str, shapes: _Shapes) -> tuple[_Sizes, ...]:
     """The sizes with which shapes fit a layout, for each number of heads that is possible."""
     layout, by_name = layouts()[name], dict(shapes)
     arrangement = find_arrangement(layout, by_name)
     [out] = (stored for stored in arrangement if "W_O" in stored.parts)
-    widths = by_name[out.name]  # one of its axes has the heads, or is as long as them all
+    # One axis of W_O has the heads, or is h·d_v long. So h divides a width, and trying the divisors
+    # finds each number of heads that the shapes allow.
+    widths = by_name[out.name]
     grouped = any("h_kv" in stored.symbols for stored in arrangement)
     if not widths:
         raise ValueError(f"{out.name} must have shape {out.shape}, but has shape ().")
@@ -208,7 +212,7 @@ def _biases(name: str, shapes: _Shapes) -> tuple[str, ...]:
     return tuple(bias for bias in BIASES if bias in held)
 
 
-def _not_read(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:
+def _unread(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:
     """Matrices that have names as of attention and belong to no layer that was found."""
     read = tuple(layer.prefix for layer in found)
     for name, array in arrays.items():
@@ -217,7 +221,7 @@ def _not_read(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:
             yield name
 
 
-def _looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str:
+def _names_looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str:
     names = {
         layout.name: " or ".join(
             dict.fromkeys(

@@ -78,16 +78,16 @@ class FoundLayer:
                 "other ways, which shapes do not show: pass layout, the one of the model's library."
             )
         layout = self.layouts[0] if layout is None else layout
-        h = self._told(here, "h", h, {heads.h for heads in self.heads})
+        h = self._given_or_only(here, "h", h, {heads.h for heads in self.heads})
         counts = {heads.h_kv for heads in self.heads if heads.h == h}
-        h_kv = self._told(here, "h_kv", h_kv, counts or {h})
+        h_kv = self._given_or_only(here, "h_kv", h_kv, counts or {h})
         mh = load(self.arrays, layout, h=h, h_kv=h_kv, prefix=self.prefix)
         return mh if self.rotates is None else replace(mh, rotary=self.rotates)
 
-    def _told(self, here: str, name: str, said: int | None, counts: set[int]) -> int:
-        """A number of heads that was said, or the one that there can be."""
-        if said is not None:
-            return said
+    def _given_or_only(self, here: str, name: str, given: int | None, counts: set[int]) -> int:
+        """A number of heads that was given, or the one that there can be."""
+        if given is not None:
+            return given
         if len(counts) > 1:
             raise ValueError(
                 f"{here} has packed heads, and {name} cannot be told from their widths. Pass "

@@ -139,11 +139,13 @@ class Stored:
 
     def unpack(self, array: np.ndarray, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
         """The parts of `MultiHead` in a stored array."""
+        # As einops does it: an axis for each size, in the other order, then those of a part joined.
         stored, paper = _flat(self.axes), _flat(self.paper_axes)
         array = array.reshape([size_of(symbol, sizes) for symbol in stored])
         array = array.transpose([stored.index(symbol) for symbol in paper])
         arrays = [array]
         if self.split:
+            # The parts lie one behind the other along the axis of their number, or of their sum.
             ends = np.cumsum([size_of(self.term(part), sizes) for part in self.parts])
             arrays = np.split(array, ends[:-1], axis=paper.index(self.split))
         return {
@@ -160,6 +162,7 @@ class Stored:
         ]
         array = np.concatenate(arrays, paper.index(self.split)) if self.split else arrays[0]
         array = array.transpose([paper.index(symbol) for symbol in stored])
+        # A copy in C's order, and no view of the layer's own arrays, which are read-only.
         return np.array(array.reshape(self.shape_for(sizes)), order="C")
 
 
@@ -174,7 +177,7 @@ def _multiplied(axes: _Axes, sizes: Mapping[str, int]) -> tuple[int, ...]:
 def _product(sizes: tuple[str, ...]) -> str:
     """Sizes that share an axis, multiplied: h_kv and h/h_kv are h."""
     left = [size.partition("/")[0] for size in sizes if size != "1"]
-    for size in sizes:
+    for size in sizes:  # what a quotient divides by stands beside it, and cancels
         if divisor := size.partition("/")[2]:
             left.remove(divisor)
     return "·".join(left)
@@ -345,6 +348,7 @@ class Layout:
         check_groups(h, given["h_kv"])
         self.check_heads(given)
         self.check_layer(given)
+        # Of a layer of a model all sources and the output are as wide as the model.
         widths = ("d_out", "d_source", "d_source_k", "d_source_v")
         sizes = given | dict.fromkeys(widths, d_model)
         form = next(form for form in self.forms if h_kv in (None, h) or "h_kv" in form.symbols)

@@ -75,6 +75,7 @@ def load(
     sizes = head_counts(h, h_kv)
     given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
     shapes = {name: tuple(np.shape(value)) for name, value in given.items()}
+    # Shapes are fitted before an array is converted: an error costs no memory, and says more.
     try:
         arrangement, sizes = fit(stored_as, shapes, sizes)
     except ValueError as error:
@@ -103,6 +104,7 @@ def as_stored(name: str, value: Any, stored: Stored) -> np.ndarray:
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
     if isinstance(weights, Mapping):
         return dict(flatten(weights))
+    # Keras' get_weights() gives a list; its length tells whether there are biases.
     if not (layout.in_order and isinstance(weights, list)):
         raise no_mapping(weights)
     names = [[stored.name for stored in arrangement] for arrangement in layout.arrangements()]
@@ -171,6 +173,7 @@ def find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, ..
     }
     if came in arrangements:
         return arrangements[came]
+    # Nothing fits, so the message is about the form that comes nearest.
     expected = min(arrangements, key=lambda names: len(names ^ came))
     missing, surplus = sorted(expected - came), sorted(came - expected)
     is_bias = {stored.name: stored.is_bias for stored in arrangements[expected]}
@@ -196,6 +199,7 @@ def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str)
     counts = [{"h": h, "h_kv": n} for n in divisors(h)[:-1]]
     if groups := [str(n["h_kv"]) for n in counts if succeeds(fit, layout, shapes, n)]:
         yield f"The shapes fit h_kv = {' or '.join(groups)}."
+    # A square matrix does not show it, but one that is not square does.
     transposed = {name: shape[::-1] if len(shape) == 2 else shape for name, shape in shapes.items()}
     if not fitting and succeeds(fit, layout, transposed, sizes):
         yield f"Every matrix looks transposed: layout {layout.name!r} stores {layout.convention}."

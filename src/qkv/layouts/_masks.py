@@ -141,11 +141,11 @@ def convert_mask(
     array = array if array.ndim == 4 else array[None, None]
     match form:
         case "attn_mask":
-            shaped = _one_for_each_head(_with_queries(array, n_q), h)
+            shaped = _one_for_each_head(_with_each_query(array, n_q), h)
         case "key_padding_mask":
-            shaped = _of_keys(array)
+            shaped = _one_for_all_queries(array)
         case "keras":
-            shaped = _without_heads(array)
+            shaped = _one_for_all_heads(array)
         case _:
             shaped = array
     true_means, adds = MASK_FORMS[form].true_means, MASK_FORMS[form].adds
@@ -161,7 +161,7 @@ def convert_mask(
     return np.where(shaped, 0, np.finfo(dtype).min).astype(dtype)
 
 
-def _with_queries(mask: np.ndarray, n_q: int | None) -> np.ndarray:
+def _with_each_query(mask: np.ndarray, n_q: int | None) -> np.ndarray:
     """A mask with its queries in full, which nn.MultiheadAttention needs."""
     queries, keys = mask.shape[-2:]
     if n_q is None and queries == 1 < keys:
@@ -200,7 +200,7 @@ def _one_for_each_head(mask: np.ndarray, h: int | None) -> np.ndarray:
     return np.broadcast_to(mask, (batch, h, n_q, n_k)).reshape(batch * h, n_q, n_k)
 
 
-def _of_keys(mask: np.ndarray) -> np.ndarray:
+def _one_for_all_queries(mask: np.ndarray) -> np.ndarray:
     """What is hidden from each query in each head."""
     if (mask != mask[:, :1, :1]).any():
         raise ValueError(
@@ -210,7 +210,7 @@ def _of_keys(mask: np.ndarray) -> np.ndarray:
     return mask[:, 0, 0]
 
 
-def _without_heads(mask: np.ndarray) -> np.ndarray:
+def _one_for_all_heads(mask: np.ndarray) -> np.ndarray:
     if mask.shape[1] > 1:
         raise ValueError(
             "Keras takes one mask for all heads, but mask has shape "

@@ -48,8 +48,8 @@ def _notes(layers: tuple[FoundLayer, ...], others: tuple[str, ...]) -> Iterator[
     if several := dict.fromkeys(layer.layouts for layer in layers if len(layer.layouts) > 1):
         names = "; ".join(map(quote, several))
         yield f"Names and shapes do not decide between layouts: pass layout to load ({names})."
-    untold = tuple(layer for layer in layers if layer.rotates is None)
-    if rotary := [name for name in _names(untold) if layouts()[name].rotary]:
+    unknown = tuple(layer for layer in layers if layer.rotates is None)
+    if rotary := [name for name in _names(unknown) if layouts()[name].rotary]:
         example = ", such as ViT with Llama's names" if "llama" in rotary else ""
         yield (
             f"Most models of layout {quote(rotary)} rotate queries and keys (RoPE), which the "
@@ -57,8 +57,8 @@ def _notes(layers: tuple[FoundLayer, ...], others: tuple[str, ...]) -> Iterator[
             "dataclasses.replace(mh, rotary=False)."
         )
     for rotates, layouts_of in ((True, False), (False, True)):
-        told = tuple(layer for layer in layers if layer.rotates is rotates)
-        if names := [name for name in _names(told) if layouts()[name].rotary is layouts_of]:
+        known = tuple(layer for layer in layers if layer.rotates is rotates)
+        if names := [name for name in _names(known) if layouts()[name].rotary is layouts_of]:
             yield (
                 f"By its config, this model of layout {quote(names)} "
                 + ("rotates" if rotates else "does not rotate")
@@ -74,11 +74,11 @@ def _names(layers: tuple[FoundLayer, ...]) -> dict[str, None]:
 
 def _runs(layers: Iterable[FoundLayer]) -> Iterator[tuple[str, FoundLayer]]:
     """Layers that are alike but for one number in the prefix, as one: "layers.0-5.attn."."""
-    alike = {}
+    groups = {}
     for layer in layers:
-        told = layer.layouts, tuple(layer.sizes.items()), layer.heads, layer.biases, layer.refused
-        alike.setdefault((re.sub(r"\d+", "#", layer.prefix), told), []).append(layer)
-    for same in alike.values():
+        facts = layer.layouts, tuple(layer.sizes.items()), layer.heads, layer.biases, layer.refused
+        groups.setdefault((re.sub(r"\d+", "#", layer.prefix), facts), []).append(layer)
+    for same in groups.values():
         cut = [re.split(r"(\d+)", layer.prefix) for layer in same]  # every second is a number
         counting = [at for at, column in enumerate(zip(*cut, strict=True)) if len({*column}) > 1]
         if not counting:

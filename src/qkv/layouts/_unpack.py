@@ -79,7 +79,7 @@ def unpack(
         raise ValueError(f"{error}{hints}") from None
     solved = stored.solve(shape, sizes)
     if h_kv is None and "h_kv" in stored.symbols:
-        _check_groups_are_told(stored_as, stored, shape, solved, form)
+        _check_groups_are_given(stored_as, stored, shape, solved, form)
     return stored.unpack(as_stored("array", array, stored), solved)
 
 
@@ -89,7 +89,7 @@ def _which_array(
     """The one of a layout's arrays that an array of this shape is."""
     layout.check_heads(sizes)
     stored = _arrays(layout, name, form)
-    fitting = [each for each in stored if succeeds(_check, layout, each, shape, sizes)]
+    fitting = [each for each in stored if succeeds(_check_fit, layout, each, shape, sizes)]
     if len(fitting) > 1:
         raise ValueError(
             f"Layout {layout.name!r} stores arrays of shape {shape} in more than one case: pass "
@@ -104,7 +104,7 @@ def _which_array(
     return fitting[0]
 
 
-def _check_groups_are_told(
+def _check_groups_are_given(
     layout: Layout, stored: Stored, shape: tuple[int, ...], sizes: _Sizes, form: str | None
 ) -> None:
     """Refuse to guess that keys have as many heads as queries, where the shape does not show it."""
@@ -155,7 +155,7 @@ def _arrays(layout: Layout, name: str | None, form: str | None) -> dict[Stored, 
     )
 
 
-def _check(layout: Layout, stored: Stored, shape: tuple[int, ...], sizes: _Sizes) -> None:
+def _check_fit(layout: Layout, stored: Stored, shape: tuple[int, ...], sizes: _Sizes) -> None:
     solved = stored.solve(shape, sizes)
     if "d_model" in solved and "d_k" in solved:
         layout.check_square(solved)

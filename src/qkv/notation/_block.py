@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from qkv.notation import _latex
-from qkv.notation._check import Fault, faults, size_of
+from qkv.notation._check import Fault, find_faults, size_of
 from qkv.notation._expressions import Expression, Formula, Number, Symbol, parse
 from qkv.notation._latex import Entry, Mark, unmarked
 from qkv.notation._roles import Role
@@ -49,7 +49,7 @@ class Block:
 
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with which line."""
-        return faults(*self.lines)
+        return find_faults(*self.lines)
 
     def write(self, chosen: str | Source = "site") -> tuple[Written, ...]:
         """The lines as trees, as a source writes them."""

@@ -93,11 +93,11 @@ def check(*lines: str) -> None:
         ValueError: In `W_Q[i] @ X_Q`, W_Q[i] has shape (13, 3) = (d_model, d_k) and X_Q has shape
         (7, 13) = (n_q, d_model): d_k and n_q have to be equal. X_Q @ W_Q[i] would fit.
     """
-    for fault in faults(*lines):
+    for fault in find_faults(*lines):
         raise ValueError(fault.message)
 
 
-def faults(*lines: str) -> tuple[Fault, ...]:
+def find_faults(*lines: str) -> tuple[Fault, ...]:
     """What is wrong with formulas that stand together; nothing if all of them hold."""
     formulas: dict[int, Formula] = {}
     found = []
@@ -106,6 +106,7 @@ def faults(*lines: str) -> tuple[Fault, ...]:
             formulas[number] = parse(line)
         except ValueError as error:
             found.append(Fault(number, str(error)))
+    # One world for all lines: whether a query has a bias is decided by all of them together.
     world = World(Setting.of(formulas.values()))
     for number, formula in formulas.items():
         if message := _disagreement(formula, world):
@@ -199,6 +200,7 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
     raise ValueError(f"{size} has no number among {', '.join(sizes) or 'none'}.")
 
 
+# Floats would turn (h / 3) * 3 into no whole number, and an array's axis needs one.
 def _exact(size: int | float | Fraction) -> float | Fraction:
     return Fraction(size) if isinstance(size, int) else size
 
@@ -247,6 +249,7 @@ class World:
 
     def name(self, size: int) -> str:
         """The size that this number stands for."""
+        # Sizes are distinct primes, so a number and a product of two each have one name.
         heads = ["h", "h_kv"] if self.setting.grouped else ["h"]
         products = {
             self.sizes[count] * self.sizes[each]: f"{count} * {each}"
@@ -278,7 +281,7 @@ class World:
             if head >= self.sizes["h"]:
                 raise ValueError(f"`{symbol}`: the layer has {self.sizes['h']} heads here.")
         if symbol.index == "g(i)":
-            head //= self.sizes["h"] // self.sizes["h_kv"]
+            head //= self.sizes["h"] // self.sizes["h_kv"]  # heads of one group are neighbours
         elif symbol.role.per_kv_head and head >= self.sizes["h_kv"]:
             raise ValueError(
                 f"Heads share {symbol} here, and head {head} has none of its own: write "
@@ -287,6 +290,7 @@ class World:
         return self._role(symbol.role, head)
 
     def _role(self, role: Role, head: int) -> np.ndarray:
+        # Kept, so that two lines that name one weight are about the same numbers.
         key = (role.key, head if role.per_head else 0)
         if key not in self._values:
             self._values[key] = self._make(self.setting.define(role), head)
@@ -319,6 +323,7 @@ class World:
 
     def _sum(self, left: Expression, right: Expression, head: int) -> np.ndarray:
         a, b = self.value(left, head), self.value(right, head)
+        # Broadcasting would also let a column, or one number, pass for a bias.
         if b.shape not in (a.shape, a.shape[-1:]):
             raise ValueError(
                 f"In `{Sum(left, right)}`, {self._facts(left, a, right, b)}: they have to be "

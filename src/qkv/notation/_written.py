@@ -193,15 +193,18 @@ class Writer:
             case Root(of):
                 return Root(self.write(of))
             case Product(left, right):
+                # Python reads A @ B @ C from the left, so brackets on the right were written.
                 first, second = self.write(left), self.write(right)
                 if isinstance(right, Product):
                     second = Bracketed(second)
+                # (A B)^T is B^T A^T; each factor was written transposed already.
                 return Product(second, first) if self.transposed else Product(first, second)
             case Sum(left, right):
                 return Sum(self.write(left), self.write(right))
             case OverRoot(above, size):
                 return OverRoot(self.write(above), self.write(size))
             case Transpose(Symbol() as symbol):
+                # A letter that the source has for the transpose is written without a sign.
                 return replace(self, transposed=not self.transposed)._symbol(symbol)
             case Transpose(of):
                 return _transposed(self.write(of))
@@ -222,6 +225,7 @@ class Writer:
         letter = self.source.letters.get(role.key)
         if not (letter and letter.shape):
             return sizes
+        # A source gives its own sizes as it writes the role; here they stand as rows.
         own = letter.shape.split(r" \times ")[:: -1 if self.source.transposes(role) else 1]
         return tuple(
             size if text == "-" else OwnSize(text, size)
@@ -230,9 +234,9 @@ class Writer:
 
     def _applied(self, name: str, arguments: tuple[Expression, ...]) -> Expression:
         native = self.source.tokens == "columns"
-        if (
-            name != "softmax" and self.transposed != native
-        ):  # it takes tokens as the source has them
+        # attention(Q, K, V) takes tokens as the source has them, so its transpose is that of all.
+        # A softmax along the other axis is a softmax still.
+        if name != "softmax" and self.transposed != native:
             return _transposed(replace(self, transposed=native)._applied(name, arguments))
         return Applied(name, *self._function(name), tuple(map(self.write, arguments)))
 
@@ -272,6 +276,7 @@ class Writer:
         """Whether the source has a letter for a role that says here what it has to."""
         if not self.source.names(role):
             return False
+        # Who writes Q for each head alike has no letter for the queries of the first one.
         if self.head and role.per_head and not self.source.tells_heads_apart(role):
             return False
         return not self.setting.is_mapped(role) or self.source.names(self._map_to(role))
@@ -289,6 +294,7 @@ class Writer:
             case Apply(function) if function != "softmax" and function not in self.source.functions:
                 return False
         over_heads = any(isinstance(node, OverHeads) for node in formula.walk())
+        # A sum over heads is written with the first and the last head, so ask about one of them.
         writer = replace(self, head=self.head or "1") if over_heads else self
         parts = (self.setting.define(symbol.role) for symbol in formula.symbols())
         return all(
@@ -305,6 +311,7 @@ def _glyph(writer: Writer, symbol: Symbol) -> Glyph:
     turned = len(shape) == 2 and writer.transposed != writer.source.transposes(symbol.role)
     shared = writer.shared or symbol.index == "g(i)"
     own = writer._has_letter(symbol.role)
+    # A letter of this site stands in for the one that the source has not; it is marked as borrowed.
     owner = writer.source if own else source("site")
     head = writer.head or writer._index
     glyph = Glyph(

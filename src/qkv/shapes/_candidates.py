@@ -47,18 +47,18 @@ class Candidates(tuple[Candidate, ...]):
 
     Attributes:
         shape: The shape.
-        if_told: What it may be besides, if a size that was not given is another than was taken:
-            "h_kv = 2" to symbols with their conventions.
+        at_other_sizes: What it may be besides, if a size that was not given is another than was
+            taken: "h_kv = 2" to symbols with their conventions.
     """
 
     shape: KnownShape = ()
-    if_told: Mapping[str, tuple[str, ...]] = {}
+    at_other_sizes: Mapping[str, tuple[str, ...]] = {}
 
     def __repr__(self):
-        said = [f"{self.shape} may be", *(f"  {each}".replace("\n", "\n  ") for each in self)]
-        for told, more in self.if_told.items():
-            said.append(_wrapped(f"and if {told}: {'; '.join(more)}", "  "))
-        return "\n".join(said)
+        lines = [f"{self.shape} may be", *(f"  {each}".replace("\n", "\n  ") for each in self)]
+        for sizes, more in self.at_other_sizes.items():
+            lines.append(_wrapped(f"and if {sizes}: {'; '.join(more)}", "  "))
+        return "\n".join(lines)
 
 
 class Chain(tuple[Candidates, ...]):
@@ -71,7 +71,7 @@ class Chain(tuple[Candidates, ...]):
     maps: tuple[str, ...] = ()
 
     def __repr__(self):
-        return "\n\n".join([*map(repr, self), *(_wrapped(said) for said in self.maps)])
+        return "\n\n".join([*map(repr, self), *(_wrapped(sentence) for sentence in self.maps)])
 
 
 def _wrapped(line: str, indent: str = "") -> str:

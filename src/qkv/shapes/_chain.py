@@ -125,10 +125,8 @@ def _where_it_breaks(candidates: Sequence[Candidates]) -> str:
     before, after = candidates[i - 2 : i]
     gives = {step.gives for step in _steps(before) if step.gives}
     takes = {step.takes for step in _steps(after) if step.takes}
-    alike = {
-        each[1] for each in takes & {step.takes for step in _steps(before)} if "source" in each
-    }
-    perhaps = "".join(f" Perhaps both take the same {n} numbers, those of a source." for n in alike)
+    both = {each[1] for each in takes & {step.takes for step in _steps(before)} if "source" in each}
+    perhaps = "".join(f" Perhaps both take the same {n} numbers, those of a source." for n in both)
     return (
         f"In this row no array of shape {after.shape} can follow one of shape {before.shape}: that "
         f"may give {_spell(gives)}, and this may take {_spell(takes)}.{perhaps} Where something "

@@ -86,17 +86,17 @@ def which(
     check_groups(h, sizes["h_kv"])
     free = {name for name, size in {"h_kv": h_kv, "d_k": d_k}.items() if size is None}
     if not any(isinstance(each, tuple | list) for each in shape):
-        return _of_one(shape, sizes, free)
+        return _which_one(shape, sizes, free)
     for each in shape:
         if len(shape) == 1 or not isinstance(each, tuple | list):
             raise ValueError(
                 f"axis {shape.index(each)} of the shape must be a positive whole number, but is "
                 f"{each!r}. Of one array pass which(*shape, ...), of several in a row their shapes."
             )
-    return in_a_row([_of_one(tuple(each), sizes, free) for each in shape])
+    return in_a_row([_which_one(tuple(each), sizes, free) for each in shape])
 
 
-def _of_one(shape: KnownShape, sizes: Mapping[str, int], free: Collection[str]) -> Candidates:
+def _which_one(shape: KnownShape, sizes: Mapping[str, int], free: Collection[str]) -> Candidates:
     """The candidates for one shape; sizes that are free were not given."""
     given = {f"axis {axis} of the shape": size for axis, size in enumerate(shape)}
     check_sizes(**{axis: size for axis, size in given.items() if size is not None})
@@ -107,15 +107,15 @@ def _of_one(shape: KnownShape, sizes: Mapping[str, int], free: Collection[str]) 
         for rule in rules(grouped=grouped)
         if _fits(rule, shape, known)
     )
-    candidates.shape, candidates.if_told = shape, _if_told(shape, sizes, free)
+    candidates.shape, candidates.at_other_sizes = shape, _at_other_sizes(shape, sizes, free)
     if not candidates:
         sizes_are = ", ".join(f"{name} = {size}" for name, size in known.items())
         raise ValueError(
             f"No array of attention that is known here has shape {shape} at these sizes: "
             f"{sizes_are}. Where a head is not d_model / h wide, pass d_k."
             + "".join(
-                f" If {told}, it may be {'; '.join(more)}."
-                for told, more in candidates.if_told.items()
+                f" If {changed}, it may be {'; '.join(more)}."
+                for changed, more in candidates.at_other_sizes.items()
             )
         )
     return candidates
@@ -152,8 +152,8 @@ def _candidate(rule: Rule, shape: KnownShape, known: Mapping[str, int], grouped:
         if not axis.isdigit()
     )
     spelled = f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
-    told = rule.symbol, rule.what, spelled, rule.convention, why, rule.question
-    return Candidate(*told, _stored_by(rule, grouped))
+    texts = rule.symbol, rule.what, spelled, rule.convention, why, rule.question
+    return Candidate(*texts, _stored_by(rule, grouped))
 
 
 @cache
@@ -173,17 +173,17 @@ def _stored_by(rule: Rule, grouped: bool) -> tuple[str, ...]:
     return tuple(f"{layout}: {', '.join(stored)}" for layout, stored in names.items())
 
 
-def _if_told(
+def _at_other_sizes(
     shape: KnownShape, sizes: Mapping[str, int], free: Collection[str]
 ) -> dict[str, tuple[str, ...]]:
     """What weights or biases a shape may be, if sizes that were not given are other ones."""
     more: dict[str, dict[str, None]] = {}
-    said = set()
-    for changes, told, reading in sorted(_readings(shape, sizes, free), key=lambda each: each[0]):
-        if changes == 1 or (changes == 2 and reading not in said):
-            more.setdefault(told, {})[reading] = None
-        said.add(reading)
-    return {told: tuple(readings) for told, readings in more.items()}
+    listed = set()
+    for count, changed, reading in sorted(_readings(shape, sizes, free), key=lambda each: each[0]):
+        if count == 1 or (count == 2 and reading not in listed):
+            more.setdefault(changed, {})[reading] = None
+        listed.add(reading)
+    return {changed: tuple(readings) for changed, readings in more.items()}
 
 
 def _readings(
@@ -195,12 +195,12 @@ def _readings(
         for rule in rules(grouped=grouped):
             if len(every) == 2 and grouped and "h_kv" not in rule.axes:
                 continue  # the same as without groups
-            if others := [*_others(rule, shape, sizes, free, grouped)]:
-                told = _which_are_other(others, rule, shape, sizes)
-                yield *told, f"{rule.symbol} {rule.convention}".rstrip()
+            if others := [*_other_sizes(rule, shape, sizes, free, grouped)]:
+                changed = _changed_sizes(others, rule, shape, sizes)
+                yield *changed, f"{rule.symbol} {rule.convention}".rstrip()
 
 
-def _others(
+def _other_sizes(
     rule: Rule, shape: KnownShape, sizes: Mapping[str, int], free: Collection[str], grouped: bool
 ) -> Iterator[dict[str, int]]:
     """The sizes with which a rule fits a shape, if those that are free may be other ones."""
@@ -221,7 +221,7 @@ def _others(
                 yield {**counts, "d_k": d_k}
 
 
-def _which_are_other(
+def _changed_sizes(
     others: list[dict[str, int]], rule: Rule, shape: KnownShape, sizes: Mapping[str, int]
 ) -> tuple[int, str]:
     """How many sizes have to be other ones, and which; of many pairs what they have in common."""
@@ -229,8 +229,8 @@ def _which_are_other(
     fewest = min(changed, key=len)
     if len(fewest) == 2 and len(others) > 1:
         axes = zip(rule.axes.split(), shape, strict=True)
-        told = [f"{axis} = {size}" for axis, size in axes if axis not in sizes]
+        sizes_are = [f"{axis} = {size}" for axis, size in axes if axis not in sizes]
     else:
         solution = others[changed.index(fewest)]
-        told = [f"{name} = {solution[name]}" for name in fewest]
-    return len(fewest), " and ".join(told)
+        sizes_are = [f"{name} = {solution[name]}" for name in fewest]
+    return len(fewest), " and ".join(sizes_are)
