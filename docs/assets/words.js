@@ -13,7 +13,8 @@ const plain = (text) =>
 /** The words of a text. A name counts whole and in its parts: keypaddingmask, key, padding and mask. */
 export function words(text) {
   return (plain(text).match(/[\p{L}\p{N}][\p{L}\p{N}_^.]*/gu) ?? []).flatMap((name) => {
-    const parts = /[_^.]/.test(name) ? name.split(/[_^.]+/).filter(Boolean) : [name]
+    // A point between digits is the number's own.
+    const parts = /[_^.]/.test(name) ? name.split(/[_^]|(?<!\d)\.|\.(?!\d)/).filter(Boolean) : [name]
     return parts.length > 1 ? [parts.join(""), ...parts] : parts
   })
 }
