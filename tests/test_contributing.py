@@ -111,7 +111,7 @@ class Example:
 EXAMPLES = {
     "page": Example(
         "### Worked example: a page",
-        ('id="claim-a-head-stays-between-its-values"', "(5, 4) numbers of the last head"),
+        ('id="claim-a-head-stays-between-its-values"', "(5, 4) numbers of the head"),
         "site/explanation/between-the-values/index.html",
     ),
     "notation": Example(
