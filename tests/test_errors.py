@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from qkv import MultiHead, attention, fold, merge, softmax, w_qk, w_vo
+from qkv import MultiHead, attention, dump, fold, load, merge, softmax, w_qk, w_vo
+from qkv.between import Clip, Rotation
 from qkv.costs import degrees_of_freedom
 from qkv.maps import factor, gauge
 from support import refuses
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 Q, K, V = np.ones((3, 2)), np.ones((5, 2)), np.ones((5, 7))
 X = np.ones((5, 6))
+ROTATION = Rotation.of(1e4, 2)
 LAYER = MultiHead.random(6, 2, d_k=3, d_v=5, bias=True)
 
 
@@ -289,9 +291,10 @@ def test_sources_of_a_layer(sources, parts):
         LAYER(*sources)
 
 
-def test_rotary_weights_are_not_called():
-    with refuses("RoPE", "dataclasses.replace(mh, rotary=False)"):
-        dataclasses.replace(LAYER, rotary=True)(X)
+def test_a_layer_of_which_a_step_is_not_known_is_not_called():
+    with refuses("RoPE", "dataclasses.replace(mh, between=())"):
+        rotated = dataclasses.replace(MultiHead.random(6, 2), between=(ROTATION,))
+        load(dump(rotated, "llama"), "llama", h=2)(X)
 
 
 @pytest.mark.parametrize(
@@ -343,10 +346,12 @@ def test_bilinear_forms_of_affine_or_rotated_layers():
         w_qk(LAYER)
     with refuses("adds b_V after W_V", "constant=True"):
         w_vo(LAYER)
-    rotary = dataclasses.replace(MultiHead.random(6, 2), rotary=True)
+    rotated = dataclasses.replace(MultiHead.random(6, 2), between=(ROTATION,))
     for refusing in (w_qk, degrees_of_freedom, lambda mh: gauge(mh, A=np.eye(3))):
-        with refuses("rotation (RoPE) stands between W_Q and W_K"):
-            refusing(rotary)
+        with refuses("Rotation(angles (1,), ", " stands between "):
+            refusing(rotated)
+    with refuses("Clip(c=8.0) stands between W_V and W_O"):
+        w_vo(dataclasses.replace(rotated, between=(Clip(8.0),)))
 
 
 @pytest.mark.parametrize("rank", [0, 4, 2.0])

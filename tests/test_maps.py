@@ -7,8 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qkv import MultiHead, fold, merge, softmax, w_qk, w_vo
+from qkv.between import Rotation
 from qkv.costs import degrees_of_freedom
 from qkv.maps import factor, gauge
+
+ROTATION = Rotation.of(1e4, 2)
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.permutations([2, 3, 5, 7])
@@ -104,9 +107,9 @@ def test_folding_seven_square_matrices_leaves_four():
 
 
 def test_folding_keeps_scale_and_rotation():
-    mh = dataclasses.replace(MultiHead.random(6, 2), scale=0.3, rotary=True)
+    mh = dataclasses.replace(MultiHead.random(6, 2), scale=0.3, between=(ROTATION,))
     folded = fold(mh, P_Q=np.ones((5, 6)))
-    assert (folded.scale, folded.rotary) == (0.3, True)
+    assert (folded.scale, folded.between) == (0.3, (ROTATION,))
 
 
 def scores(mh, X_Q, X_K):
@@ -192,8 +195,8 @@ def test_gauge_changes_the_weights_and_not_the_output(mh, seed, per_head, change
 
 def test_gauge_of_values_leaves_a_rotation_alone():
     mh = MultiHead.random(6, 2)
-    turned = gauge(dataclasses.replace(mh, rotary=True), B=np.diag([2.0, 3.0, 5.0]))
-    close(dataclasses.replace(turned, rotary=False)(np.eye(5, 6)), mh(np.eye(5, 6)))
+    turned = gauge(dataclasses.replace(mh, between=(ROTATION,)), B=np.diag([2.0, 3.0, 5.0]))
+    close(dataclasses.replace(turned, between=())(np.eye(5, 6)), mh(np.eye(5, 6)))
 
 
 def jacobian_rank(mh, seed):

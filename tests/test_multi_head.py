@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import oracle
 from qkv import MultiHead, attention
+from qkv.between import SoftCap
 
 SEEDS = st.integers(0, 2**32 - 1)
 WEIGHTS = ["W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"]
@@ -141,7 +142,7 @@ def test_same_seed_same_layer():
     [
         {"b_Q": None},
         {"scale": 0.5},
-        {"rotary": True},
+        {"between": (SoftCap(30.0),)},
         {"W_K": np.zeros((2, 6, 3))},
         {"W_O": MultiHead.random(6, 2).W_O.astype(np.float32)},
     ],

@@ -4,9 +4,7 @@ import ast
 import importlib
 import inspect
 import re
-import sys
 from functools import cache
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -47,7 +45,13 @@ MultiHead.__call__
   TypeError: the mask is not boolean: mask must be boolean
   ValueError: shapes do not fit: X_K and X_V must agree in n_k
   ValueError: a source holds NaN or infinity: must be finite, but
-  ValueError: the weights need a rotation: dataclasses.replace(mh, rotary=False)
+  ValueError: what stands between the maps is not known: There is a gate. To compute
+MultiHead.attend
+  TypeError: positions are no whole numbers: positions must be whole numbers, but those
+  ValueError: positions do not fit: there are 7 queries, and their
+  ValueError: what stands there is not known: There is a gate. To compute
+MultiHead.join
+  ValueError: do not have the shape: heads must have shape
 attention
   TypeError: array does not hold floating-point: dtype is complex128
   TypeError: the mask is not boolean: mask must be boolean
@@ -62,7 +66,7 @@ softmax
   ValueError: holds NaN or plus infinity: NaN or infinity
   ValueError: `mask` does not broadcast: must broadcast to the scores' shape
 degrees_of_freedom
-  ValueError: the scores need a rotation: rotation (RoPE) stands between W_Q and W_K
+  ValueError: a step between the maps changes queries: stands between
 diagnose
   TypeError: array does not hold floating-point: output must hold floating-point
   TypeError: the mask is not boolean: mask must be boolean
@@ -75,7 +79,7 @@ dump
   TypeError: differ in dtype: float32 and float64
   ValueError: no such form: form must be one of
   ValueError: another scale: scale = 1.0
-  ValueError: a rotation: rotary = True
+  ValueError: a rotation: between = (Rotation(
   ValueError: grouped heads: has as many heads of keys and values as of queries
   ValueError: widths: has d_model = h·d_k
   ValueError: biases: b_Q, b_K, b_V, b_O (always), but b_Q is None.
@@ -98,6 +102,8 @@ find_layers
   ValueError: no attention layer: no attention layer that a layout describes
   ValueError: not a positive whole number: h must be a positive whole number, but is 0
   ValueError: says nothing of the heads: config says nothing of the heads
+FoundLayer.mask
+  ValueError: does not tell: may see: pass config
 FoundLayer.load
   ValueError: the layer is refused: is refused
   ValueError: `h`: h cannot be told
@@ -118,15 +124,16 @@ gauge
   TypeError: does not hold floating-point: A must hold floating-point
   ValueError: another shape: A must have shape (3, 3)
   ValueError: not invertible: A must be invertible
-  ValueError: whose scores need a rotation: rotation (RoPE) stands between W_Q and W_K
+  ValueError: another step that changes queries or keys: stands between
 merge
   TypeError: does not hold floating-point: second must hold floating-point numbers
   ValueError: the two maps do not fit: agree in d_mid
 w_qk
   ValueError: has a bias of queries or keys: adds b_Q after W_Q
-  ValueError: scores need a rotation: rotation (RoPE) stands between W_Q and W_K
+  ValueError: `between` changes queries or keys: stands between
 w_vo
   ValueError: has a bias of values: adds b_V after W_V
+  ValueError: `between` changes values: stands between W_V and W_O
 which
   ValueError: a size is not a positive whole number: h_kv must be a positive whole number
   ValueError: `d_model` is not divisible by `h`: not divisible
@@ -175,21 +182,33 @@ side
 """
 CALLED_AS = {  # where a test does not call it by its name
     "MultiHead": {"MultiHead", "replace"},
-    "MultiHead.__call__": {"LAYER"},
+    "MultiHead.__call__": {"LAYER", "with_steps"},
+    "MultiHead.attend": {"with_steps"},
     "MultiHead.project": {"LAYER"},
 }
 
 MH, WHOLE = MultiHead.random(6, 2), np.ones((5, 6), dtype=int)
+[TOLD] = qkv.find_layers(
+    dump(MultiHead.random(6, 2, bias=True), "bert"),
+    config={"model_type": "bert", "num_attention_heads": 2},
+)
 [FOUND] = qkv.find_layers({name: W.astype(int) for name, W in dump(MH, "pytorch").items()})
-
-
-def without_safetensors():
-    with patch.dict(sys.modules, {"safetensors": None}):
-        qkv.find_layers("model.safetensors")
 
 
 # What no other test shows, in the same order, and the call that raises it.
 HERE = {
+    ("MultiHead.attend", TypeError, "mask is not boolean"): (
+        "mask must be boolean",
+        lambda: MH.attend(*MH.project(np.eye(5, 6)), mask=np.ones((5, 5))),
+    ),
+    ("MultiHead.join", TypeError, "heads do not hold floating-point"): (
+        "heads must hold floating-point",
+        lambda: MH.join(np.ones((2, 5, 3), int)),
+    ),
+    ("FoundLayer.mask", ValueError, "a number is no positive whole number"): (
+        "n_q must be a positive whole number",
+        lambda: TOLD.mask(0),
+    ),
     ("MultiHead.__call__", ValueError, "largest score of a query overflows"): (
         "The scores must be finite",
         lambda: MH(np.full((5, 6), 1e200)),
@@ -197,10 +216,6 @@ HERE = {
     ("softmax", ValueError, "allows nothing but minus infinity"): (
         "The scores must be finite",
         lambda: qkv.softmax(np.array([-np.inf, 1.0]), mask=np.array([True, False])),
-    ),
-    ("find_layers", ImportError, "safetensors is not there"): (
-        "safetensors is needed",
-        without_safetensors,
     ),
     ("FoundLayer.load", TypeError, "do not hold floating-point"): (
         "weights['in_proj_weight'] must hold floating-point",

@@ -108,7 +108,15 @@ def printed_by(code: str) -> str:
     return subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-CORE = ["qkv", "qkv._arrays", "qkv.equation_1", "qkv.maps", "qkv.masks", "qkv.multi_head"]
+CORE = [
+    "qkv",
+    "qkv._arrays",
+    "qkv.between",
+    "qkv.equation_1",
+    "qkv.maps",
+    "qkv.masks",
+    "qkv.multi_head",
+]
 
 
 def test_the_package_alone_loads_numpy_and_the_core():

@@ -374,6 +374,25 @@ def check_groups(h: int, h_kv: int) -> None:
 SCORES_AT_ONCE = 2**19
 
 
+def with_shared_heads(attention: Callable) -> Callable:
+    """Decorate `attention`: a head of keys and values may serve several heads of queries."""
+
+    @functools.wraps(attention)
+    def repeated(Q, K, V, **options):
+        K, V = (repeat_heads(each, getattr(Q, "shape", ())) for each in (K, V))
+        return attention(Q, K, V, **options)
+
+    return repeated
+
+
+def repeat_heads(array: object, shape: tuple[int, ...]) -> object:
+    """The array with as many heads as the shape has, if it has a part of them."""
+    if min(len(getattr(array, "shape", ())), len(shape)) < 3:
+        return array
+    h_kv, h = array.shape[-3], shape[-3]
+    return np.repeat(array, h // h_kv, axis=-3) if 1 < h_kv < h and h % h_kv == 0 else array
+
+
 def in_tiles(attention: Callable) -> Callable:
     """Decorate `attention`: where scores are many, never are they all in memory at once.
 

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qkv._arrays import Bool, Float, as_mask, check_scores, in_tiles, takes_arrays
+from qkv._arrays import (
+    Bool,
+    Float,
+    as_mask,
+    check_scores,
+    in_tiles,
+    takes_arrays,
+    with_shared_heads,
+)
 
 
 @takes_arrays()
@@ -78,6 +86,7 @@ def _missing_projection(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> st
     )
 
 
+@with_shared_heads
 @takes_arrays(finite=True, hint=_missing_projection)
 @in_tiles
 def attention(
@@ -102,7 +111,8 @@ def attention(
 
     Args:
         Q: Queries, $Q \in \mathbb{R}^{n_q \times d_k}$, one row a token.
-        K: Keys, $K \in \mathbb{R}^{n_k \times d_k}$.
+        K: Keys, $K \in \mathbb{R}^{n_k \times d_k}$. If heads stand on the axis before, keys and
+            values may have fewer of them, and each serves several heads of queries.
         V: Values, $V \in \mathbb{R}^{n_k \times d_v}$.
         mask: True where a query may attend to a key; broadcast to (*batch, n_q, n_k). A query
             that may attend to nothing gets zeros, never NaN.

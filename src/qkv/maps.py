@@ -145,9 +145,9 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         `constant` each side is one wider.
 
     Raises:
-        ValueError: If the layer has a bias of queries or keys and `constant` is False, or if its
-            scores need a rotation (`rotary`): then each distance between two tokens has a matrix
-            of its own in each direction.
+        ValueError: If the layer has a bias of queries or keys and `constant` is False, or if a step
+            of its `between` changes queries or keys: with a rotation each distance between two
+            tokens has a matrix of its own in each direction.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)
@@ -159,7 +159,7 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
         columns and so $W_Q^\top W_K$.
     """
-    refuse_rotation(mh, "so W_QK is another matrix for each difference of two positions.")
+    refuse_steps(mh, "QK", "W_Q and W_K", "so its scores are those of no single matrix.")
     W_Q = _with_constant(mh.W_Q, mh.b_Q) if constant else _linear(mh, "W_Q", "b_Q")
     W_K = _with_constant(mh.W_K, mh.b_K) if constant else _linear(mh, "W_K", "b_K")
     return W_Q @ _per_query_head(mh, W_K).swapaxes(-1, -2)
@@ -185,7 +185,8 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
         with `constant` (h, d_model + 1, d_model).
 
     Raises:
-        ValueError: If the layer has a bias of values and `constant` is False.
+        ValueError: If the layer has a bias of values and `constant` is False, or if a step of
+            `between` changes values.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)
@@ -197,6 +198,7 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
         Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
         columns and so $W_O W_V$.
     """
+    refuse_steps(mh, "V", "W_V and W_O", "so what a head adds is the product of no single matrix.")
     W_V = _with_constant(mh.W_V, mh.b_V) if constant else _linear(mh, "W_V", "b_V")
     return _per_query_head(mh, W_V) @ mh.W_O
 
@@ -272,8 +274,8 @@ def gauge(
     Raises:
         TypeError: If a matrix does not hold floating-point numbers.
         ValueError: If a matrix has another shape or is not invertible within rounding, or
-            `A` is given for a layer whose scores need a rotation (`rotary`), which `A` would have
-            to commute with.
+            `A` is given for a layer with a rotation or another step that changes queries or keys,
+            which `A` would have to commute with.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)
@@ -282,7 +284,9 @@ def gauge(
         (False, True)
     """
     if A is not None:
-        refuse_rotation(mh, "and A cancels only if it commutes with every one. Pass B alone.")
+        refuse_steps(
+            mh, "QK", "W_Q and W_K", "and A cancels only if it commutes with that. Pass B alone."
+        )
         A, A_inverse = _invert("A", A, mh.h_kv)
         W_Q, b_Q = merge(mh.W_Q, _per_query_head(mh, A), b_first=mh.b_Q)
         W_K, b_K = merge(mh.W_K, A_inverse.swapaxes(-1, -2), b_first=mh.b_K)
@@ -313,12 +317,10 @@ def _with_constant(W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
     return np.concatenate([W, b[:, None, :]], axis=1)
 
 
-def refuse_rotation(mh: MultiHead, consequence: str) -> None:
-    """Refuse a layer whose scores need a rotation, and say what follows."""
-    if mh.rotary:
-        raise ValueError(
-            f"A rotation (RoPE) stands between W_Q and W_K in this layer, {consequence}"
-        )
+def refuse_steps(mh: MultiHead, changing: str, between: str, consequence: str) -> None:
+    """Refuse a layer in which a step changes one of these between two maps; say what follows."""
+    if steps := [step for step in mh.between if {*changing} & {*step.changes}]:
+        raise ValueError(f"{steps[0]} stands between {between} in this layer, {consequence}")
 
 
 def _linear(mh: MultiHead, W_name: str, b_name: str) -> np.ndarray:

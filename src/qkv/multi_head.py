@@ -6,8 +6,19 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from qkv._arrays import Bool, Float, bind, check_groups, check_sizes, head_width, shapes_of
-from qkv.equation_1 import attention
+from qkv._arrays import (
+    Bool,
+    Float,
+    as_mask,
+    bind,
+    check_groups,
+    check_sizes,
+    head_width,
+    repeat_heads,
+    shapes_of,
+)
+from qkv.between import Step
+from qkv.equation_1 import attention, softmax
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,14 +44,16 @@ class MultiHead:
             as the output, $d_{model}$. It may have `h_kv` heads where `h_kv` divides `h`
             (grouped-query attention): query head `i` then uses key head `i // (h // h_kv)`.
         W_V: Maps the source of the values to values, with as many heads as `W_K`.
-        W_O: Maps each head back, $W_i^O \in \mathbb{R}^{d_v \times d_{out}}$.
+        W_O: Maps each head back, $W_i^O \in \mathbb{R}^{d_v \times d_{out}}$; where None, nothing
+            does, and the output is the heads side by side.
         b_Q: Added to each head's queries; none in the paper.
         b_K: Added to each head's keys.
         b_V: Added to each head's values.
         b_O: Added to the output.
         scale: What the scores are multiplied by; $1/\sqrt{d_k}$ where None.
-        rotary: Whether the scores need a rotation (RoPE) between projection and dot product,
-            which this class does not do: such a value holds weights and refuses to be called.
+        between: What stands between the maps, in the order in which it acts: steps of
+            `qkv.between`, such as a rotation (RoPE) or a norm of queries and keys. None in the
+            paper.
 
     Raises:
         TypeError: If a part does not hold floating-point numbers.
@@ -64,15 +77,17 @@ class MultiHead:
     W_Q: Float[np.ndarray, "h d_model d_k"]
     W_K: Float[np.ndarray, "h_kv d_source_k d_k"]
     W_V: Float[np.ndarray, "h_kv d_source_v d_v"]
-    W_O: Float[np.ndarray, "h d_v d_out"]
+    W_O: Float[np.ndarray, "h d_v d_out"] | None = None
     b_Q: Float[np.ndarray, "h d_k"] | None = None
     b_K: Float[np.ndarray, "h_kv d_k"] | None = None
     b_V: Float[np.ndarray, "h_kv d_v"] | None = None
     b_O: Float[np.ndarray, " d_out"] | None = None
     scale: float | None = None
-    rotary: bool = False
+    between: tuple[Step, ...] = ()
 
     def __post_init__(self):
+        if self.W_O is None:
+            object.__setattr__(self, "W_O", _side_by_side(self.W_Q, self.W_V))
         parts = {name: getattr(self, name) for name in shapes_of(MultiHead)}
         arrays = bind(MultiHead, **parts, hint=_how_to_unpack)
         for name, array in zip(parts, arrays, strict=True):
@@ -80,6 +95,11 @@ class MultiHead:
         check_groups(self.h, self.h_kv)
         if self.scale is not None:
             object.__setattr__(self, "scale", _positive("scale", self.scale))
+        object.__setattr__(self, "between", tuple(self.between))
+        for step in self.between:
+            if not isinstance(step, Step):
+                raise TypeError(f"between must hold steps of qkv.between, but has {step!r}.")
+            step.check(self.h, self.h_kv, self.d_k)
 
     @property
     def h(self) -> int:
@@ -222,6 +242,81 @@ class MultiHead:
         V = _map_per_head(X_V, self.W_V, self.b_V)  # (*batch, h_kv, n_k, d_v)
         return Q, K, V
 
+    def attend(
+        self,
+        Q: Float[np.ndarray, "*batch_q h n_q d_k"],
+        K: Float[np.ndarray, "*batch_k h_kv n_k d_k"],
+        V: Float[np.ndarray, "*batch_v h_kv n_k d_v"],
+        *,
+        mask: Bool[np.ndarray, "..."] | None = None,
+        positions: tuple | np.ndarray | None = None,
+    ) -> Float[np.ndarray, "*batch h n_q d_v"]:
+        r"""Equation (1) in each head, with what stands between the maps.
+
+        Args:
+            Q: Queries, as `project` returns them.
+            K: Keys; a head of keys serves `h / h_kv` heads of queries.
+            V: Values.
+            mask: True where a query may attend, as in a call.
+            positions: Whole numbers, those of the queries and those of the keys, `(i, j)`, each
+                (n,) or (*batch, n), or one array for both; 0, 1, 2, ... where None and there are as
+                many keys as queries. Only some steps need them.
+
+        Returns:
+            The attended values of each head.
+
+        Raises:
+            TypeError: If the mask is not boolean, or positions are no whole numbers.
+            ValueError: If shapes or positions do not fit, or what stands there is not known.
+
+        Examples:
+            >>> mh = MultiHead.random(6, 2, h_kv=1)
+            >>> Q, K, V = mh.project(np.ones((5, 6)))
+            >>> np.array_equal(mh.attend(Q, K, V), attention(Q, K, V))
+            True
+        """
+        i, j = _as_positions(positions, Q.shape[-2], K.shape[-2], self.between)
+        for step in self.between:
+            Q, K, V = step.vectors(Q, K, V, i, j)
+        K, V = (repeat_heads(each, Q.shape) for each in (K, V))
+        mask = _mask_per_head(mask, Q, K)
+        if not any({*step.changes} & {*"SA"} for step in self.between):
+            return attention(Q, K, V, mask=mask, scale=self.scale)
+
+        S = Q @ K.swapaxes(-1, -2) * (self.d_k**-0.5 if self.scale is None else self.scale)
+        for step in self.between:
+            S = step.scores(S, i, j)
+        S = S if mask is None else np.where(as_mask(mask, S.shape), S, -np.inf)
+        A = softmax(S)  # (*batch, h, n_q, n_k)
+        for step in self.between:
+            A = step.weights(A, S)
+        return A @ V
+
+    def join(
+        self, heads: Float[np.ndarray, "*batch h n_q d_v"]
+    ) -> Float[np.ndarray, "*batch n_q d_out"]:
+        r"""Map heads back and add them up, which is the paper's Concat and $W^O$.
+
+        Args:
+            heads: What `attend` returns, or equation (1).
+
+        Returns:
+            The output.
+
+        Raises:
+            TypeError: If the heads do not hold floating-point numbers.
+            ValueError: If they do not have the shape that `W_O` maps from.
+
+        Examples:
+            >>> mh = MultiHead.random(6, 2)
+            >>> mh.join(np.ones((2, 5, 3))).shape
+            (5, 6)
+        """
+        (heads,) = bind(MultiHead.join, heads=heads, fitting=self)
+        # The sum over heads is Concat(head_1, ..., head_h) W^O, without the concatenation.
+        output = (heads @ self.W_O).sum(axis=-3)  # (*batch, n_q, d_out)
+        return output if self.b_O is None else output + self.b_O
+
     def __call__(
         self,
         X_Q: Float[np.ndarray, "*#batch n_q d_model"],
@@ -229,6 +324,7 @@ class MultiHead:
         X_V: Float[np.ndarray, "*#batch n_k d_source_v"] | None = None,
         *,
         mask: Bool[np.ndarray, "..."] | None = None,
+        positions: tuple | np.ndarray | None = None,
     ) -> Float[np.ndarray, "*batch n_q d_out"]:
         r"""Project, attend in each head, map back and add up.
 
@@ -239,6 +335,7 @@ class MultiHead:
             X_V: Source of the values; `X_K` where None.
             mask: True where a query may attend: (n_q, n_k) for all heads alike, or with all axes
                 of the scores, (*batch, h, n_q, n_k), where any may be 1.
+            positions: As in `attend`; a decoding step gives those of its queries and of all keys.
 
         Returns:
             The output, (*batch, n_q, d_out).
@@ -247,7 +344,7 @@ class MultiHead:
             TypeError: If a source does not hold floating-point numbers, or the mask is not
                 boolean.
             ValueError: If shapes do not fit, a source holds NaN or infinity, the largest score of a
-                query overflows, or the weights need a rotation (`rotary`).
+                query overflows, or what stands between the maps is not known.
 
         Examples:
             Cross-attention: 3 queries attend to 5 keys.
@@ -256,19 +353,9 @@ class MultiHead:
             >>> mh(np.ones((3, 4)), np.ones((5, 4))).shape
             (3, 4)
         """
-        if self.rotary:
-            raise ValueError(
-                "These weights belong to a model that rotates queries and keys (RoPE) between "
-                "projection and dot product; without the rotation the output would be another "
-                "model's. To compute it all the same: dataclasses.replace(mh, rotary=False)."
-            )
         Q, K, V = self.project(X_Q, X_K, X_V)  # (*batch, h or h_kv, n_q or n_k, d_k or d_v)
-        # Grouped heads: query head i uses key head i // (h // h_kv), so repeat, and do not tile.
-        K, V = (np.repeat(each, self.h // self.h_kv, axis=-3) for each in (K, V))
-        heads = attention(Q, K, V, mask=_mask_per_head(mask, Q, K), scale=self.scale)
-        # The sum over heads is Concat(head_1, ..., head_h) W^O, without the concatenation.
-        output = (heads @ self.W_O).sum(axis=-3)  # (*batch, n_q, d_out)
-        return output if self.b_O is None else output + self.b_O
+        heads = self.attend(Q, K, V, mask=mask, positions=positions)  # (*batch, h, n_q, d_v)
+        return self.join(heads)
 
     def __eq__(self, other):
         if not isinstance(other, MultiHead):
@@ -289,13 +376,46 @@ class MultiHead:
         }
         if self.h_kv == self.h:
             del sizes["h_kv"]
-        return f"MultiHead({', '.join(f'{name}={size}' for name, size in sizes.items())})"
+        said = [f"{name}={size}" for name, size in sizes.items()]
+        said += [f"between={self.between!r}"] * bool(self.between)
+        return f"MultiHead({', '.join(said)})"
 
 
 def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b)
     return type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
+
+
+def _side_by_side(W_Q: object, W_V: object) -> np.ndarray:
+    """The W_O that changes nothing: head i is written to its own columns."""
+    h, d_v = np.shape(W_Q)[0], np.shape(W_V)[-1]
+    return np.eye(h * d_v, dtype=np.asarray(W_V).dtype).reshape(h, d_v, h * d_v)
+
+
+def _as_positions(
+    positions: object, n_q: int, n_k: int, between: tuple[Step, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of queries and keys as columns; those of a batch have an axis for its heads."""
+    if positions is None:
+        if n_q != n_k and (needs := [step for step in between if step.by_position]):
+            raise ValueError(
+                f"{needs[0]} depends on positions, and {n_q} queries of {n_k} keys may stand "
+                "anywhere: pass positions=(i, j), whole numbers of the queries and of the keys."
+            )
+        positions = np.arange(n_q), np.arange(n_k)
+    pair = positions if isinstance(positions, tuple) else (positions, positions)
+    columns = []
+    for of, n, p in zip(("queries", "keys"), (n_q, n_k), map(np.asarray, pair), strict=True):
+        if p.dtype.kind not in "iu":
+            raise TypeError(f"positions must be whole numbers, but those of {of} are {p.dtype}.")
+        if p.ndim == 0 or p.shape[-1] != n:
+            raise ValueError(
+                f"positions must be one for each token, but there are {n} {of}, and their "
+                f"positions have shape {p.shape}."
+            )
+        columns.append(p[:, None] if p.ndim == 1 else p[..., None, :, None])
+    return tuple(columns)
 
 
 def _freeze(array: np.ndarray | None) -> np.ndarray | None:

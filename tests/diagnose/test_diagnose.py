@@ -10,6 +10,7 @@ import pytest
 from real_layers import keras_library
 
 from qkv import MultiHead, diagnose, dump, load, softmax
+from qkv.layouts import layouts
 from qkv.mistakes import mix_ups
 from qkv.mistakes._layer import Given, Layer
 from support import refuses
@@ -427,12 +428,12 @@ def test_dropout_of_weights_shows_in_the_weights():
 
 
 def test_weights_that_need_a_rotation():
-    rotary = dataclasses.replace(SMALL.mh, rotary=True)
+    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
     X = SMALL.sources[0]
     without = diagnose(rotary, SMALL.right, X)
     assert [each.mix_ups for each in without.explanations] == [("rotation-missing",)]
     assert without.right is None  # a model that does not rotate has these names too
-    assert "rotary=False" in str(without)
+    assert "between=()" in str(without)
     for pairs in ("halves", "neighbours"):
         rotated = SMALL.wrong(f"rotated-by-{pairs}")
         found = diagnose(rotary, rotated, X)
@@ -446,7 +447,7 @@ def test_weights_that_need_a_rotation():
 
 
 def test_what_is_unseen_is_unseen_in_the_rotated_layer():
-    rotary = dataclasses.replace(SMALL.mh, rotary=True)
+    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
     X = SMALL.sources[0]
     p, xs, _ = torch_parts(SMALL)
     right, without = (
@@ -462,13 +463,13 @@ def test_what_is_unseen_is_unseen_in_the_rotated_layer():
 
 
 def test_one_token_is_not_turned_against_itself():
-    rotary = dataclasses.replace(SMALL.mh, rotary=True)
+    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
     X = SMALL.sources[0][:, :1]
     assert diagnose(rotary, SMALL.mh(X), X).right
 
 
 def test_another_rotation_is_not_called_wrong():
-    rotary = dataclasses.replace(SMALL.mh, rotary=True)
+    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
     found = diagnose(rotary, normal(2, 5, 12, seed=9), SMALL.sources[0])
     assert found.right is None
     assert not found.explanations

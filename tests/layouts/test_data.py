@@ -69,7 +69,7 @@ def test_shapes_are_told_of_the_layers_that_can_be_dumped_and_of_no_others(layou
     bias = layout.biases != "never"
     mh = MultiHead.random(**sizes, bias=bias)
     absent = {b: None for b in ("b_Q", "b_K", "b_V", "b_O") if b not in layout.bias_sets[0]}
-    mh = dataclasses.replace(mh, **absent, scale=layout.scale, rotary=layout.rotary)
+    mh = dataclasses.replace(mh, **absent, scale=layout.scale, between=layout.between)
     try:
         dumped = {name: array.shape for name, array in dump(mh, layout.name).items()}
     except ValueError:

@@ -1,20 +1,22 @@
 """The attention layers of a whole model, made of names and shapes."""
 
 import dataclasses
-import sys
+import json
 
 import numpy as np
 import pytest
 
 from qkv import MultiHead, dump, find_layers
+from qkv.between import Rotation, SoftCap
 from qkv.layouts import FoundLayer, layouts
 from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
+UNTOLD = layouts()["llama"].between
 BIASED = MultiHead.random(6, 2, bias=True)
 PLAIN = MultiHead.random(6, 2)
-GROUPED = dataclasses.replace(MultiHead.random(12, 6, h_kv=2, d_k=5), rotary=True)
+GROUPED = dataclasses.replace(MultiHead.random(12, 6, h_kv=2, d_k=5), between=UNTOLD)
 OTHERS = {"embed.weight": np.ones((11, 6)), "layers.0.mlp.weight": np.ones((7, 6))}
 
 
@@ -42,7 +44,7 @@ def expressible(layout):
     mh = MultiHead.random(12, 4, **grouped, bias=layout.biases != "never")
     held = {part for stored in layout.forms[0].stored for part in stored.parts}
     biases = {f"b_{part}": None for part in "QKVO" if f"b_{part}" not in held}
-    return dataclasses.replace(mh, **biases, scale=layout.scale, rotary=layout.rotary)
+    return dataclasses.replace(mh, **biases, scale=layout.scale, between=layout.between)
 
 
 @pytest.mark.parametrize("layout", layouts().values(), ids=layouts())
@@ -141,26 +143,66 @@ def test_a_configuration_that_is_silent_about_a_part():
         find_layers(weights, config={"num_heads": [2, 4]})
 
 
-def test_a_configuration_tells_whether_the_model_rotates():
+def test_what_a_configuration_says_acts():
+    """A rotation by its base, a scale, a cap and a window; and which mask the model applies."""
+    said = {"num_attention_heads": 2, "model_type": "gemma2", "rope_theta": 500.0}
+    said |= {"partial_rotary_factor": 0.7, "query_pre_attn_scalar": 4}
+    said |= {"attn_logit_softcapping": 30.0, "sliding_window": 3}
+    weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")
+    [layer] = found = find_layers(weights, config=said | {"layer_types": ["sliding_attention"]})
+    mh = layer.load()
+    rotation = Rotation.of(500.0, 2)
+    assert mh == dataclasses.replace(BIASED, between=(rotation, SoftCap(30.0)), scale=0.5)
+    assert "SoftCap(c=30.0); scale=0.5; a window of 2 keys before; causal." in unwrapped(found)
+    seen = np.tril(np.ones((5, 5), bool)) & np.triu(np.ones((5, 5), bool), -2)
+    np.testing.assert_array_equal(layer.mask(5), seen)
+    np.testing.assert_array_equal(layer.mask(2, 5), seen[3:])
+
+
+def test_a_type_of_model_that_no_layout_knows_is_refused():
+    """Its names and shapes are those of Llama, and what it does between its maps is not known."""
+    weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")
     heads = {"num_attention_heads": 2}
-    weights = dump(dataclasses.replace(BIASED, rotary=True), "llama", prefix="a.")
-    [layer] = untold = find_layers(weights, config=heads)
-    assert layer.rotates is None
-    assert layer.load().rotary
-    assert "Most models of layout 'llama' rotate" in unwrapped(untold)
-    assert "ViT" in str(untold)
-    [layer] = told = find_layers(weights, config=heads | {"model_type": "vit"})
-    assert layer.load() == BIASED  # not rotary, so it can be called
-    assert "this model of layout 'llama' does not rotate" in unwrapped(told)
-    assert "Most models" not in str(told)
-    for more in ({"model_type": "roformer"}, {"position_embedding_type": "rotary"}):
-        [layer] = told = find_layers(dump(BIASED, "bert", prefix="a."), config=heads | more)
-        assert layer.load().rotary
-        assert "this model of layout 'bert' rotates" in unwrapped(told)
-    weights = dump(dataclasses.replace(BIASED, rotary=True), "falcon", prefix="a.")
-    alibi = heads | {"model_type": "falcon", "alibi": True}
-    [layer] = find_layers(weights, config=alibi)
-    assert not layer.load().rotary
+    [layer] = find_layers(weights, config=heads | {"model_type": "llama5"})
+    with refuses("No layout knows the config's model_type, 'llama5'", "leave config out"):
+        layer.load()
+    [untold] = found = find_layers(weights, config=heads)  # heads alone
+    assert untold.load().between == UNTOLD
+    assert "do not tell what stands between the maps" in unwrapped(found)
+    with refuses("'layers.0.' may see: pass config"):
+        untold.mask(5)
+
+
+def test_an_option_that_is_not_computed_is_named():
+    weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")
+    said = {"num_attention_heads": 2, "model_type": "llama", "use_logn_attn": True}
+    said |= {"rope_theta": 1e4, "partial_rotary_factor": 0.7}
+    [layer] = found = find_layers(weights, config=said)
+    assert "The config says 'use_logn_attn', which may act and is not computed." in unwrapped(found)
+    with refuses("'use_logn_attn'", "between=()"):
+        layer.load()(np.ones((3, BIASED.d_model)))
+    for scaling in ({"rope_type": "longrope"}, {"type": "dynamic", "factor": 2.0}):
+        [layer] = find_layers(
+            weights, config=said | {"use_logn_attn": False, "rope_scaling": scaling}
+        )
+        with refuses(f"rope_type {next(iter(scaling.values()))!r}"):
+            layer.load()(np.ones((3, BIASED.d_model)))
+
+
+def test_a_part_of_a_model_takes_nothing_from_another_parts_configuration():
+    weights = stacked(BIASED, "clip", "vision.layers.0.", "audio.layers.0.")
+    outer = {"head_dim": 999, "num_key_value_heads": 1, "model_type": "both"}
+    vision = {"model_type": "clip_vision_model", "num_attention_heads": BIASED.h}
+    seen, heard = find_layers(weights, config=outer | {"vision_config": vision})
+    assert seen.load() == BIASED
+    assert len({heads.h for heads in heard.heads}) > 1  # of the audio part nothing was said
+
+
+def test_heads_that_differ_by_stage_are_left_open():
+    weights = dump(BIASED, "clip", prefix="blocks.0.")
+    said = {"num_attention_heads": 1, "num_attention_heads_per_stage": [1, 2]}
+    [layer] = find_layers(weights, config=said | {"head_dim": BIASED.d_k})
+    assert layer.load().h == BIASED.h
 
 
 def test_an_array_without_axes_is_refused():
@@ -177,7 +219,7 @@ def test_no_weights_at_all():
 
 def test_layouts_that_look_alike_are_told_apart_by_the_caller_or_the_model_type():
     """As GPT-NeoX and Falcon: the same names and shapes."""
-    mh = dataclasses.replace(BIASED, rotary=True)
+    mh = dataclasses.replace(BIASED, between=UNTOLD)
     weights = dump(mh, "gpt-neox", prefix="a.")
     found = find_layers(weights, h=2)
     assert {"gpt-neox", "falcon"} <= {*found[0].layouts}
@@ -187,7 +229,10 @@ def test_layouts_that_look_alike_are_told_apart_by_the_caller_or_the_model_type(
         found[0].load()
     assert found[0].load(layout="gpt-neox") == mh
     [layer] = find_layers(weights, config={"num_attention_heads": 2, "model_type": "gpt_neox"})
-    assert layer.load() == mh
+    assert layer.layouts == ("gpt-neox",)
+    assert layer.load().W_Q.shape == mh.W_Q.shape
+    with refuses("The config has no rope_theta"):
+        layer.load()(np.ones((3, 6)))
 
 
 def test_layers_that_are_alike_share_a_line():
@@ -217,15 +262,12 @@ def test_blocks_within_stages_are_counted_apart():
 
 
 def test_the_table_says_what_is_not_told():
-    mh = dataclasses.replace(MultiHead.random(512, 8, h_kv=2), rotary=True)
+    mh = dataclasses.replace(MultiHead.random(512, 8, h_kv=2), between=UNTOLD)
     said = str(find_layers(dump(mh, "llama", prefix="layers.0.")))
     assert "layers.0.  llama   none    d_model=512, h·d_k=512, h_kv·d_k=128" in said
     said = " ".join(said.split())
     assert "pass h, or config. If d_k is 64, h is 8. If d_k is 128, h is 4." in said
-    assert "'llama' rotate" in said
-    assert "such as ViT with Llama's names" in said
-    neox = dataclasses.replace(MultiHead.random(512, 8), rotary=True)
-    assert "ViT" not in str(find_layers(dump(neox, "gpt-neox", prefix="layers.0.attention."), h=8))
+    assert "do not tell what stands between the maps (a rotation," in said
     told = str(find_layers(dump(mh, "llama", prefix="layers.0."), h=8))
     assert "h=8, h_kv=2, d_model=512, d_k=64" in told
     assert "pass h" not in told
@@ -396,18 +438,50 @@ def test_shapes_are_read_without_numbers(saved, monkeypatch):
         first.load(h=2)
 
 
-def test_bfloat16_is_listed_and_not_loaded(tmp_path):
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_numbers_are_read(tmp_path, dtype):
+    """Of bfloat16 NumPy has only the float32 that begins alike."""
     torch = pytest.importorskip("torch")
     save_file = pytest.importorskip("safetensors.torch").save_file
-    tensors = {n: torch.tensor(a).bfloat16() for n, a in dump(BIASED, "bert", prefix="a.").items()}
-    [layer] = find_layers(tensors, h=2)
-    with refuses("must be an array of shape (", "call .float()", error=TypeError):
-        layer.load()
+    tensors = {
+        name: torch.tensor(array).to(getattr(torch, dtype))
+        for name, array in dump(BIASED, "bert", prefix="a.").items()
+    }
     save_file(tensors, tmp_path / "model.safetensors")
-    [on_disk] = find_layers(tmp_path, h=2)
-    assert on_disk.sizes == layer.sizes
-    with refuses("weights['a.self.query.weight'] must", ".float()", error=TypeError):
-        on_disk.load()
+    [layer], [on_disk] = find_layers(tensors, h=2), find_layers(tmp_path, h=2)
+    assert on_disk.load() == layer.load()
+    assert on_disk.load().W_Q.dtype == {"bfloat16": np.float32, "float16": np.float16}[dtype]
+    np.testing.assert_allclose(on_disk.load().W_Q, BIASED.W_Q, rtol=0.01)
+
+
+def test_the_index_says_which_file_holds_a_name(tmp_path):
+    save_file = pytest.importorskip("safetensors.numpy").save_file
+    weights = dump(BIASED, "bert", prefix="a.")
+    index = tmp_path / "model.safetensors.index.json"
+    save_file(weights, tmp_path / "model-1.safetensors")
+    stale = {name: np.zeros_like(array) for name, array in weights.items()}
+    save_file(stale, tmp_path / "model.safetensors")
+    with refuses("Two files of", "'model-1.safetensors' and 'model.safetensors'"):
+        find_layers(tmp_path)
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, "model-1.safetensors")}))
+    assert find_layers(tmp_path)[0].load(h=2) == BIASED
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, "model-2.safetensors")}))
+    with refuses("says that 'a.", "is in 'model-2.safetensors', which is not in the folder"):
+        find_layers(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("q_proj.qweight", "quantised by GPTQ or AWQ"),
+        ("q_proj.weight.absmax", "quantised by bitsandbytes"),
+        ("q_proj.lora_A.weight", "an adapter's (LoRA)"),
+    ],
+)
+def test_weights_that_are_stored_otherwise_get_a_sentence(name, said):
+    with refuses("no attention layer that can be read", said) as error:
+        find_layers({f"layers.0.{name}": np.ones((2, 2))})
+    assert len(str(error.value)) < 400
 
 
 def test_files_that_are_none(tmp_path):
@@ -421,9 +495,3 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1")
     with refuses("model.safetensors' is no whole safetensors file: "):
         find_layers(tmp_path)
-
-
-def test_safetensors_is_asked_for_where_it_is_missing(saved, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with refuses("To read", "pip install safetensors", "pass a mapping", error=ImportError):
-        find_layers(saved)

@@ -83,5 +83,5 @@ def test_names_of_other_layers_are_left_alone_behind_a_prefix(mh):
     ],
 )
 def test_what_stands_before_or_after_is_passed_over(mh, layout, outside):
-    mh = replace(mh, rotary=layouts()[layout].rotary)
+    mh = replace(mh, between=layouts()[layout].between)
     assert load(dump(mh, layout) | outside, layout, h=2) == mh

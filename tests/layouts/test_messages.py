@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from qkv import MultiHead, dump, load
+from qkv.between import Rotation
 from qkv.layouts import layouts
 from support import refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 BIASED = MultiHead.random(6, 2, bias=True)
+ROTATED = (Rotation.of(1e4, 2),)
 PLAIN = MultiHead.random(6, 2)
-GROUPED = dataclasses.replace(MultiHead.random(12, 4, h_kv=2, d_k=5), rotary=True)
+GROUPED = dataclasses.replace(MultiHead.random(12, 4, h_kv=2, d_k=5), between=ROTATED)
 
 
 def test_unknown_layout():
@@ -144,10 +146,10 @@ def test_parts_that_are_not_equally_long():
 
 
 def test_heads_that_do_not_fill_four_blocks():
-    mh = dataclasses.replace(MultiHead.random(6, 2), rotary=True)
+    mh = dataclasses.replace(MultiHead.random(6, 2), between=ROTATED)
     with refuses("4 must divide h, but h = 2."):
         dump(mh, "codegen")
-    weights = dump(dataclasses.replace(MultiHead.random(12, 4), rotary=True), "codegen")
+    weights = dump(dataclasses.replace(MultiHead.random(12, 4), between=ROTATED), "codegen")
     with refuses("4 must divide h, but h = 6."):
         load(weights, "codegen", h=6)
     with refuses("4 must divide h, but h = 2."):
@@ -196,7 +198,7 @@ def test_grouped_heads_where_the_library_has_none():
         ("t5", "relative_attention_bias.weight", "added to the scores"),
         ("bert", "self.distance_embedding.weight", "added to the scores"),
         ("transformerlens", "q_norm.w", "QK-norm"),
-        ("transformerlens", "rotary_sin", "dataclasses.replace(mh, rotary=True)"),
+        ("transformerlens", "rotary_sin", "pass between to load"),
     ],
 )
 def test_what_multihead_cannot_express(layout, name, why):
@@ -230,19 +232,24 @@ def test_quantised_weights():
         load(weights, "gpt2", h=2)
 
 
-def test_bfloat16():
+def test_float8():
     torch = pytest.importorskip("torch")
-    weights = {name: torch.tensor(array).bfloat16() for name, array in dump(BIASED, "gpt2").items()}
-    with refuses("must be an array of shape (", "call .float()", error=TypeError):
+    weights = {
+        name: torch.tensor(array).to(torch.float8_e4m3fn)
+        for name, array in dump(BIASED, "gpt2").items()
+    }
+    with refuses("must be an array of shape (", "undo a quantisation first", error=TypeError):
         load(weights, "gpt2", h=2)
 
 
 def test_dump_of_a_rotation():
     with refuses(
-        "'gpt2'", "does not rotate", "rotary = True", "can hold this layer as it is: 'llama'"
+        "'gpt2'", "does not rotate", "between = (Rotation(", "can hold this layer as it is: 'llama'"
     ):
         dump(GROUPED, "gpt2")
-    with refuses("'llama'", "model that rotates", "rotary = False", "rotary=True"):
+    with refuses(
+        "'llama'", "model that rotates", "between = ()", "between=layouts()['llama'].between"
+    ):
         dump(PLAIN, "llama")
 
 
@@ -286,7 +293,7 @@ def test_dump_of_a_key_bias_and_why_it_can_go():
 
 def test_dump_of_a_key_bias_that_a_rotation_makes_count():
     """Softmax does not remove it there, so the message does not say so."""
-    rotated = dataclasses.replace(BIASED, b_Q=None, b_V=None, b_O=None, rotary=True)
+    rotated = dataclasses.replace(BIASED, b_Q=None, b_V=None, b_O=None, between=ROTATED)
     with pytest.raises(ValueError, match="'phi3' has no place for b_K") as raised:
         dump(rotated, "phi3")
     assert "softmax" not in str(raised.value)
@@ -298,7 +305,7 @@ def test_dump_of_grouped_heads():
         "h_kv = 2.",
         "Layouts that can hold",
     ):
-        dump(dataclasses.replace(GROUPED, rotary=False), "haiku")
+        dump(dataclasses.replace(GROUPED, between=()), "haiku")
 
 
 def test_dump_of_a_number_of_key_heads_that_the_library_does_not_have():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from qkv import load
+from qkv.between import Unknown
 
 H, D_K = 2, 3
 WIDTH = H * D_K  # d_model where a library fixes it
@@ -73,7 +74,7 @@ def test_gptj_has_no_biases_and_a_rotation():
         for part in "QKV"
     }
     check(mh, weights, where | {"W_O": ("out_proj.weight", lambda i, b, a: (a, i * D_K + b))})
-    assert mh.rotary
+    assert [type(step) for step in mh.between] == [Unknown]
     assert mh.b_Q is mh.b_K is mh.b_V is mh.b_O is None
 
 
@@ -126,7 +127,7 @@ def test_llama_has_grouped_heads_and_a_rotation():
         }
     )
     mh = load(weights, "llama", h=4, h_kv=2)
-    assert mh.rotary
+    assert [type(step) for step in mh.between] == [Unknown]
     assert (mh.h, mh.h_kv, mh.d_model, mh.d_k) == (4, 2, 7, 3)
     check(
         mh,

@@ -49,7 +49,7 @@ def drawn_layers(draw, layout, symbols, held):
     if layout.optional_biases and draw(st.booleans()):
         held = {part for part in held if part.startswith("W_")}
     parts = {part: rng.normal(size=shapes[part]).astype(dtype) for part in held}
-    return MultiHead(**parts, scale=layout.scale, rotary=layout.rotary)
+    return MultiHead(**parts, scale=layout.scale, between=layout.between)
 
 
 @pytest.mark.parametrize("layout", layouts().values(), ids=layouts())

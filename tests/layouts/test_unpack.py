@@ -27,11 +27,11 @@ def test_each_stored_array_alone(layout, form, stored):
     mh = MultiHead.random(12, 4, h_kv=h_kv if of_layout.grouped else 4, bias=True)
     held = {part for each in form.stored for part in each.parts}
     none = {f"b_{part}": None for part in "QKVO" if f"b_{part}" not in held}
-    mh = dataclasses.replace(mh, **none, scale=of_layout.scale, rotary=of_layout.rotary)
+    mh = dataclasses.replace(mh, **none, scale=of_layout.scale, between=of_layout.between)
     try:
         array = dump(mh, layout, form=form.when)[stored.name]
     except ValueError:  # a form without groups
-        mh = dataclasses.replace(BIASED, **none, scale=of_layout.scale, rotary=of_layout.rotary)
+        mh = dataclasses.replace(BIASED, **none, scale=of_layout.scale, between=of_layout.between)
         array = dump(mh, layout, form=form.when)[stored.name]
     parts = unpack(array, layout, h=4, h_kv=mh.h_kv, name=stored.name, form=form.when)
     assert tuple(parts) == stored.parts
@@ -44,7 +44,7 @@ def test_a_fused_matrix_needs_no_name(layout):
     of_layout = layouts()[layout]
     mh = MultiHead.random(12, 4, bias=of_layout.biases != "never")
     none = {"b_Q": None, "b_K": None, "b_V": None} if layout == "vit-pytorch" else {}
-    mh = dataclasses.replace(mh, **none, rotary=of_layout.rotary)
+    mh = dataclasses.replace(mh, **none, between=of_layout.between)
     fused, *_ = dump(mh, layout).values()
     parts = unpack(fused, layout, h=4)
     assert [*parts] == ["W_Q", "W_K", "W_V"]

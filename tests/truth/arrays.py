@@ -36,7 +36,7 @@ def head_by_head(mh, *sources):
 def loaded(layer, layout="pytorch", h=H, **options) -> qkv.MultiHead:
     """The weights of a layer, one matrix per head; of a rotary one without its rotation."""
     weights = layer.get_weights() if hasattr(layer, "get_weights") else layer.state_dict()
-    return replace(qkv.load(weights, layout, h=h, **options), rotary=False)
+    return replace(qkv.load(weights, layout, h=h, **options), between=())
 
 
 # PyTorch

@@ -82,8 +82,8 @@ class Case:
     def load(self, weights: Mapping) -> qkv.MultiHead:
         """The same layer as this package reads it; a rotation is left out on both sides."""
         mh = qkv.load(weights, self.layout, h=self.h, h_kv=self.h_kv, prefix=self.prefix)
-        assert mh.rotary == self.rotary
-        return replace(mh, rotary=False)
+        assert bool(mh.between) == self.rotary
+        return replace(mh, between=())
 
     def problems(self) -> dict[str, tuple[np.ndarray | None, ...]]:
         """Arguments for `Layer.call`: every form the layer does, with and without a mask."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import qkv
+from qkv.between import Rotation
 from qkv_site.page import Site
 from support import ROOT
 
@@ -219,7 +220,7 @@ def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
     plain, _ = layer(x, (torch.ones_like(cos), torch.zeros_like(sin)), torch.zeros(1, 1, 5, 5))
     turned, A = layer(x, (cos, sin), hidden)
 
-    mh = replace(qkv.load(layer.state_dict(), "llama", h=h, h_kv=h_kv), rotary=False)
+    mh = replace(qkv.load(layer.state_dict(), "llama", h=h, h_kv=h_kv), between=())
     X, plain, turned, A = (each.numpy() for each in (x, plain, turned, A))
     groups, tiled = np.arange(h) // (h // h_kv), np.arange(h) % h_kv
     for key_head, right in ((groups, True), (tiled, False)):
@@ -331,7 +332,7 @@ def test_a_removed_head_is_told_in_float32_with_a_rotation_and_for_small_outputs
         layer = qkv.MultiHead.random(24, h=h, h_kv=h_kv, seed=seed)
         weights = {name: getattr(layer, name).astype(np.float32) for name in ("W_Q", "W_K", "W_V")}
         W_O = of_outputs * layer.W_O.astype(np.float32)
-        layer = replace(layer, **weights, W_O=W_O, rotary=True)
+        layer = replace(layer, **weights, W_O=W_O, between=(Rotation.of(1e4, 2),))
         gone = W_O.copy()
         gone[0] = 0
         assert is_gone(replace(layer, W_O=gone), x, 0)

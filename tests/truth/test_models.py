@@ -11,7 +11,6 @@ from real_layers import randomised
 
 import qkv
 from qkv.layouts import layouts
-from qkv.layouts._config import ROTATES
 from support import ROOT
 
 ROWS = tomllib.loads((ROOT / "docs" / "libraries" / "models.toml").read_text())["model"]
@@ -141,7 +140,7 @@ def test_a_saved_models_layer_loads_under_the_names_of_its_file(model, tmp_path)
     saved, kept = model["file"], loaded(model, built)
     read = qkv.load(weights, saved["layout"], h=H, prefix=saved["layer"])
     X = np.random.default_rng(1).normal(size=(N, D_MODEL))
-    np.testing.assert_array_equal(read(X), replace(kept, rotary=False)(X))
+    np.testing.assert_array_equal(read(X), replace(kept, between=())(X))
 
 
 @pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
@@ -155,7 +154,7 @@ def test_a_models_layer_computes_what_the_loaded_one_computes(model):
     compute in float32.
     """
     mh, output, X = plain(model, angles=0)
-    np.testing.assert_allclose(output, replace(mh, rotary=False)(X), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(output, replace(mh, between=())(X), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
@@ -171,7 +170,7 @@ def test_a_model_turns_the_pairs_that_the_table_names(model):
     """
     angles = np.arange(float(N)) / 3
     mh, output, X = plain(model, angles)
-    unturned = replace(mh, rotary=False)(X)
+    unturned = replace(mh, between=())(X)
     if not rotates(model):
         np.testing.assert_allclose(output, unturned, rtol=0, atol=1e-5)
         return
@@ -348,7 +347,10 @@ def test_an_option_in_the_table_changes_the_output_and_no_name(model, unseen):
     assert not np.allclose(*states, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, rotates in ROTATES.items() if not rotates])
+UNROTATED = [name for name, kind in layouts()["llama"].types.items() if kind.rotates == "never"]
+
+
+@pytest.mark.parametrize("kind", UNROTATED)
 def test_models_that_do_not_rotate_and_have_names_of_those_that_do(kind):
     """ViT, DeiT, DINOv2, I-JEPA, AST, ViViT and Jamba have Llama's names and do not rotate.
 

@@ -28,6 +28,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from real_layers import randomised, transformers
 
 import qkv
+from qkv.between import Rotation
 
 
 def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
@@ -176,7 +177,7 @@ def test_gpt_neox_first_third_is_not_the_queries(rng, x):
     }
     in_thirds = qkv.load(renamed, "nanogpt", h=H)
     real, _ = attend(layer, x)
-    assert close(replace(mh, rotary=False)(x), real)
+    assert close(replace(mh, between=())(x), real)
     assert in_thirds.W_Q.shape == mh.W_Q.shape
     assert not close(in_thirds(x), real)
 
@@ -222,12 +223,12 @@ def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
         "query_key_value.weight": np.pad(layer.qkv_proj.weight, ((0, 0), (0, 6))),
         "dense.weight": np.pad(layer.o_proj.weight, ((0, 6), (0, 0))),
     }
-    read = replace(qkv.load(wide, "falcon", h=4, h_kv=2), rotary=False)
+    read = replace(qkv.load(wide, "falcon", h=4, h_kv=2), between=())
     assert read.W_Q.shape[::2] == mh.W_Q.shape[::2]
     computed = read(np.pad(x, ((0, 0), (0, 0), (0, 6))))[..., :E]
     assert not close(computed, output, 1e-3)
 
-    one = replace(qkv.MultiHead.random(4 * D_K, 4, h_kv=1, d_k=D_K), rotary=True)
+    one = replace(qkv.MultiHead.random(4 * D_K, 4, h_kv=1, d_k=D_K), between=(Rotation.of(1e4, 2),))
     pairs = zip(qkv.dump(one, "phi3").values(), qkv.dump(one, "falcon").values(), strict=True)
     assert all(np.array_equal(*pair) for pair in pairs)
 
@@ -245,13 +246,13 @@ def test_falcon_queries_do_not_come_first_if_there_are_groups(rng):
     mh = qkv.load(state, "falcon", h=4, h_kv=2)
     group = state["query_key_value.weight"].numpy()[4 * D_K :]  # heads 2 and 3 with key 1
     assert_array_equal(group.T, np.hstack([mh.W_Q[2], mh.W_Q[3], mh.W_K[1], mh.W_V[1]]))
-    assert close(replace(mh, rotary=False)(x), real)
+    assert close(replace(mh, between=())(x), real)
 
     renamed = {
         name.replace("query_key_value", "qkv_proj").replace("dense", "o_proj"): array
         for name, array in state.items()
     }
-    queries_first = replace(qkv.load(renamed, "phi3", h=4, h_kv=2), rotary=False)
+    queries_first = replace(qkv.load(renamed, "phi3", h=4, h_kv=2), between=())
     assert not close(queries_first(x), real, 1e-3)
 
 
@@ -379,7 +380,7 @@ def test_codegen_stores_values_before_keys_in_four_blocks(torch, rng):
     x = rng.normal(size=(1, N_Q, 24))
     real = called(layer, x, position_ids=torch.zeros(1, N_Q, dtype=int))[0]
     state = layer.state_dict()
-    mh = replace(qkv.load(state, "codegen", h=8), rotary=False)
+    mh = replace(qkv.load(state, "codegen", h=8), between=())
     assert close(mh(x), real, 1e-5)  # the layer computes scores in float32
     block = state["qkv_proj.weight"].numpy()[18:36]
     assert_array_equal(block.T, np.hstack([*mh.W_Q[2:4], *mh.W_V[2:4], *mh.W_K[2:4]]))

@@ -147,7 +147,7 @@ def outputs(model: Model, found: qkv.layouts.FoundLayer) -> tuple[np.ndarray, np
         torch.from_numpy(rng.normal(size=(BATCH, n, found.sizes["d_model"]))) for n in (N_Q, N_K)
     )
     X_K = X_K if "encoder_attn" in found.prefix else None
-    mh = replace(found.load(), rotary=False)
+    mh = replace(found.load(), between=())
     with torch.no_grad():
         computed = model.call(layer, X_Q, X_K, None, None)
         if hasattr(layer, "norm"):  # vit-pytorch's: MultiHead's source comes after it

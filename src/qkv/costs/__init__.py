@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from qkv._arrays import check_groups, check_one_of, check_sizes, head_width
-from qkv.maps import refuse_rotation
+from qkv.maps import refuse_steps
 from qkv.multi_head import MultiHead
 
 SCHEMES = ("paper", "packed", "two-step", "w_qk")
@@ -509,7 +509,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         for sufficiently many sources with more tokens than one.
 
     Raises:
-        ValueError: If the scores need a rotation (`rotary`): which gauge is left depends on it.
+        ValueError: If a step between the maps changes queries, keys or values: which gauge is left
+            depends on it.
 
     Examples:
         One head of width 2 in a model of width 3: 24 weights, 2 (2 x 3 - 2) twice of them free.
@@ -517,7 +518,7 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         >>> degrees_of_freedom(MultiHead.random(3, 1, d_k=2))
         16
     """
-    refuse_rotation(mh, "and its angles, which no MultiHead holds, decide which gauges are left.")
+    refuse_steps(mh, "QKV", "the maps", "and decides which gauges are left.")
     d_query = mh.d_model + (mh.b_Q is not None)
     (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
     W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)

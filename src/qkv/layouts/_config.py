@@ -1,43 +1,48 @@
 r"""What is known of a layer's heads beside its weights: by the caller, or by a config.json."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from qkv._arrays import check_sizes, quote
+from qkv.layouts._registry import layouts
+from qkv.layouts._types import Type
 
 # Of each size the names that configurations have for it; "{}" is "encoder" or "decoder".
 _NAMES = {
-    "h": ("{}_attention_heads", "num_attention_heads", "n_head", "num_heads", "n_heads"),
+    "h": (
+        "{}_attention_heads",
+        "num_attention_heads",
+        "n_head",
+        "num_heads",
+        "n_heads",
+        "attention_heads",
+    ),
     "h_kv": ("num_key_value_heads", "num_kv_heads"),
     "d_k": ("head_dim", "d_kv"),
 }
 
-# What Transformers 5 stores under a layout's names and rotates otherwise than the layout says.
-ROTATES = {"roformer": True} | dict.fromkeys(
-    (
-        "audio-spectrogram-transformer",
-        "deit",
-        "dinov2",
-        "dinov2-with-registers",
-        "ijepa",
-        "jamba",
-        "vit",
-        "vit-mae",
-        "vit-msn",
-        "vivit",
-    ),
-    False,
-)
-
 
 @dataclass(frozen=True)
 class Known:
-    """What is known beforehand of a layer: sizes, the layout, and whether the model rotates."""
+    """What is known beforehand of a layer.
+
+    Attributes:
+        sizes: Its number of heads and the like, as far as they are known.
+        config: The config of the part of the model that it belongs to; None if there is none.
+        kind: What the config's `model_type` does besides; None where no layout knows that type.
+        layout: The layout that knows the type.
+    """
 
     sizes: Mapping[str, int]
+    config: Mapping[str, Any] | None = None
+    kind: Type | None = None
     layout: str | None = None
-    rotates: bool | None = None
+
+    @property
+    def model_type(self) -> str:
+        """What the config calls the model; empty where it does not."""
+        return str((self.config or {}).get("model_type") or "")
 
     def allows(self, sizes: Mapping[str, int]) -> bool:
         """Whether sizes that shapes allow are those that were said."""
@@ -61,17 +66,42 @@ def as_mapping(config: object) -> Mapping[str, Any]:
 def read_config(config: Mapping[str, Any], prefix: str, given: Mapping[str, int]) -> Known:
     """What a configuration says of the layer with a prefix; what is given counts before it.
 
-    Of a model of several parts it may say nothing of a layer: then its heads are left open.
+    A model of several parts has a configuration for each, and a part takes nothing from another's.
+    Of a part that has none, the heads are left open.
     """
-    side = _side(prefix)
-    sizes, model_type, rotates = dict(_sizes(config, side)), _model_type(config), _rotates(config)
-    for name, part in config.items():  # a model of several parts has a configuration for each
-        if isinstance(part, Mapping) and any(each in prefix for each in _in_prefixes(name)):
-            sizes |= dict(_sizes(part, side))
-            model_type, rotates = _model_type(part) or model_type, _rotates(part)
+    parts = {name: part for name, part in config.items() if isinstance(part, Mapping)}
+    own = [
+        part for name, part in parts.items() if any(each in prefix for each in _in_prefixes(name))
+    ]
+    several = [part for part in parts.values() if part.get("model_type")]
+    if own:
+        config = own[-1]  # of parts within parts the innermost comes last
+    elif several:
+        return Known(given)
+    said = dict(_sizes(config, _side(prefix)))
     if config.get("multi_query") and not config.get("new_decoder_architecture"):
-        sizes["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
-    return Known(sizes | given, model_type, rotates)
+        said["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
+    kind, layout = find_type(str(config.get("model_type") or ""))
+    return Known(said | given, config, kind, layout)
+
+
+def find_type(model_type: str) -> tuple[Type | None, str | None]:
+    """What a type of model does besides, and the layout that knows it."""
+    for layout in layouts().values():
+        if model_type in layout.types:
+            return layout.types[model_type], layout.name
+    return None, None
+
+
+def renamed(names: Iterable[str], config: Mapping[str, Any]) -> Iterator[str]:
+    """The names that a layout has for a model's, where the model's type is known to have others."""
+    of_parts = (part for part in config.values() if isinstance(part, Mapping))
+    kinds = [find_type(str(part.get("model_type")))[0] for part in (config, *of_parts)]
+    pairs = [pair for kind in kinds if kind for pair in kind.rename.items()]
+    for name in names:
+        for own, known in pairs:
+            name = name.replace(own, known)
+        yield name
 
 
 def _side(prefix: str) -> str:
@@ -94,21 +124,10 @@ def _in_prefixes(name: str) -> tuple[str, ...]:
     return part, *{"text": ("language_model",), "vision": ("visual",)}.get(part, ())
 
 
-def _model_type(config: Mapping) -> str:
-    return str(config.get("model_type", "")).replace("_", "-")
-
-
-def _rotates(config: Mapping) -> bool | None:
-    """Whether a configuration tells that queries and keys are rotated; None where it does not."""
-    if config.get("position_embedding_type") in ("rotary", "rope"):
-        return True  # ESM
-    if config.get("alibi") is True:
-        return False  # Falcon adds a number to the scores instead
-    return ROTATES.get(_model_type(config))
-
-
 def _sizes(config: Mapping, side: str) -> Iterator[tuple[str, int]]:
     for size, names in _NAMES.items():
+        if any(isinstance(config.get(f"{name}_per_stage"), list) for name in names):
+            continue  # stages differ, and the layer's prefix does not tell which it is in
         for name in names:
             value = config.get(name.format(side))
             if value is not None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from qkv._arrays import check_one_of, quote
+from qkv.between import Rotation, Unknown
 from qkv.layouts._layout import BIASES, Layout, Stored
 from qkv.layouts._registry import find_layout, layouts, succeeds
 from qkv.multi_head import MultiHead
@@ -104,12 +105,14 @@ def _solve(layout: Layout, arrangement: tuple[Stored, ...], mh: MultiHead) -> _S
 
 
 def _check_scores(layout: Layout, mh: MultiHead) -> None:
-    if mh.rotary != layout.rotary:
+    others = [step for step in mh.between if not isinstance(step, Rotation | Unknown)]
+    if others or bool(mh.between) != layout.rotary:
         rotates = "rotates" if layout.rotary else "does not rotate"
         raise ValueError(
-            f"Layout {layout.name!r} belongs to a model that {rotates} queries and keys (RoPE), "
-            f"but the layer has rotary = {mh.rotary}. To dump the weights all the same: "
-            f"dataclasses.replace(mh, rotary={layout.rotary})."
+            f"Layout {layout.name!r} belongs to a model that {rotates} queries and keys (RoPE) and "
+            f"does nothing else between its maps, but the layer has between = {mh.between!r}. To "
+            "dump the weights all the same: "
+            f"dataclasses.replace(mh, between=layouts()[{layout.name!r}].between)."
         )
     if mh.scale != layout.scale:
         paper = mh.d_k**-0.5
@@ -135,5 +138,5 @@ def _check_biases(layout: Layout, stored: list[str], mh: MultiHead) -> None:
             no_effect = (
                 " A bias of the keys adds the same number to all scores of a query, so softmax "
                 "removes it: dataclasses.replace(mh, b_K=None) is the same layer."
-            ) * (name == "b_K" and not mh.rotary)
+            ) * (name == "b_K" and not mh.between)
             raise ValueError(f"Layout {layout.name!r} has no place for {name}.{no_effect}")

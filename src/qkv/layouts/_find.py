@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from qkv._arrays import check_sizes, quote
-from qkv.layouts._config import Known, as_mapping, no_number_of_heads, read_config
-from qkv.layouts._files import read_shapes
+from qkv.layouts._between import STEPS, crosses
+from qkv.layouts._config import Known, as_mapping, no_number_of_heads, read_config, renamed
+from qkv.layouts._files import read_shapes, stored_otherwise
 from qkv.layouts._found import FoundLayer, Heads
 from qkv.layouts._layout import BIASES
 from qkv.layouts._load import find_arrangement, fit, flatten, no_mapping, prefixes
@@ -68,7 +69,6 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        ImportError: If a path is given, and the package safetensors is not there.
         ValueError: If there is no attention layer; the message says which names were looked for.
             If a number of heads is not a positive whole number, or the configuration says nothing
             of the heads. A layer that cannot have these heads is listed, with why it is refused.
@@ -99,6 +99,8 @@ def find_layers(
     if not isinstance(weights, Mapping):
         raise no_mapping(weights)
     arrays = dict(flatten(weights))
+    if config is not None:
+        arrays = dict(zip(renamed(arrays, config), arrays.values(), strict=True))
     places = _places(arrays)
     if config is None:
         known = dict.fromkeys(places, Known(given))
@@ -107,8 +109,7 @@ def find_layers(
         if known and not any(each.sizes for each in known.values()):
             raise no_number_of_heads(config, next(iter(known)))
     found = FoundLayers(
-        _examine(prefix, names, _with_prefix(prefix, arrays), known[prefix])
-        for prefix, names in places.items()
+        _examine(prefix, names, arrays, known[prefix]) for prefix, names in places.items()
     )
     found.others = tuple(_unread(arrays, found))
     if not found:
@@ -133,10 +134,31 @@ def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if name.startswith(prefix)}
 
 
+def _steps(prefix: str, arrays: Mapping[str, Any], known: Known) -> dict[str, Any]:
+    """The arrays of what stands between a layer's maps, by their names below its prefix."""
+    if known.kind is None:
+        return {}
+    own = {name.removeprefix(prefix): array for name, array in _with_prefix(prefix, arrays).items()}
+    found = {name: array for name, array in own.items() if STEPS.fullmatch(name)}
+    if known.kind.first_bias and not crosses(
+        prefix
+    ):  # T5's first layer has it for all of its stack
+        name = "relative_attention_bias.weight"
+        first = re.sub(r"\d+", "0", prefix, count=1) + name
+        found |= {name: arrays[first]} if first in arrays else {}
+    return found
+
+
 def _examine(
-    prefix: str, names: tuple[str, ...], arrays: Mapping[str, Any], known: Known
+    prefix: str, names: tuple[str, ...], everything: Mapping[str, Any], known: Known
 ) -> FoundLayer:
     """What the arrays behind a prefix may be, of the layouts of these names."""
+    steps = _steps(prefix, everything, known)
+    arrays = {
+        name: array
+        for name, array in _with_prefix(prefix, everything).items()
+        if name.removeprefix(prefix) not in steps
+    }
     shapes = tuple((name.removeprefix(prefix), np.shape(array)) for name, array in arrays.items())
     fitting, why_not = {}, []
     for name in names:
@@ -152,15 +174,23 @@ def _examine(
         why_not = [f"{known} does not fit the shapes of the layer with prefix {prefix!r}."]
     solutions = [sizes for each in allowed.values() for sizes in each]
     heads = {Heads(sizes["h"], sizes["h_kv"], sizes["d_k"]) for sizes in solutions}
+    if allowed and known.model_type and known.kind is None:
+        why_not = [
+            f"No layout knows the config's model_type, {known.model_type!r}: what its layers do "
+            "between their maps is not known. To load the maps alone, leave config out and pass h."
+        ]
     return FoundLayer(
         prefix,
         tuple(allowed),
         _in_common(solutions),
         tuple(sorted(heads)),
         _biases(next(iter(allowed)), shapes) if allowed else (),
-        "" if allowed else why_not[0],
+        why_not[0]
+        if why_not and (not allowed or (known.model_type and known.kind is None))
+        else "",
         arrays,
-        known.rotates,
+        known,
+        steps,
     )
 
 
@@ -231,6 +261,8 @@ def _names_looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str
         for layout in layouts().values()
     }
     has = f"It has {quote(arrays, 16)}" if arrays else "It is empty"
+    if otherwise := stored_otherwise(arrays):
+        return f"weights has no attention layer that can be read. {otherwise} {has}."
     if others:
         has = f"It has {quote(others, 16)}, named like attention"
     return (

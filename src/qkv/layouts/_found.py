@@ -4,8 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from qkv._arrays import quote
+import numpy as np
+
+from qkv._arrays import Bool, check_sizes, quote
+from qkv.layouts._between import Between, read_between
+from qkv.layouts._config import Known
 from qkv.layouts._load import load
+from qkv.layouts._registry import layouts
 from qkv.multi_head import MultiHead
 
 
@@ -31,8 +36,8 @@ class FoundLayer:
         biases: The biases that it stores.
         refused: Why it cannot be loaded; empty where it can.
         arrays: What it stores, names to arrays.
-        rotates: Whether the model rotates queries and keys, where its configuration tells; None
-            where it does not, and the layout decides.
+        known: What was known of it beforehand.
+        steps: The arrays of what stands between its maps, such as the gains of a norm.
     """
 
     prefix: str
@@ -42,12 +47,16 @@ class FoundLayer:
     biases: tuple[str, ...]
     refused: str
     arrays: Mapping[str, Any] = field(repr=False)
-    rotates: bool | None = None
+    known: Known = field(repr=False, default=Known({}))
+    steps: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     def load(
         self, *, h: int | None = None, h_kv: int | None = None, layout: str | None = None
     ) -> MultiHead:
         """Read the layer's weights as one matrix per head, as `qkv.load` does.
+
+        What stands between its maps (a rotation, a norm, a cap, ...) and its scale are those of the
+        configuration. Where nothing tells what stands there, the layer refuses to be called.
 
         Args:
             h: The number of heads; it may be left out where it was told, or follows from the
@@ -82,7 +91,47 @@ class FoundLayer:
         counts = {heads.h_kv for heads in self.heads if heads.h == h}
         h_kv = self._given_or_only(here, "h_kv", h_kv, counts or {h})
         mh = load(self.arrays, layout, h=h, h_kv=h_kv, prefix=self.prefix)
-        return mh if self.rotates is None else replace(mh, rotary=self.rotates)
+        if self.known.kind is None:
+            return mh
+        sizes = {"h": mh.h, "h_kv": mh.h_kv, "d_k": mh.d_k}
+        between = self._between(sizes, mh.scale)
+        return replace(mh, between=between.all_steps, scale=between.scale)
+
+    @property
+    def between(self) -> Between | None:
+        """What its configuration says of it beside its heads; None where that is not known."""
+        if self.known.kind is None or self.refused or len(self.heads) != 1:
+            return None
+        return self._between(self.heads[0]._asdict(), layouts()[self.layouts[0]].scale)
+
+    def _between(self, sizes: Mapping[str, int], scale: float | None) -> Between:
+        return read_between(
+            self.known.config, self.known.kind, self.prefix, self.steps, sizes, scale
+        )
+
+    def mask(self, n_q: int, n_k: int | None = None) -> Bool[np.ndarray, "n_q n_k"]:
+        """The mask that the model itself applies to these tokens, without padding.
+
+        Args:
+            n_q: Number of queries.
+            n_k: Number of keys; `n_q` where None. Of more keys than queries, the last keys are the
+                queries' own tokens, as in a decoding step with a cache.
+
+        Returns:
+            True where a query may attend to a key.
+
+        Raises:
+            ValueError: If the configuration does not tell, or a number is no positive whole number.
+        """
+        if self.known.kind is None or not self.heads:
+            raise ValueError(
+                f"Names and shapes do not tell which keys a query of the layer with prefix "
+                f"{self.prefix!r} may see: pass config, of a type of model that a layout knows."
+            )
+        n_k = n_q if n_k is None else n_k
+        check_sizes(n_q=n_q, n_k=n_k)
+        sizes = self.heads[0]._asdict()
+        return self._between(sizes, None).mask(n_q, n_k)
 
     def _given_or_only(self, here: str, name: str, given: int | None, counts: set[int]) -> int:
         """A number of heads that was given, or the one that there can be."""

@@ -9,7 +9,9 @@ from typing import Literal
 import numpy as np
 
 from qkv._arrays import check_groups, check_sizes
+from qkv.between import Step, Unknown
 from qkv.layouts._patterns import Pattern, names_in, size_of
+from qkv.layouts._types import Type
 
 QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product, "
@@ -17,6 +19,12 @@ QK_NORM = (
 )
 BIASES = ("b_Q", "b_K", "b_V", "b_O")
 _Axes = tuple[tuple[str, ...], ...]  # for each axis, the sizes that share it
+
+
+_ROTATION_UNTOLD = Unknown(
+    "Most models with such names rotate queries and keys (RoPE), which names and shapes do not "
+    "show; find_layers with the model's config reads it."
+)
 
 
 @dataclass(frozen=True)
@@ -231,7 +239,9 @@ class Layout:
         whole_head: Whether the library stores these arrays too where a single head is as wide as
             the model.
         scale: What `MultiHead.scale` is for these weights.
-        rotary: Whether queries and keys are rotated (RoPE) before the dot product.
+        rotary: Whether its models rotate queries and keys (RoPE) before the dot product, as a rule.
+        types: What Transformers calls the models that store these names, and what each does between
+            its maps that its config does not say.
         in_order: Whether weights may come as a list without names, in the order of `forms`.
         outside: What is stored under the same prefix and is none of the layer's maps or biases (a
             causal mask, a norm before or after); `load` passes over it. Name, or pattern of names
@@ -258,11 +268,17 @@ class Layout:
     whole_head: bool = True
     scale: float | None = None
     rotary: bool = False
+    types: Mapping[str, Type] = field(default_factory=dict)
     in_order: bool = False
     outside: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     cannot: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+
+    @property
+    def between(self) -> tuple[Step, ...]:
+        """What stands between the maps, as far as names and shapes tell."""
+        return (_ROTATION_UNTOLD,) if self.rotary else ()
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:

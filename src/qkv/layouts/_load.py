@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from qkv._arrays import NARROW, as_floats, check_groups, check_sizes, detached, quote
+from qkv.between import Step
 from qkv.layouts._layout import Layout, Stored
+from qkv.layouts._own import own_layout
 from qkv.layouts._patterns import divisors
 from qkv.layouts._registry import find_layout, layouts, succeeds
 from qkv.multi_head import MultiHead
@@ -18,11 +20,14 @@ _Sizes = Mapping[str, int]
 
 def load(
     weights: Mapping | list,
-    layout: str,
+    layout: str | None = None,
     *,
     h: int,
     h_kv: int | None = None,
     prefix: str = "",
+    names: Mapping[str, str] | None = None,
+    stored: str | None = None,
+    between: tuple[Step, ...] | None = None,
 ) -> MultiHead:
     r"""Read a library's stored weights as one matrix per head.
 
@@ -41,15 +46,22 @@ def load(
         weights: Names to arrays, or to anything that NumPy can convert: a `state_dict` as it
             stands, what `safetensors.numpy.load_file` returns, nested parameters (their keys are
             joined by "/"). For Keras also the list that `get_weights()` returns.
-        layout: One of `layouts()`.
+        layout: One of `layouts()`; left out where `names` are given.
         h: The number of heads, $h$; it cannot be told from packed weights.
         h_kv: The number of heads of keys and values; `h` where None.
         prefix: What the names of this layer begin with, such as "encoder.layers.0.self_attn.";
             names that begin otherwise belong to other layers and are left alone.
+        names: Of a layer of your own, the names of its maps: "W_Q", "W_K", "W_V" and "W_O", and
+            biases such as "b_Q", to names below the prefix. A matrix holds all heads side by side,
+            an array of three axes one matrix for each head, heads first.
+        stored: How `names` are stored: "(out, in)", as nn.Linear does, or "(in, out)".
+        between: What stands between the maps, which no array shows; what the layout says where
+            None.
 
     Returns:
         The layer, with `W_Q[i]` the paper's $W_i^Q$. Where the layout has another scale than
-        $1/\sqrt{d_k}$, as T5's has, the value's `scale` says so; where it rotates, `rotary`. What
+        $1/\sqrt{d_k}$, as T5's has, the value's `scale` says so. Where its models rotate, as a
+        rule, `between` says that this is not known, and the layer refuses to be called. What
         the library stores nothing of is not seen: `layouts()[layout].cannot` names it.
 
     Raises:
@@ -71,9 +83,15 @@ def load(
     Source:
         Each layout's `read_in`: the library's own code.
     """
-    stored_as = find_layout(layout)
     sizes = head_counts(h, h_kv)
-    given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
+    if names is None:
+        stored_as = find_layout(layout)
+        given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
+    else:
+        if layout is not None:
+            raise ValueError(f"Pass layout or names, but both came: {layout!r} and {names!r}.")
+        given = _named(weights, names, prefix)
+        stored_as = own_layout(names, stored, given)
     shapes = {name: tuple(np.shape(value)) for name, value in given.items()}
     # Shapes are fitted before an array is converted: an error costs no memory, and says more.
     try:
@@ -85,7 +103,23 @@ def load(
     for stored in arrangement:
         array = as_stored(f"weights[{prefix + stored.name!r}]", given[stored.name], stored)
         parts |= stored.unpack(array, sizes)
-    return MultiHead(**parts, scale=stored_as.scale, rotary=stored_as.rotary)
+    return MultiHead(
+        **parts, scale=stored_as.scale, between=stored_as.between if between is None else between
+    )
+
+
+def _named(weights: Mapping, names: Mapping[str, str], prefix: str) -> dict[str, Any]:
+    """The arrays with names of the reader's own, below the prefix."""
+    if not isinstance(weights, Mapping):
+        raise no_mapping(weights)
+    arrays = dict(flatten(weights))
+    for part, name in names.items():
+        if prefix + name not in arrays:
+            raise ValueError(
+                f"weights has no {prefix + name!r}, which names has for {part}; it has "
+                f"{quote(arrays, 16)}."
+            )
+    return {name: arrays[prefix + name] for name in names.values()}
 
 
 def head_counts(h: int, h_kv: int | None) -> dict[str, int]:
@@ -98,7 +132,10 @@ def head_counts(h: int, h_kv: int | None) -> dict[str, int]:
 
 def as_stored(name: str, value: Any, stored: Stored) -> np.ndarray:
     """A stored array as one of NumPy's; it may be a tensor that requires its gradient."""
-    return as_floats(name, detached(value), stored.shape, NARROW)
+    value = detached(value)
+    if "bfloat16" in str(getattr(value, "dtype", "")):  # NumPy has it not, and float32 begins alike
+        value = value.float() if hasattr(value, "float") else np.asarray(value, np.float32)
+    return as_floats(name, value, stored.shape, NARROW)
 
 
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:

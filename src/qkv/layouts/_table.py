@@ -7,7 +7,6 @@ from itertools import starmap
 
 from qkv._arrays import quote
 from qkv.layouts._found import FoundLayer
-from qkv.layouts._registry import layouts
 
 _USUAL_WIDTHS = (64, 128)  # of one head, an example where the width is not known
 _SAME = {"h_kv": "h", "h_kv·d_k": "h·d_k", "h·d_v": "h·d_k", "d_v": "d_k"} | dict.fromkeys(
@@ -48,37 +47,46 @@ def _notes(layers: tuple[FoundLayer, ...], others: tuple[str, ...]) -> Iterator[
     if several := dict.fromkeys(layer.layouts for layer in layers if len(layer.layouts) > 1):
         names = "; ".join(map(quote, several))
         yield f"Names and shapes do not decide between layouts: pass layout to load ({names})."
-    unknown = tuple(layer for layer in layers if layer.rotates is None)
-    if rotary := [name for name in _names(unknown) if layouts()[name].rotary]:
-        example = ", such as ViT with Llama's names" if "llama" in rotary else ""
+    steps = {layer.prefix: _steps(layer) for layer in layers}
+    for prefix, layer in _runs(layers, steps):
+        if said := steps[layer.prefix]:
+            yield f"{prefix}: {said}"
+    unknown = tuple(layer for layer in layers if layer.known.kind is None and not layer.refused)
+    if unknown:
         yield (
-            f"Most models of layout {quote(rotary)} rotate queries and keys (RoPE), which the "
-            f"arrays do not show. For one that does not{example}, "
-            "dataclasses.replace(mh, rotary=False)."
+            "Names and shapes do not tell what stands between the maps (a rotation, a bias of the "
+            "scores, a cap), another scale, or the mask: pass config, the model's config.json."
         )
-    for rotates, layouts_of in ((True, False), (False, True)):
-        known = tuple(layer for layer in layers if layer.rotates is rotates)
-        if names := [name for name in _names(known) if layouts()[name].rotary is layouts_of]:
-            yield (
-                f"By its config, this model of layout {quote(names)} "
-                + ("rotates" if rotates else "does not rotate")
-                + " queries and keys (RoPE)."
-            )
     if others:
         yield f"Named like attention, and not read: {quote(others, 4)}."
 
 
-def _names(layers: tuple[FoundLayer, ...]) -> dict[str, None]:
-    return dict.fromkeys(name for layer in layers for name in layer.layouts)
+def _steps(layer: FoundLayer) -> str:
+    """What a layer's config says of it beside its heads."""
+    between = layer.between
+    if between is None:
+        return ""
+    said = [*map(repr, between.all_steps)]
+    if between.scale is not None:
+        said.append(f"scale={between.scale:.6g}")
+    if between.window is not None:
+        said.append(f"a window of {between.window} keys before")
+    if between.chunk is not None:
+        said.append(f"chunks of {between.chunk}")
+    return "; ".join([*said, "causal" if between.causal else "no causal mask"]) + "."
 
 
-def _runs(layers: Iterable[FoundLayer]) -> Iterator[tuple[str, FoundLayer]]:
+def _runs(
+    layers: Iterable[FoundLayer], also: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, FoundLayer]]:
     """Layers that are alike but for one number in the prefix, as one: "layers.0-5.attn."."""
-    groups = {}
+    alike = {}
     for layer in layers:
-        facts = layer.layouts, tuple(layer.sizes.items()), layer.heads, layer.biases, layer.refused
-        groups.setdefault((re.sub(r"\d+", "#", layer.prefix), facts), []).append(layer)
-    for same in groups.values():
+        sizes, more = tuple(layer.sizes.items()), (also or {}).get(layer.prefix)
+        why_not = layer.refused.replace(layer.prefix, "")
+        same_facts = layer.layouts, sizes, layer.heads, layer.biases, why_not, more
+        alike.setdefault((re.sub(r"\d+", "#", layer.prefix), same_facts), []).append(layer)
+    for same in alike.values():
         cut = [re.split(r"(\d+)", layer.prefix) for layer in same]  # every second is a number
         counting = [at for at, column in enumerate(zip(*cut, strict=True)) if len({*column}) > 1]
         if not counting:

@@ -1,13 +1,23 @@
 """What BERT stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
 
 _OUT = (
     Stored("output.dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
     Stored("output.dense.bias", "b_O", "d_model -> d_model"),
 )
 
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types(
+    "bert bert-generation camembert data2vec-text dpr dpt electra ernie layoutlm markuplm rembert "
+    "roberta splinter tapas vilt visual_bert xlm-roberta xmod yolos",
+    mask="none",
+    rotates="never",
+) | types("roformer", mask="none", pairs="neighbours", base=10000.0)
+
 LAYOUT = Layout(
+    types=TYPES,
     name="bert",
     order=50,
     title="Transformers, BertAttention: BertSelfAttention and the dense layer of BertSelfOutput",

@@ -1,8 +1,13 @@
 """What Bloom stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("bloom", rotates="never", alibi=True)
 
 LAYOUT = Layout(
+    types=TYPES,
     name="bloom",
     order=81,
     title="Transformers, BloomAttention",

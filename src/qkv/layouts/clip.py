@@ -1,8 +1,34 @@
 """What CLIP stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = (
+    types(
+        "chinese_clip_vision_model clip_vision_model data2vec-audio hubert sew siglip_vision_model "
+        "tipsv2_text_model unispeech unispeech-sat wav2vec2",
+        mask="none",
+        rotates="never",
+    )
+    | types(
+        "bart blenderbot blenderbot-small m2m_100 marian mbart mvp nllb-moe pegasus plbart "
+        "speech_to_text",
+        mask="sides",
+        rotates="never",
+    )
+    | types("biogpt clip_text_model opt", rotates="never")
+    | types(
+        "distilbert",
+        mask="none",
+        rotates="never",
+        rename={f"attention.{x}_lin.": f"attention.{x}_proj." for x in "qkv"}
+        | {"attention.out_lin.": "attention.out_proj."},
+    )
+)
 
 LAYOUT = Layout(
+    types=TYPES,
     name="clip",
     order=112,
     title="Transformers, CLIPAttention",

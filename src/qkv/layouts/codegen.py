@@ -1,8 +1,13 @@
 """What CodeGen stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("codegen", pairs="neighbours")
 
 LAYOUT = Layout(
+    types=TYPES,
     name="codegen",
     order=85,
     title="Transformers, CodeGenAttention",

@@ -1,8 +1,13 @@
 """What Falcon stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("falcon", scaled_bias=True)
 
 LAYOUT = Layout(
+    types=TYPES,
     name="falcon",
     order=82,
     title="Transformers, FalconAttention",

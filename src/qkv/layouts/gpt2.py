@@ -1,13 +1,18 @@
 """What GPT-2 stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
 
 _OUT = (
     Stored("c_proj.weight", "W_O", "(h d_k) d_model -> h d_k d_model"),
     Stored("c_proj.bias", "b_O", "d_model -> d_model"),
 )
 
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("gpt2 gpt-sw3 imagegpt openai-gpt", rotates="never")
+
 LAYOUT = Layout(
+    types=TYPES,
     name="gpt2",
     order=70,
     title="Transformers, GPT2Attention",

@@ -1,8 +1,13 @@
 """What GPT-BigCode, the model of StarCoder, stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("gpt_bigcode", rotates="never")
 
 LAYOUT = Layout(
+    types=TYPES,
     name="gpt-bigcode",
     order=72,
     title="Transformers, GPTBigCodeAttention",

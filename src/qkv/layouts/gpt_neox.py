@@ -1,8 +1,13 @@
 """What GPT-NeoX stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("gpt_neox gpt_neox_japanese") | types("persimmon", norm="LayerNorm")
 
 LAYOUT = Layout(
+    types=TYPES,
     name="gpt-neox",
     order=80,
     title="Transformers, GPTNeoXAttention",

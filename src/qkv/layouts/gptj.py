@@ -1,8 +1,15 @@
 """What GPT-J stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("gptj", pairs="neighbours") | types(
+    "aimv2_vision_model", mask="none", rotates="never"
+)
 
 LAYOUT = Layout(
+    types=TYPES,
     name="gptj",
     order=84,
     title="Transformers, GPTJAttention",

@@ -1,6 +1,7 @@
 """What Llama stores in Transformers."""
 
 from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._types import types
 
 _MAPS = (
     Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
@@ -12,7 +13,41 @@ _MAPS = (
     Stored("o_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
 )
 
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = (
+    types(
+        "apertus arcee aria_text cosmos3_edge_text cwm dots1 falcon_h1 flex_olmo gemma gemma2 "
+        "glm4_moe gpt_oss granite granite_docling_text granite_swa granitemoe granitemoe_swa "
+        "granitemoeshared higgs_audio_v2 hy_v3 hyperclovax internlm3 iquestcoder jais2 kolibri1 "
+        "llama mellum minimax_m2 ministral ministral3 mistral mixtral molmo2_text nemotron olmo "
+        "olmo2 olmo3 olmo_hybrid olmoe phimoe qwen2 qwen2_5_vl_text qwen2_moe qwen2_vl_text "
+        "qwen3 qwen3_moe qwen3_vl_text seed_oss smollm3 solar_open starcoder2 vaultgemma"
+    )
+    | types("jamba", rotates="never")
+    | types("llama", base=10000.0)  # a config.json of 2023 does not say it
+    | types("ernie4_5 ernie4_5_moe glm glm4 helium", pairs="neighbours")
+    | types("cohere", pairs="neighbours", norm="LayerNorm")
+    | types("cohere2 cohere2_moe", pairs="neighbours", rotates="in windows")
+    | types("exaone4 exaone_moe flint", rotates="in windows")
+    | types("gemma3_text", gains_from=1.0, capped=False)
+    | types("hunyuan_v1_dense hunyuan_v1_moe", norm_first=False)
+    | types("llama4_text", pairs="neighbours", bare_norm="use_qk_norm")
+    | types("minimax", windows="always")
+    | types("qwen3_vl_moe_text", windows="never")
+    | types("stablelm", norm="LayerNorm")
+    | types("phi", norm="LayerNorm", rename={"self_attn.dense.": "self_attn.o_proj."})
+    | types("esmc", mask="none", norm="LayerNorm")
+    | types("eurobert gte jina_embeddings_v3 lasr_encoder nomic_bert", mask="none")
+    | types(
+        "audio-spectrogram-transformer deit dinov2 dinov2_with_registers ijepa pixio radio "
+        "tipsv2_vision_model vit vit_mae vit_msn vivit",
+        mask="none",
+        rotates="never",
+    )
+)
+
 LAYOUT = Layout(
+    types=TYPES,
     name="llama",
     order=90,
     title="Transformers, LlamaAttention",

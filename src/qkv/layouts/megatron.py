@@ -54,7 +54,7 @@ LAYOUT = Layout(
     },
     cannot=(
         "the rotation itself; a model with learned positions, or a layer that no_rope_freq names, "
-        "stores the same names and does not rotate: dataclasses.replace(mh, rotary=False)",
+        "stores the same names and does not rotate: pass between=() to load",
         "softmax_scale changes the scale and stores nothing",
         "qk_l2_norm is a norm of queries and keys that stores nothing",
         'softmax_type="off-by-one" adds 1 to the sum in the softmax and stores nothing',

@@ -1,8 +1,13 @@
 """What Phi-3 stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("phi3")
 
 LAYOUT = Layout(
+    types=TYPES,
     name="phi3",
     order=91,
     title="Transformers, Phi3Attention",

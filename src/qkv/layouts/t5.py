@@ -1,8 +1,15 @@
 """What T5 stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("umt5", mask="sides", rotates="never") | types(
+    "mt5 switch_transformers t5", mask="sides", rotates="never", first_bias=True
+)
 
 LAYOUT = Layout(
+    types=TYPES,
     name="t5",
     order=100,
     title="Transformers, T5Attention",

@@ -1,6 +1,7 @@
 """What timm stores."""
 
 from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._types import types
 
 _WEIGHT = Stored("qkv.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> (3 h) d_model d_k")
 _OUT = (
@@ -8,7 +9,11 @@ _OUT = (
     Stored("proj.bias", "b_O", "d_out -> d_out"),
 )
 
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types("vitdet", mask="none", rotates="never")
+
 LAYOUT = Layout(
+    types=TYPES,
     name="timm",
     order=141,
     title="timm, Attention in layers/attention.py",

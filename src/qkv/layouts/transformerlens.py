@@ -4,7 +4,7 @@ from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
 
 _ROTATION = (
     "this model rotates queries and keys (RoPE) before the dot product; leave the name out, and "
-    "say so on the value with dataclasses.replace(mh, rotary=True)"
+    "pass between to load, with the rotation of the model's base"
 )
 _QUERY = (
     Stored("W_Q", "W_Q", "h d_model d_k -> h d_model d_k"),

@@ -1,8 +1,17 @@
 """What Whisper stores in Transformers."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types(
+    "moss_transcribe_diarize_audio qwen2_audio_encoder voxtral_encoder",
+    mask="none",
+    rotates="never",
+) | types("whisper", mask="sides", rotates="never")
 
 LAYOUT = Layout(
+    types=TYPES,
     name="whisper",
     order=110,
     title="Transformers, WhisperAttention",

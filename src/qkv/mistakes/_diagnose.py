@@ -100,7 +100,7 @@ class Diagnosis:
         if "rotation-missing" in names:
             yield (
                 "Whether the model rotates, the weights do not say. One that does not, such as ViT "
-                "with Llama's names, is right in this: dataclasses.replace(mh, rotary=False). For "
+                "with Llama's names, is right in this: dataclasses.replace(mh, between=()). For "
                 "one that does, rotate queries and keys before the product."
             )
         if names & _ROTATIONS:
@@ -201,7 +201,7 @@ def diagnose(
     problem = _problem(mh, output, (X_Q, X_K, X_V), mask, tolerance)
     given = as_intermediates({} if intermediates is None else intermediates, problem)
     with np.errstate(all="ignore"):
-        search = Search(problem, beside=_ROTATIONS if mh.rotary else ())
+        search = Search(problem, beside=_ROTATIONS if bool(mh.between) else ())
         empty = "" if problem.size or not problem.difference else "The output holds zeros only."
         found = [] if empty else explain(problem, search, dropout(problem, given))
         if not found:
@@ -209,7 +209,7 @@ def diagnose(
         found = agreeing(found, problem, given)
         unseen = _unseen(search, given)
         right = any(names == () for names, _ in found)
-        if mh.rotary and not {*_ROTATIONS} <= {*unseen}:  # else there is nothing to rotate
+        if bool(mh.between) and not {*_ROTATIONS} <= {*unseen}:  # else there is nothing to rotate
             found = [(_without_rotation(names), difference) for names, difference in found]
             right = None if _about_rotation_alone(found) else False
         return Diagnosis(
@@ -219,7 +219,7 @@ def diagnose(
             decide=_decide(problem, found),
             first_difference=" ".join(filter(None, (empty, first_difference(problem, given)))),
             unseen=unseen,
-            rotary=mh.rotary,
+            rotary=bool(mh.between),
         )
 
 
@@ -254,7 +254,7 @@ def _problem(
     output, X_Q, X_K, X_V = map(detached, (output, *sources))
     X_K = X_Q if X_K is None else X_K
     X_V = X_K if X_V is None else X_V
-    without_rotation = dataclasses.replace(mh, rotary=False)
+    without_rotation = dataclasses.replace(mh, between=())
     right = without_rotation(X_Q, X_K, X_V, mask=mask)  # refuses what does not fit
     if mask is not None and not np.any(mask):
         raise ValueError("mask hides all keys from all queries, so there is nothing to compare.")

@@ -62,7 +62,7 @@ def _alike(name: str) -> str:
 def _fitted(mh: MultiHead, layout: Layout) -> tuple[MultiHead, list[str]]:
     """A layer that a layout can store, and what was changed."""
     said = []
-    if mh.rotary != layout.rotary:
+    if bool(mh.between) != layout.rotary:
         said.append("r")
     if mh.scale != layout.scale:
         said.append("s")
@@ -72,14 +72,16 @@ def _fitted(mh: MultiHead, layout: Layout) -> tuple[MultiHead, list[str]]:
         mh = replace(mh, W_Q=mh.W_Q * factor, b_Q=b_Q, scale=layout.scale)
     mh, biases = _with_biases(mh, layout)
     lost = "b" in biases
-    return replace(mh, rotary=layout.rotary), said + [b for b in biases if not (lost and b == "k")]
+    return replace(mh, between=layout.between), said + [
+        b for b in biases if not (lost and b == "k")
+    ]
 
 
 def _with_biases(mh: MultiHead, layout: Layout) -> tuple[MultiHead, list[str]]:
     """The layer with the biases that a layout stores with the least change."""
     given = {bias for bias in _BIASES if getattr(mh, bias) is not None}
     choices = [{*biases} for biases in layout.bias_sets]
-    harmless = set() if mh.rotary or layout.rotary else {"b_K"}
+    harmless = set() if mh.between or layout.between else {"b_K"}
     chosen = min(choices, key=lambda each: (len(given - each - harmless), len(each - given)))
     said = []
     for bias in _BIASES:
@@ -97,7 +99,7 @@ def _with_biases(mh: MultiHead, layout: Layout) -> tuple[MultiHead, list[str]]:
 def _equal(before: MultiHead, after: MultiHead) -> bool:
     """Whether two layers compute the same, a rotation left out in both."""
     X = np.random.default_rng(1).normal(size=(5, 24))
-    outputs = [replace(mh, rotary=False)(X) for mh in (before, after)]
+    outputs = [replace(mh, between=())(X) for mh in (before, after)]
     return np.allclose(*outputs, rtol=0, atol=1e-12)
 
 
@@ -142,4 +144,4 @@ def holding(**sizes: int) -> list[str]:
 def _of_sizes(layout: Layout, sizes: dict[str, int]) -> MultiHead:
     mh = MultiHead.random(24, **({"h": 4} | sizes), bias=True)
     absent = [bias for bias in _BIASES if bias not in layout.bias_sets[0]]
-    return replace(mh, **dict.fromkeys(absent), scale=layout.scale, rotary=layout.rotary)
+    return replace(mh, **dict.fromkeys(absent), scale=layout.scale, between=layout.between)

@@ -324,7 +324,7 @@ def _conventions(layout: Layout) -> Iterator[str]:
     if layout.rotary:
         yield (
             "- **Rotation:** The layer can rotate queries and keys (RoPE) before their product. "
-            "`qkv.load` notes `rotary=True`."
+            "`qkv.find_layers` reads it from the model's config."
         )
     yield f"- **Read in:** {layout.read_in}."
 

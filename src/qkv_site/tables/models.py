@@ -71,4 +71,4 @@ def _of_layer(model: dict) -> Iterator[str]:
     if "scale" in model:
         yield f"The scale is `{model['scale']}`."
     if (rotary := layouts()[model["layout"]].rotary) != model.get("rotates", rotary):
-        yield f"It does not rotate: set `rotary={not rotary}`."
+        yield f"It {'does not rotate' if rotary else 'rotates'}."

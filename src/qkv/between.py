@@ -1,0 +1,474 @@
+r"""What stands between the maps in today's layers: small values, each with its formula.
+
+In the paper queries and keys go from the maps straight to equation (1). Llama rotates them first,
+Gemma 2 caps their scores. Each such step is a frozen value here, and a layer holds them in the
+order in which they act: `MultiHead(..., between=(QKNorm(g_Q, g_K), Rotation.of(10000, 64)))`.
+Where a step acts, it overrides a method of `Step`; so does one of your own.
+
+Axes are those of `MultiHead.project`: Q (*batch, h, n_q, d_k), K (*batch, h_kv, n_k, d_k), and
+scores S (*batch, h, n_q, n_k). Positions are whole numbers, i of the queries and j of the keys, in
+columns: (n_q, 1) and (n_k, 1), or (*batch, 1, n_q, 1) where samples have positions of their own.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+
+import numpy as np
+
+from qkv._arrays import Float, check_one_of
+
+_value = dataclass(frozen=True, eq=False, repr=False)
+
+
+class Step:
+    """One thing that stands between the maps; a subclass overrides what it changes.
+
+    Attributes:
+        changes: Of "Q", "K", "V", "S" (scores) and "A" (weights), those that it changes.
+        by_position: Whether it needs positions.
+    """
+
+    changes = ""
+    by_position = False
+    _arrays: Mapping[str, int] = MappingProxyType({})  # what it holds, and of how many axes
+    _positive = ()  # numbers that have to be
+    _of_heads = ""  # an array whose last axis has the heads
+
+    def __init_subclass__(cls, **facts):
+        for name, fact in facts.items():
+            setattr(cls, name, fact)
+
+    def __post_init__(self):
+        for name, axes in self._arrays.items():
+            _keep(self, name, axes)
+        _check_positive(**{name: getattr(self, name) for name in self._positive})
+
+    def vectors(self, Q, K, V, i, j):
+        """Queries, keys and values after this step."""
+        return Q, K, V
+
+    def scores(self, S, i, j):
+        """Scores after this step; they are scaled already, and not masked."""
+        return S
+
+    def weights(self, A, S):
+        """Weights of the softmax after this step; where the mask hides, S is minus infinity."""
+        return A
+
+    def check(self, h: int, h_kv: int, d_k: int) -> None:
+        """Raise ValueError if a layer of these sizes cannot have this step."""
+        if self._of_heads and (n := getattr(self, self._of_heads).shape[-1]) != h:
+            raise ValueError(f"{self._of_heads} is for {n} heads, but the layer has h = {h}.")
+
+    def __repr__(self):
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        said = (
+            f"{name} {value.shape}" if isinstance(value, np.ndarray) else f"{name}={value!r}"
+            for name, value in values.items()
+            if value is not None
+        )
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    def __eq__(self, other):
+        if type(self) is not type(other):
+            return NotImplemented
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    __hash__ = None
+
+
+@_value
+class Rotation(
+    Step, changes="QK", by_position=True, _arrays={"angles": 1}, _positive=["magnitude"]
+):
+    r"""RoPE: turns pairs of numbers of each query and key, by angles that grow with its position.
+
+    $$(x_a + \mathrm{i}\,x_b) \mapsto m\,e^{\mathrm{i} p \theta_k}\,(x_a + \mathrm{i}\,x_b)$$
+
+    At position $p$, pair $k$ turns by $p\,\theta_k$, so that a dot product depends on the distance.
+
+    Args:
+        angles: $\theta_k$; r of them turn the first 2r numbers of a head, and the others stay.
+        pairs: Which numbers are a pair: "halves" are k and k + r, "neighbours" 2k and 2k + 1.
+        magnitude: $m$, which YaRN needs.
+
+    Raises:
+        ValueError: If `pairs` is another word, or a number is not what it has to be.
+
+    Examples:
+        A quarter turn takes (1, 0) to (0, 1).
+
+        >>> Rotation(np.array([np.pi / 2])).turn(np.array([[1.0, 0.0]]), np.array([[1]])).round(9)
+        array([[0., 1.]])
+
+    Source:
+        Su et al., *RoFormer* (2021), section 3.4.2; halves as in transformers 5.23.0,
+        models/llama/modeling_llama.py, neighbours as in models/gptj/modeling_gptj.py. The site's
+        page "With RoPE or a norm?" says what follows for W_Q and W_K.
+    """
+
+    angles: Float[np.ndarray, " r"]
+    pairs: str = "halves"
+    magnitude: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_one_of("pairs", self.pairs, ("halves", "neighbours"))
+
+    @classmethod
+    def of(
+        cls, base: float, width: int, pairs: str = "halves", scaling: Mapping | None = None
+    ) -> "Rotation":
+        r"""The rotation of a base, $\theta_k = base^{-2k/width}$, which long texts may scale.
+
+        Args:
+            base: 10000 in RoFormer; a config.json calls it `rope_theta`.
+            width: How many numbers of a head are turned.
+            pairs: "halves" or "neighbours".
+            scaling: As a config.json has it: `rope_type`, one of `SCALINGS`, and what that needs.
+
+        Raises:
+            ValueError: If `width` is odd, `base` not positive, or the scaling not known or whole.
+
+        Examples:
+            >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
+            [0.5, 0.005]
+
+        Source:
+            transformers 5.23.0, modeling_rope_utils.py; Peng et al., *YaRN* (2023), section 3.2.
+        """
+        if not (isinstance(width, int) and width >= 2 and width % 2 == 0):
+            raise ValueError(f"width must be an even number from 2 on, but is {width!r}.")
+        _check_positive(base=base)
+        scaling = {"rope_type": "default"} | dict(scaling or {})
+        check_one_of("rope_type", scaling["rope_type"], SCALINGS)
+        angles = base ** (-np.arange(0.0, width, 2) / width)
+        try:
+            angles, magnitude = SCALINGS[scaling["rope_type"]](angles, base, scaling)
+        except KeyError as missing:
+            raise ValueError(f"scaling must have {missing}, but is {scaling}.") from None
+        return cls(angles, pairs, magnitude)
+
+    def vectors(self, Q, K, V, i, j):
+        return self.turn(Q, i), self.turn(K, j), V
+
+    def turn(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Turn vectors (..., n, d) at positions (..., n, 1)."""
+        r = len(self.angles)
+        a, b = slice(r), slice(r, 2 * r)
+        if self.pairs == "neighbours":
+            a, b = slice(0, 2 * r, 2), slice(1, 2 * r, 2)
+        turned = (self.magnitude * np.exp(1j * p * self.angles)).astype(np.result_type(x, 1j))
+        cos, sin = turned.real, turned.imag
+        y = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, (*p.shape[:-1], 1))))
+        y[..., a] = x[..., a] * cos - x[..., b] * sin
+        y[..., b] = x[..., a] * sin + x[..., b] * cos
+        return y
+
+    def check(self, h, h_kv, d_k):
+        if (width := 2 * len(self.angles)) > d_k:
+            raise ValueError(f"The rotation turns {width} numbers of a head, but d_k = {d_k}.")
+
+
+def _llama3(angles: np.ndarray, base: float, given: Mapping) -> tuple[np.ndarray, float]:
+    """Slow pairs are divided by the factor, fast ones stay, and those between do it in part."""
+    turns = given["original_max_position_embeddings"] * angles / (2 * math.pi)
+    low, high = given["low_freq_factor"], given["high_freq_factor"]
+    kept = np.clip((turns - low) / (high - low), 0, 1)
+    return kept * angles + (1 - kept) * angles / given["factor"], 1.0
+
+
+def _yarn(angles: np.ndarray, base: float, given: Mapping) -> tuple[np.ndarray, float]:
+    """The same with a ramp over the pairs; and what is turned grows."""
+    factor, length = given["factor"], given["original_max_position_embeddings"]
+    width = 2 * len(angles)
+
+    def pair_with(turns: float) -> float:
+        return width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    def growth(by: float) -> float:
+        return 0.1 * by * math.log(factor) + 1 if factor > 1 else 1.0
+
+    low, high = pair_with(given.get("beta_fast") or 32), pair_with(given.get("beta_slow") or 1)
+    if given.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, width - 1)
+    divided = np.clip((np.arange(len(angles)) - low) / (high - low or 0.001), 0, 1)
+    by, by_all = given.get("mscale"), given.get("mscale_all_dim")
+    magnitude = growth(by) / growth(by_all) if by and by_all else growth(1.0)
+    said = given.get("attention_factor")
+    angles = (1 - divided) * angles + divided * angles / factor
+    return angles, magnitude if said is None else said
+
+
+SCALINGS: Mapping[str, Callable] = MappingProxyType(
+    {
+        "default": lambda angles, base, given: (angles, 1.0),
+        "linear": lambda angles, base, given: (angles / given["factor"], 1.0),
+        "llama3": _llama3,
+        "yarn": _yarn,
+    }
+)
+
+
+@_value
+class QKNorm(Step, changes="QK", _arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}):
+    r"""A norm of each query and key; where it stands in `between` says whether before a rotation.
+
+    $$x \mapsto g\,\frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} + b$$
+
+    That is RMSNorm. With `centre`, LayerNorm: $x - \operatorname{mean}(x)$ stands for $x$.
+
+    Args:
+        g_Q: Gains of queries, (d_k,) for all heads or (h, d_k); 1 where None.
+        g_K: Gains of keys, (d_k,) or (h_kv, d_k).
+        b_Q: What is added to queries, in the same shapes; 0 where None.
+        b_K: What is added to keys.
+        eps: $\epsilon$.
+        centre: Whether the mean is taken away first.
+        all_heads: Whether a mean is over all heads of a token together.
+
+    Raises:
+        ValueError: If gains do not hold floating-point numbers, or have other axes.
+
+    Examples:
+        >>> Q, K, V = np.full((3, 1, 2, 4), 5.0)
+        >>> QKNorm(eps=0.0).vectors(Q, K, V, None, None)[0].tolist()
+        [[[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]]]
+
+    Source:
+        Henry et al., *Query-Key Normalization for Transformers* (2020), section 2; over each head
+        as in transformers 5.23.0, models/qwen3/modeling_qwen3.py, over all as in
+        models/olmo2/modeling_olmo2.py. The site's page "RoPE or norm first?".
+    """
+
+    g_Q: np.ndarray | None = None
+    g_K: np.ndarray | None = None
+    b_Q: np.ndarray | None = None
+    b_K: np.ndarray | None = None
+    eps: float = 1e-6
+    centre: bool = False
+    all_heads: bool = False
+
+    def vectors(self, Q, K, V, i, j):
+        return self._norm(Q, self.g_Q, self.b_Q), self._norm(K, self.g_K, self.b_K), V
+
+    def _norm(self, x, g, b):
+        axes = (-3, -1) if self.all_heads else -1
+        x = x - x.mean(axes, keepdims=True) if self.centre else x
+        x = x / np.sqrt((x**2).mean(axes, keepdims=True) + x.dtype.type(self.eps))
+        x = x if g is None else x * _beside(g, x)
+        return x if b is None else x + _beside(b, x)
+
+    def check(self, h, h_kv, d_k):
+        for name, heads in {"g_Q": h, "b_Q": h, "g_K": h_kv, "b_K": h_kv}.items():
+            array = getattr(self, name)
+            if array is not None and array.shape not in ((d_k,), (heads, d_k)):
+                raise ValueError(
+                    f"{name} of the norm must have shape {(d_k,)}, or {(heads, d_k)} with a row "
+                    f"for each head, but has shape {array.shape}."
+                )
+
+
+@_value
+class Clip(Step, changes="QKV", _positive=["c"]):
+    r"""Queries, keys and values stay within a limit: $x \mapsto \min(\max(x, -c), c)$.
+
+    Examples:
+        >>> Clip(8.0).vectors(*np.array([[9.0], [-9.0], [1.0]]), None, None)[1]
+        array([-8.])
+
+    Source:
+        `clip_qkv` of OLMo: transformers 5.23.0, models/olmo/modeling_olmo.py.
+    """
+
+    c: float
+
+    def vectors(self, Q, K, V, i, j):
+        return tuple(np.clip(x, -self.c, self.c) for x in (Q, K, V))
+
+
+@_value
+class Temperature(Step, changes="Q", by_position=True, _positive=["f"]):
+    r"""Queries grow with their position, so that long texts do not flatten their weights.
+
+    $$q_p \mapsto \left(1 + a \ln(1 + \lfloor (p + p_0) / f \rfloor)\right) q_p$$
+
+    Examples:
+        >>> Temperature(a=1.0, f=1.0, p_0=0).vectors(np.ones((1, 1)), 0, 0, np.array([[1]]), 0)[0]
+        array([[1.69314718]])
+
+    Source:
+        `attn_temperature_tuning` of Llama 4: transformers 5.23.0,
+        models/llama4/modeling_llama4.py.
+    """
+
+    a: float
+    f: float
+    p_0: int = 1
+
+    def vectors(self, Q, K, V, i, j):
+        return Q * (1 + self.a * np.log1p((i + self.p_0) // self.f)).astype(Q.dtype), K, V
+
+
+@_value
+class SoftCap(Step, changes="S", _positive=["c"]):
+    r"""Scores stay below a limit, softly: $s \mapsto c \tanh(s / c)$.
+
+    Examples:
+        >>> SoftCap(50.0).scores(np.array([1.0, 5000.0]), None, None).round(4).tolist()
+        [0.9999, 50.0]
+
+    Source:
+        Gemma Team, *Gemma 2* (2024), section 2, "Logit soft-capping".
+    """
+
+    c: float
+
+    def scores(self, S, i, j):
+        return self.c * np.tanh(S / self.c)
+
+
+@_value
+class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_heads="slopes"):
+    r"""A score falls with the distance, in each head by its slope: $s_{ij} + m_h\,(j - i)$.
+
+    A layer that adds $m_h j$ has the same weights: the softmax does not see what all scores of a
+    query share.
+
+    Args:
+        slopes: $m_h$, (h,).
+
+    Examples:
+        >>> ALiBi.of(8).slopes[:3].tolist()
+        [0.5, 0.25, 0.125]
+
+    Source:
+        Press et al., *Train Short, Test Long* (2021), section 3. The site's page "A bias of the
+        scores".
+    """
+
+    slopes: Float[np.ndarray, " h"]
+
+    @classmethod
+    def of(cls, h: int) -> "ALiBi":
+        """The paper's slopes; where h is no power of two, more from between them."""
+        H = 2 ** math.floor(math.log2(h))
+        slopes = 2.0 ** (-8 * np.arange(1, H + 1) / H)
+        between = 2.0 ** (-8 * (np.arange(1, H + 1) - 0.5) / H)
+        return cls(np.concatenate([slopes, between])[:h])
+
+    def scores(self, S, i, j):
+        return S + (self.slopes[:, None, None] * (j.swapaxes(-1, -2) - i)).astype(S.dtype)
+
+
+@_value
+class DistanceBias(Step, changes="S", by_position=True, _arrays={"table": 2}, _of_heads="table"):
+    r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i),h}$.
+
+    Short distances have a bucket $b$ each; longer ones share buckets, ever wider ones.
+
+    Args:
+        table: $T$, (buckets, h).
+        farthest: The distance from which on all share the last bucket.
+        both_ways: Whether keys after the query have half of the buckets to themselves.
+
+    Examples:
+        >>> bias = DistanceBias(np.arange(8.0)[:, None], farthest=16, both_ways=False)
+        >>> i = np.arange(12)[:, None]
+        >>> bias.scores(np.zeros((1, 12, 12)), i, i)[0, 11].astype(int).tolist()
+        [6, 6, 6, 6, 5, 5, 4, 4, 3, 2, 1, 0]
+
+    Source:
+        Raffel et al., *T5* (2020), section 2.1; transformers 5.23.0, models/t5/modeling_t5.py. The
+        site's page "A bias of the scores".
+    """
+
+    table: Float[np.ndarray, "buckets h"]
+    farthest: int = 128
+    both_ways: bool = True
+
+    def scores(self, S, i, j):
+        buckets = self._bucket(j.swapaxes(-1, -2) - i)  # (n_q, n_k), or (*batch, 1, n_q, n_k)
+        buckets = buckets[..., 0, :, :] if buckets.ndim > 2 else buckets  # heads come in its place
+        return S + np.moveaxis(self.table[buckets], -1, -3).astype(S.dtype)
+
+    def _bucket(self, distance: np.ndarray) -> np.ndarray:
+        n, first = len(self.table), 0
+        if self.both_ways:
+            n //= 2
+            first, distance = n * (distance > 0), -np.abs(distance)
+        back, one_each = np.maximum(-distance, 0), n // 2
+        rise = np.log(np.maximum(back, 1) / one_each) / math.log(self.farthest / one_each)
+        shared = np.minimum(one_each + (rise * (n - one_each)).astype(int), n - 1)
+        return first + np.where(back < one_each, back, shared)
+
+
+@_value
+class Sinks(Step, changes="A", _arrays={"t": 1}, _of_heads="t"):
+    r"""Each head's softmax has one more score, learned, whose value is zero.
+
+    $$A_{ij} = \frac{e^{s_{ij}}}{e^{t_h} + \sum_l e^{s_{il}}}$$
+
+    Args:
+        t: $t_h$, (h,).
+
+    Examples:
+        >>> Sinks(np.zeros(1)).weights(np.ones((1, 1, 1)), np.zeros((1, 1, 1))).item()
+        0.5
+
+    Source:
+        gpt-oss (2025): transformers 5.23.0, models/gpt_oss/modeling_gpt_oss.py.
+    """
+
+    t: Float[np.ndarray, " h"]
+
+    def weights(self, A, S):
+        t = self.t[:, None, None].astype(S.dtype)
+        largest = np.maximum(S.max(axis=-1, keepdims=True), t)
+        E = np.exp(S - largest)
+        return E / (np.exp(t - largest) + E.sum(axis=-1, keepdims=True))
+
+
+@_value
+class Unknown(Step, changes="QKVSA"):
+    """Something that stands there, or may, and is not known: the layer refuses to be called.
+
+    `why` says what is not known, and what would tell it.
+    """
+
+    why: str
+
+    def vectors(self, Q, K, V, i, j):
+        raise ValueError(
+            f"{self.why} To compute the layer all the same, say what stands between its maps: "
+            "dataclasses.replace(mh, between=()) if nothing does."
+        )
+
+
+def _beside(gains: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Gains (d_k,) or (h, d_k) as they meet vectors (*batch, h, n, d_k)."""
+    return (gains if gains.ndim == 1 else gains[:, None]).astype(x.dtype)
+
+
+def _keep(step: Step, name: str, axes: int) -> None:
+    """Give a step a read-only copy of an array of at most so many axes that it was given."""
+    if (value := getattr(step, name)) is None:
+        return
+    array = np.array(value.detach() if hasattr(value, "detach") else value)
+    if array.dtype.kind != "f" or not 1 <= array.ndim <= axes or 0 in array.shape:
+        raise ValueError(
+            f"{name} must hold floating-point numbers on at most {axes} axes, but has shape "
+            f"{array.shape} and dtype {array.dtype}."
+        )
+    array.flags.writeable = False
+    object.__setattr__(step, name, array)
+
+
+def _check_positive(**numbers: float) -> None:
+    for name, value in numbers.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, but is {value!r}.")

@@ -1,0 +1,238 @@
+r"""What a model's config says of what stands between the maps of a layer, and of its mask.
+
+What a type of model does besides is data, a `Type` in its layout. A type that no layout knows is
+not read: its layers would be computed, and wrong.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qkv._arrays import as_floats, detached
+from qkv.between import (
+    SCALINGS,
+    ALiBi,
+    Clip,
+    DistanceBias,
+    QKNorm,
+    Rotation,
+    Sinks,
+    SoftCap,
+    Step,
+    Temperature,
+    Unknown,
+)
+from qkv.layouts._types import Type
+
+# Arrays behind a layer's prefix that belong to a step, and not to a map.
+STEPS = re.compile(
+    r"(?P<norm>[qk]_norm|[qk]_layernorm|query_(layer)?norm|key_(layer)?norm)\.(weight|bias)"
+    r"|(?P<sinks>sinks)|(?P<table>relative_attention_bias\.weight)"
+)
+
+
+def crosses(prefix: str) -> bool:
+    """Whether a layer with this prefix takes its keys from an encoder."""
+    return bool(re.search(r"(?i)enc\w*_?attn|encdec|cross", prefix))
+
+
+# Options that have such a name and change nothing here, or are read elsewhere.
+_ELSEWHERE = re.compile(
+    r"dropout|_pdrop|probs|implementation|_bias$|num_attention_heads|_in_fp32|reorder"
+    r"|max_position_embeddings|^scale_embedding|initializer|rms_norm|layer_scale|use_cache|^logit"
+    r"|final_|parallel_|attn_layer_|expert|rout|embedding_mult|residual_mult|mlp_|ssm_|mamba_|attention_heads"
+)
+_ACTS = re.compile(
+    r"attn|attention|rope|rotary|window|softcap|clip_qkv|alibi|qk_|_scal|sink|local_|chunk"
+    r"|position_embedding_type|relative|multiplier"
+)
+
+
+class Options:
+    """A config that notes which of its options were read."""
+
+    def __init__(self, config: Mapping[str, Any]):
+        self._all = {**config, **(config.get("attn_config") or {})}
+        self.read = {"attn_config"}
+
+    def __call__(self, *names: str, default: Any = None) -> Any:
+        """The first of these options that says something."""
+        self.read |= {*names}
+        return next((self._all[n] for n in names if self._all.get(n) is not None), default)
+
+    def of_layer(self, name: str, layer: int) -> Any:
+        """An option that has an entry for each layer."""
+        return dict(enumerate(self(name) or ())).get(layer)
+
+    def unread(self) -> Iterator[str]:
+        """Options that may act on attention and were not read."""
+        for name, value in self._all.items():
+            acts = _ACTS.search(name) and not _ELSEWHERE.search(name)
+            says = value is True or value not in (None, False, 0, 1.0, "", [], {})
+            if acts and says and name not in self.read:
+                yield name
+
+
+@dataclass(frozen=True)
+class Between:
+    """What a config says of a layer beside its heads.
+
+    Attributes:
+        steps: What stands between its maps.
+        scale: What its scores are multiplied by; None where the layout's is right.
+        causal: Whether a query sees no later keys; None where that is not known.
+        window: How many keys before a query it sees, itself not counted; None is all.
+        chunk: How long the chunks are outside of which a query sees nothing; None is no chunks.
+        unread: Options that may act and are not read, by their names.
+    """
+
+    steps: tuple[Step, ...] = ()
+    scale: float | None = None
+    causal: bool | None = None
+    window: int | None = None
+    chunk: int | None = None
+    unread: tuple[str, ...] = ()
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps, and one that is not known where an option may act that was not read."""
+        if not self.unread:
+            return self.steps
+        names = ", ".join(map(repr, self.unread))
+        return (
+            *self.steps,
+            Unknown(f"The config says {names}, which may act and is not computed."),
+        )
+
+    def mask(self, n_q: int, n_k: int) -> np.ndarray:
+        """True where the last n_q of n_k tokens may attend to each of them."""
+        i, j = np.arange(n_k - n_q, n_k)[:, None], np.arange(n_k)
+        may = (i >= j) | np.full((n_q, n_k), not self.causal)
+        if self.window is not None:
+            may &= i - j <= self.window
+        return may if self.chunk is None else may & (i // self.chunk == j // self.chunk)
+
+
+def read_between(
+    config: Mapping[str, Any],
+    kind: Type,
+    prefix: str,
+    arrays: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    scale: float | None,
+) -> Between:
+    """Read what stands in one layer.
+
+    Args:
+        config: The config of the part of the model that the layer belongs to.
+        kind: What its type does besides.
+        prefix: The layer's.
+        arrays: Those of its steps: names below the prefix to arrays.
+        sizes: The layer's "h", "h_kv" and "d_k".
+        scale: The layout's.
+    """
+    arrays = {name: as_floats(name, detached(a), "of its step") for name, a in arrays.items()}
+    said, layer = Options(config), int((re.search(r"\d+", prefix) or "0")[0])
+    layer_type = said.of_layer("layer_types", layer)
+    causal = {
+        "causal": True,
+        "none": bool(said("is_decoder")),  # BERT and others can be told
+        "sides": "decoder" in prefix,
+    }[kind.mask] and not crosses(prefix)
+    window = _window(said, kind, layer_type)
+    norm = _norm(said, kind, arrays, sizes)
+    rotation = _rotation(said, kind, layer, layer_type, window, sizes["d_k"])
+    steps = [Clip(float(c)) for c in [said("clip_qkv")] if c]
+    steps += [*norm, *rotation] if kind.norm_first else [*rotation, *norm]
+    if kind.bare_norm and said(kind.bare_norm) and rotation:
+        steps.append(QKNorm(eps=said("rms_norm_eps")))
+    tuned = said("attn_temperature_tuning")
+    a, f = said("attn_scale"), said("floor_scale")
+    if tuned and not rotation:
+        steps.append(Temperature(float(a), float(f)))
+    scale = _scale(said, layer, sizes["d_k"], scale)
+    if (cap := said("attn_logit_softcapping")) and kind.capped:
+        steps.append(SoftCap(float(cap)))
+    if kind.alibi or said("alibi"):
+        slopes = ALiBi.of(sizes["h"]).slopes
+        by = (sizes["d_k"] ** -0.5 if scale is None else scale) if kind.scaled_bias else 1.0
+        steps.append(ALiBi(slopes * by))
+    farthest = said("relative_attention_max_distance", default=128)
+    said("relative_attention_num_buckets")
+    if (table := arrays.get("relative_attention_bias.weight")) is not None:
+        steps.append(DistanceBias(table, farthest, both_ways=not causal))
+    if "sinks" in arrays:
+        steps.append(Sinks(arrays["sinks"]))
+    chunk = said("attention_chunk_size")
+    chunk = chunk if layer_type == "chunked_attention" else None
+    return Between(tuple(steps), scale, causal, window, chunk, tuple(said.unread()))
+
+
+def _norm(said, kind, arrays, sizes) -> list[Step]:
+    """The arrays tell that there is a norm, and what it is over; the type tells which it is."""
+    stored = {}
+    for name, array in arrays.items():
+        if (found := STEPS.fullmatch(name)) and found["norm"]:
+            part = ("b_" if name.endswith("bias") else "g_") + name[0].upper()
+            heads = sizes["h"] if name[0] == "q" else sizes["h_kv"]
+            array = array + kind.gains_from if part[0] == "g" else array
+            alone = array.size == sizes["d_k"]
+            stored[part] = array.reshape(-1 if alone else (heads, sizes["d_k"]))
+            together = np.ndim(arrays[name]) == 1 and not alone
+    if not stored:
+        return []
+    eps = said("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", default=1e-6)
+    said("use_qk_norm", "qk_layernorm", "qk_norm_type")
+    return [QKNorm(**stored, eps=eps, centre=kind.norm == "LayerNorm", all_heads=together)]
+
+
+def _rotation(said, kind, layer, layer_type, window, d_k) -> list[Step]:
+    """The rotation of a layer, if it has one."""
+    turned = said.of_layer("no_rope_layers", layer)  # 1 where it rotates, whatever its name
+    said("no_rope_layer_interval")
+    rope, width = said("rope_parameters"), said("rotary_dim")
+    older = {"rope_theta": said("rope_theta", "rotary_emb_base", default=kind.base)}
+    older |= said("rope_scaling") or {}
+    if kind.rotates == "never" or said("alibi") or turned == 0:
+        return []
+    if kind.rotates == "in windows" and said("sliding_window") and window is None:
+        return []
+    if width:
+        return [Rotation.of(10000.0, width, kind.pairs)]
+    rope = dict((older if rope is None else rope.get(layer_type, rope)) or {})
+    base = said.of_layer("layer_rope_theta", layer) or rope.pop("rope_theta", None)
+    if said("layer_rope_theta") and not said.of_layer("layer_rope_theta", layer):
+        return []
+    if base is None:
+        return [Unknown("The config has no rope_theta, which is the base of the rotation.")]
+    share = rope.pop("partial_rotary_factor", None)
+    share = said("partial_rotary_factor", "rotary_pct", default=1.0) if share is None else share
+    rule = rope["rope_type"] = rope.get("rope_type") or rope.get("type") or "default"
+    if layer not in said("rope_scaling_layers", default=(layer,)):
+        rule = rope["rope_type"] = "default"
+    rope.setdefault("original_max_position_embeddings", said("max_position_embeddings"))
+    if rule not in SCALINGS:
+        return [Unknown(f"The config has rope_type {rule!r}, which is not computed here.")]
+    return [Rotation.of(float(base), int(d_k * share), kind.pairs, rope)]
+
+
+def _window(said, kind, layer_type) -> int | None:
+    width, on = said("sliding_window"), said("use_sliding_window", default=True)
+    said("max_window_layers", "sliding_window_pattern", "_sliding_window_pattern")
+    sliding = on and layer_type in (None, "sliding_attention")
+    slides = {"by config": sliding, "never": False, "always": True}[kind.windows]
+    return width - 1 if width and slides else None
+
+
+def _scale(said, layer, d_k, scale) -> float | None:
+    if per := said("query_pre_attn_scalar"):
+        scale = per**-0.5
+    scale = said("attention_multiplier", "softmax_scale", default=scale)
+    if said("scale_attn_weights", default=True) is False:
+        scale = 1.0
+    if said("scale_attn_by_inverse_layer_idx"):
+        scale = (d_k**-0.5 if scale is None else scale) / (layer + 1)
+    return scale
