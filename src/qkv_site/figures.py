@@ -33,6 +33,10 @@ class Figure(ABC):
         """Its numbers or signs as tables; `letters` writes LaTeX as the reader of them needs it."""
         return ""
 
+    def searched(self) -> str:
+        """What of it the search reads, as Markdown."""
+        return ""
+
     def __str__(self) -> str:
         """A mark in what a block prints, or HTML where nothing collects figures."""
         printed = _PRINTED.get()

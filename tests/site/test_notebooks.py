@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from functools import cache
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import nbformat
@@ -33,16 +32,18 @@ NAMES = sorted(
 )
 ADDRESS = "https://site.example/"
 OUTSIDE = "https://other.example#out"
-PAGE = SimpleNamespace(src_uri="threads/page.md", url="threads/page/")
-FILES = SimpleNamespace(get_file_from_path=lambda uri: SimpleNamespace(url=uri))
+NAME = "threads/page.md"
+ADDRESSES = {NAME: "threads/page/", "one.md": "one/"}
 BLOCK = '```python exec="on" source="above"\nassert True\n```\n'
 
 
 def made(text, *figures, site=ADDRESS):
     """The cells of a page whose one block printed figures, without the first two."""
-    marks = "\n".join(f"\x0e{number}\x0f" for number in range(len(figures)))
-    printed = [Printed(marks, figures)] if figures else []
-    return notebooks.notebook(text, PAGE, FILES, site, printed).cells[2:]
+    page = parse(NAME, text)
+    for block in blocks_of(page) if figures else ():
+        marks = "\n".join(f"\x0e{number}\x0f" for number in range(len(figures)))
+        block.printed = Printed(marks, figures)
+    return notebooks.notebook(page, ADDRESSES, site).cells[2:]
 
 
 def cells(text, kind="markdown"):
@@ -155,7 +156,7 @@ def test_a_faulty_formula_is_left_to_the_page_to_report():
 
 def test_links_are_absolute_or_text():
     page = "[one `map[0]` {{Q[i]}}](../one.md#check)"
-    assert cells(page) == [f"[one `map[0]` $Q_i$]({ADDRESS}one.md#check)"]
+    assert cells(page) == [f"[one `map[0]` $Q_i$]({ADDRESS}one/#check)"]
     assert made(page, site="")[0].source == "one `map[0]` $Q_i$"
 
 
@@ -288,7 +289,7 @@ def test_a_page_has_a_notebook_where_it_shows_code_that_numpy_is_enough_for(buil
 )
 def test_a_notebook_gets_the_package_from_the_site_or_from_its_own_folder(written, address, there):
     written.site = Site(address=address)
-    _, get, _ = notebooks.notebook("# Page\n", PAGE, FILES, address).cells
+    _, get, _ = notebooks.notebook(parse(NAME, "# Page\n"), ADDRESSES, address).cells
     assert f'else "{there}"\n    %pip install --quiet {{wheel}}' in get.source
 
 

@@ -1,62 +1,103 @@
 """The index of the search: what stands in it of a page."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
-from mkdocs.utils.meta import get_data
 
-from qkv_site.page import PAGE, parse
+from qkv_site import run
+from qkv_site.figures import Printed
+from qkv_site.page import Site, parse
 from qkv_site.parts import asked
-from qkv_site.tables import search
+from qkv_site.write import search
 
-HTML = """<h1 id="a">A</h1><p>First <math><msub><mi>d</mi><mi>k</mi></msub></math>.</p>
-<h2 id="b">B<a class="headerlink" href="#b">¶</a></h2>
-<div class="wq-claim" id="claim-c"><p>It holds. <a class="wq-claim__mark" href="#">computed</a></p>
-<pre><code>in_proj_weight = nn.Linear(3)</code></pre></div>
-<table><tr><th>one</th><th>two</th></tr><tr><td>1<br>one</td><td>2</td></tr></table>"""
-QUESTIONS = """<h1>Q</h1><ul><li><a href="../page/#claim-c">Does it <em>hold</em>?</a> Yes.
-<a class="wq-aside" href="#">check</a></li>
-<li><p><a href="../page/">What?</a> That.</p></li></ul>"""
+PAGE = """# A
+
+First {{d_k}}, $W^{QK}_i$ and **bold *words***.
+
+## B *c* { #b }
+
+```python exec="on" source="above" result="text" claim="c" title="It `a*b` holds."
+in_proj_weight = nn.Linear(3)
+```
+
+| one | two |
+| --- | --- |
+| 1<br>one `a | b` | 2 \\| 3 |
+
+Its rank is
+48. And so on.
+
+- item
+  of two lines
+- [a link](b.md){ .wq-aside }
+
+??? note "Fold"
+
+    > Inside. { #inside }
+"""
+QUESTIONS = """# Q
+
+- [Does it *hold*?](page.md#claim-c) Yes, [it
+  does](page.md#b).
+- [What?](page.md) That.
+"""
+ADDRESSES = {"page.md": "page/", "other.md": "other/", "questions.md": "questions/", "b.md": "b/"}
 
 
-def page(name, content, **meta):
-    file = SimpleNamespace(src_uri=f"{name}.md")
-    return SimpleNamespace(file=file, content=content, title=name, url=f"{name}/", meta=meta)
-
-
-def written(*pages, **texts):
-    """The index, and the faults, of pages whose files say this."""
+def written(printed=(), **texts):
+    """The index of pages that say this, the blocks of which have printed that."""
     index, faults = search.Index(), []
-    for each in pages:
-        name = each.file.src_uri
-        faults += index.add(each, parse(name, texts.get(name.removesuffix(".md"), "")))
+    for name, text in texts.items():
+        page = parse(f"{name}.md", text)
+        for block, said in zip(run.blocks_of(page), printed, strict=False):
+            block.printed = Printed(said)
+        faults += index.add(page, ADDRESSES)
     assert faults == []
     return json.loads(index.written())
 
 
 def test_a_section_is_a_heading_with_its_words_and_the_names_in_its_code():
-    data = written(page("page", HTML, description="About it.", tags=["tag"]))
-    assert data["pages"] == [{"url": "page/", "title": "page", "about": "About it.", "tags": "tag"}]
+    about = "---\ntitle: Page\ndescription: About it.\ntags: [tag]\n---\n\n"
+    data = written(["3\n"], page=about + PAGE)
+    assert data["pages"] == [{"url": "page/", "title": "Page", "about": "About it.", "tags": "tag"}]
     first, second = data["sections"]
-    assert first == [0, "", "A", "First d_k.", "", []]
-    assert second[:4] == [0, "b", "B", "It holds.\none · two\n1, one · 2"]
+    assert first == [0, "", "A", "First d_k, W_i^{Q K} and bold words.", "", []]
+    assert second[:3] == [0, "b", "B c"]
+    assert second[3].splitlines() == [
+        "It a*b holds.",
+        "one · two",
+        "1, one a | b · 2 | 3",
+        "Its rank is 48. And so on.",
+        "item of two lines",
+        "a link",
+        "Fold",
+        "Inside.",
+    ]
     assert second[4].split() == ["in_proj_weight", "nn.Linear"]
 
 
-@pytest.mark.parametrize("tag", ["<br>", "<br/>", '<img src="x"/>', "<hr>"])
-def test_what_says_nothing_ends_where_its_element_does(tag):
-    html = f'<h1>A</h1><p>First.<span class="wq-aside">{tag} silent</span> Then.</p>'
-    [[*_, text, _, _]] = written(page("page", html))["sections"]
-    assert text == "First. Then."
+def test_what_a_block_prints_as_markdown_is_read_and_a_heading_of_it_is_a_section():
+    text = '# A\n\n```python exec="on"\nprint(1)\n```\n'
+    data = written(["Words.\n\n## B { #b }\n\n```toml\na = 1\n```\n"], page=text)
+    assert data["sections"] == [[0, "", "A", "Words.", "", []], [0, "b", "B", "", "a", []]]
+
+
+def test_the_reference_has_a_section_for_each_name_and_each_method():
+    data = written(page="# A\n\n::: qkv.masks\n\n::: qkv.costs\n\n::: qkv.MultiHead\n")
+    found = {anchor: (title, text, code) for _, anchor, title, text, code, _ in data["sections"]}
+    assert found["qkv.masks.causal"][0] == "causal"
+    assert "the last query" in found["qkv.masks.causal"][1]
+    assert found["qkv.costs.Factors"][1].startswith("Names of sizes")
+    assert found["qkv.MultiHead"][0] == "qkv.MultiHead"
+    assert "d_model" in found["qkv.MultiHead.random"][2].split()
 
 
 def test_a_question_leads_to_the_section_that_has_its_anchor():
-    data = written(page("page", HTML), page("questions", QUESTIONS))
+    data = written([""], page=PAGE, questions=QUESTIONS)
     leading = {(number, anchor): lines for number, anchor, *_, lines in data["sections"]}
     assert leading == {
         (0, ""): ["What?", "What? That."],
-        (0, "b"): ["Does it hold?", "Does it hold? Yes."],
+        (0, "b"): ["Does it hold?", "Does it hold? Yes, it does."],
         (1, ""): [],
     }
 
@@ -80,12 +121,13 @@ c
 
 
 def test_what_people_type_leads_to_its_page_and_its_heading():
-    data = written(page("page", HTML), page("other", HTML), page=ASKED)
+    data = written(page=ASKED, other="# A\n\n## B\n")
     assert [lines for *_, lines in data["sections"]] == [["a b"], ["c", "d"], [], []]
 
 
 def test_a_line_may_name_a_heading_that_a_block_writes():
-    data = written(page("page", HTML), page='# A\n\n```asked id="b"\na b\n```\n')
+    text = '# A\n\n```python exec="on"\nprint(1)\n```\n\n```asked id="b"\na b\n```\n'
+    data = written(["## B { #b }\n"], page=text)
     assert [lines for *_, lines in data["sections"]] == [[], ["a b"]]
 
 
@@ -103,7 +145,7 @@ def test_a_line_may_name_a_heading_that_a_block_writes():
 def test_what_leads_nowhere_or_says_nothing_new_is_named_with_its_line(more, line, fault):
     read = parse("page.md", ASKED + more)
     found = [each for fence, _ in asked.leading(read) for each in fence.faults(read)]
-    found += search.Index().add(page("page", HTML), read)
+    found += search.Index().add(read, ADDRESSES)
     [(number, said)] = [(each.line, each.message) for each in found]
     assert number == line
     assert fault in said
@@ -123,11 +165,10 @@ def test_a_build_stops_at_lines_that_lead_nowhere_and_shows_none(build):
 
 
 def test_a_page_may_be_left_out_but_for_its_title():
-    data = written(page("page", HTML, search={"exclude": True}))
+    data = written(page=f"---\nsearch: {{exclude: true}}\n---\n\n{PAGE}")
     assert data["sections"] == [[0, "", "A", "", "", []]]
 
 
 def test_a_page_says_no_more_of_the_search_than_that():
-    for path in sorted(PAGE.get().site.docs.rglob("*.md")):
-        _, meta = get_data(path.read_text())
-        assert meta.get("search", {"exclude": True}) == {"exclude": True}, path
+    for name, page in Site().pages.items():
+        assert page.meta.get("search", {"exclude": True}) == {"exclude": True}, name

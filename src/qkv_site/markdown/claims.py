@@ -379,6 +379,10 @@ class Tested(Figure):
         """The code stands below what is said."""
         return f"{self._said()}\n\n```python\n{self._code()}\n```"
 
+    def searched(self) -> str:
+        """All of it."""
+        return self.markdown(str)
+
     def _code(self) -> str:
         return f"# {self.trap.file}, line {self.trap.line}\n{self.trap.code}"
 

@@ -97,6 +97,10 @@ class HeatMap(Figure):
         """A table whose cells are shaded."""
         return self.numbers.html(html.escape(self.label))
 
+    def searched(self) -> str:
+        """What they are."""
+        return self.label
+
     def markdown(self, letters: Letters) -> str:
         """The numbers, below what they are."""
         return self.numbers.table(self.label).markdown()

@@ -99,6 +99,10 @@ class SignGrid(Figure):
         plain = "" if self.corner else " wq-steps-inside"
         return f'<table class="wq-mask{plain}">{drawn}</table>'
 
+    def searched(self) -> str:
+        """What they are."""
+        return self.label
+
     def markdown(self, letters: Letters) -> str:
         """The signs, below what they show."""
         cells = [["✓" if each else "✕" for each in row] for row in self.holds]

@@ -34,7 +34,7 @@ _UNSEEN = re.compile(r'<span class="wq-unseen">.*?</span>')
 
 _converter = LatexToMathML(fancy_error=False)
 _ARITHMATEX = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
-_WORD_BELOW = re.compile(r"_\{([a-z]{3,}|in)\}")  # a word, and no product of letters
+_WORD_BELOW = re.compile(r"_\{([a-z]{3,}|in)\}")
 
 
 def mark(role: Role | None, latex: str, borrowed: bool) -> str:
@@ -114,6 +114,11 @@ def _plain(node: Element) -> str:
     return " ".join(part for part in [(node.text or "").strip("\u2061\u2062 \n"), *parts] if part)
 
 
+def with_words(latex: str) -> str:
+    """LaTeX in which what stands below a letter is a word, and no product of letters."""
+    return _WORD_BELOW.sub(r"_{\\text{\1}}", latex)
+
+
 class _Convert(Postprocessor):
     def run(self, text: str) -> str:
         return _ARITHMATEX.sub(_convert, text)
@@ -122,7 +127,7 @@ class _Convert(Postprocessor):
 def _convert(found: re.Match) -> str:
     display = found[1] == "div"
     latex = html.unescape(found[2]).strip()[2:-2].strip()
-    latex = _WORD_BELOW.sub(r"_{\\text{\1}}", latex)
+    latex = with_words(latex)
     try:
         mathml = to_mathml(latex, display=display)
     except LatexError as error:

@@ -2,26 +2,28 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 from jinja2 import FileSystemBytecodeCache
 from math_core import LatexError
 from mkdocs.structure.files import File
+from mkdocs.structure.nav import Navigation
 
 from qkv import notation
-from qkv_site import check
+from qkv_site import check, run
 from qkv_site.markdown import choice, claims, key, letters, tables
 from qkv_site.mkdocs import policy
-from qkv_site.page import PAGE, Page, Site, parse, report
+from qkv_site.page import PAGE, Page, Site, parse, report, writing
 from qkv_site.parts import change_it
 from qkv_site.parts import map as layer_map
 from qkv_site.tables import (
     labels,
     redirects,
-    search,
     wheel,
 )
-from qkv_site.write import copies, notebooks
+from qkv_site.write import copies, notebooks, search
 
 
 class Build:
@@ -46,7 +48,24 @@ class Build:
 
     def add_notebooks(self, files, config) -> None:
         """Add a notebook for each page that has one."""
-        self._notebooks = notebooks.add_to(files, config, self._whole, self._pages)
+        self._addresses = {file.src_uri: _below(file.url) for file in files}
+        self._notebooks = {
+            notebooks.address(page.src_uri)
+            for page in files.documentation_pages()
+            if notebooks.has_one(self._of.pages[page.src_uri])
+        }
+        for page in self._pages.values():
+            address = notebooks.address(page.name)
+            if address not in self._notebooks:
+                continue
+            executed = run.blocks_of(page)
+            ended = [block for block in executed if block.printed is not None]
+            if len(ended) < len(executed):
+                ran = f"{len(ended)} blocks ran to their end, of {len(executed)}"
+                page.report("notebook", f"its notebook has not all outputs: {ran}")
+            with writing(page):
+                made = notebooks.notebook(page, self._addresses, self._of.address)
+            files.append(File.generated(config, address, content=nbformat.writes(made, indent=1)))
 
     def add_redirects(self, files, config) -> None:
         """Add a page for each address that leads to another page."""
@@ -74,7 +93,6 @@ class Build:
 
     def tell(self, env, files) -> None:
         """Tell the templates which notations and which notebooks there are."""
-        self._files = files
         env.globals["notations"] = notation.grouped_sources()
         env.globals["notebooks"] = self._notebooks
         env.globals["colab"] = notebooks.colab(
@@ -119,12 +137,12 @@ class Build:
         """Note what a page says, for the search and as Markdown."""
         read = self._pages[page.file.src_uri]
         PAGE.set(read)
-        for fault in self._index.add(page, read):
-            read.report(fault.rule, fault.message, line=fault.line)
         try:
-            self._copies.append(copies.of(page, self._files, PAGE.get()))
+            for fault in self._index.add(read, self._addresses):
+                read.report(fault.rule, fault.message, line=fault.line)
+            self._copies.append(copies.copy(read, self._addresses))
         except (LatexError, SyntaxError, ValueError) as fault:
-            PAGE.get().report("copy", f"no copy in Markdown: {fault}")
+            read.report("copy", f"no copy in Markdown: {fault}")
 
     def guard(self, html: str, page=None) -> str:
         """Say on the page what it may run, and report what would not."""
@@ -135,12 +153,15 @@ class Build:
 
     def write_copies(self, nav) -> None:
         """Put a copy in Markdown beside each page, and say where all of them are."""
+        name, about = self._config.site_name, self._config.site_description
+        base = self._of.address
         for copy in self._copies:
-            self._write(f"{copy.page.url}{copies.NAME}", copy.written(self._config.site_url or ""))
+            self._write(f"{copy.address}{copies.NAME}", copy.written(base))
         if self._whole:
-            self._write(copies.SHORT, copies.overview(self._copies, nav, self._config))
-            self._write(copies.FULL, copies.everything(self._copies, self._config))
-            self._write("robots.txt", copies.robots(self._config))
+            listed = copies.overview(self._copies, _groups(nav), name, about, base)
+            self._write(copies.SHORT, listed)
+            self._write(copies.FULL, copies.everything(self._copies, name, about, base))
+            self._write("robots.txt", copies.robots(base))
 
     def write_the_rest(self) -> None:
         """Put beside the pages what all of them make: the index of the search."""
@@ -152,3 +173,17 @@ class Build:
         target = self._site / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _below(url: str) -> str:
+    """An address below the site; MkDocs has "./" for the first page."""
+    return url.removeprefix("./").removeprefix(".")
+
+
+def _groups(nav: Navigation) -> Iterator[tuple[str, list[str]]]:
+    """The sections of the menu and the files of their pages; what stands in none comes first."""
+    yield "Start here", [item.file.src_uri for item in nav.items if item.is_page]
+    for item in nav.items:
+        if item.is_section:
+            title = "Optional" if item.title == "Reference" else item.title
+            yield title, [page.file.src_uri for page in item.children if page.is_page]

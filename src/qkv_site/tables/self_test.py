@@ -129,6 +129,10 @@ class Asked(Figure):
         )
         return f"{self.number} {self.question.ask}\n\n{choices}\n\n**Answer**\n\n{self._answer()}"
 
+    def searched(self) -> str:
+        """All of it."""
+        return self.markdown(str)
+
     def _answer(self, mark: str = "") -> str:
         """The answer, why others are wrong, each with a mark of its place, and the code."""
         question = self.question

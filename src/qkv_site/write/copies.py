@@ -12,26 +12,17 @@ made from what the pages are made of.
 import posixpath
 import re
 import textwrap
-from collections.abc import Iterator
-from dataclasses import dataclass
-from types import ModuleType
-from xml.etree import ElementTree
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import Files
-from mkdocs.structure.nav import Navigation, Section
-from mkdocs.structure.pages import Page
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from qkv import notation
-from qkv_site import run
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import claims, mathml
-from qkv_site.page import Fence, Heading, Prose, parse
-from qkv_site.page import Page as ReadPage
+from qkv_site.markdown import claims
+from qkv_site.page import Fence, Heading, Page, Prose, parse
 from qkv_site.parts import formulas, layer, questions
 from qkv_site.parts.python import Python
 from qkv_site.write import reference
-from qkv_site.write.markdown import Writer, fenced, joined
+from qkv_site.write.markdown import Writer, fenced, joined, words
 
 NAME = "index.md"  # beside the page's index.html
 SHORT, FULL = "llms.txt", "llms-full.txt"
@@ -39,7 +30,6 @@ SHORT, FULL = "llms.txt", "llms-full.txt"
 # An address below the site's; it is written as each file needs it.
 _ADDRESS = re.compile("\x02([^\x03]*)\x03")
 _TAG = re.compile(r"<[^>]+>")
-_SILENT = re.compile(r"<(script|style|template|noscript|button|select)\b.*?</\1>", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -47,13 +37,15 @@ class Copy:
     """A page as Markdown.
 
     Attributes:
-        page: The page.
+        name: The page's file, below the folder of pages.
+        address: Where the page is, below the site.
         title: Its title.
         description: What it is about, in a line.
         text: The Markdown, with an address below the site's between two control characters.
     """
 
-    page: Page
+    name: str
+    address: str
     title: str
     description: str
     text: str
@@ -65,22 +57,23 @@ class Copy:
             if base:
                 return base + found[1]
             path, mark, anchor = found[1].partition("#")
-            seen = posixpath.relpath(f"/{path}", f"/{self.page.url}")
+            seen = posixpath.relpath(f"/{path}", f"/{self.address}")
             folder = "" if path and not path.endswith("/") else "/"
             return f"{seen}{folder}{mark}{anchor}"
 
         return _ADDRESS.sub(address, self.text)
 
 
-def of(page: Page, files: Files, read: ReadPage) -> Copy:
-    """The copy of a page that is rendered."""
-    name = page.file.src_uri
-    text = run.fill_in(read, read.text)
-    if name == questions.INDEX:
-        text = questions.with_links(text)
-    parsed = parse(name, text)
-    body = joined([*_Writer(page.file, files).pieces(parsed.parts, run.printed(read))])
-    return Copy(page, parsed.title, parsed.meta.get("description", ""), f"{body}\n")
+def copy(page: Page, addresses: Mapping[str, str]) -> Copy:
+    """The copy of a page that has run.
+
+    Args:
+        page: The page.
+        addresses: Of each file of the site, its address there.
+    """
+    body = joined([*_Writer(page, addresses).pieces(page.parts)])
+    description = page.meta.get("description", "")
+    return Copy(page.name, addresses[page.name], page.title, description, f"{body}\n")
 
 
 class _Writer(Writer):
@@ -94,16 +87,14 @@ class _Writer(Writer):
             yield f"\nAddress: {_below(self.address(''))}\n"
 
     def prose(self, part: Prose) -> Iterator[str]:
-        """Lines of Markdown, and what the reference says in the place of a name."""
-        for piece in reference.split(_SILENT.sub("", part.text)):
-            if isinstance(piece, str):
-                yield self.plain(piece)
-                continue
-            for each in piece:
-                yield from self._documented(each)
+        """Lines of Markdown; a question of the index leads to the check of its answer, too."""
+        if self.page.name == questions.INDEX:
+            part = replace(part, text=questions.with_links(part.text))
+        yield from super().prose(part)
 
-    def _documented(self, each: reference.Documented) -> Iterator[str]:
-        if not isinstance(each.thing, ModuleType):
+    def documented(self, each: reference.Documented) -> Iterator[str]:
+        """How a name is called, and its docstrings."""
+        if not each.is_module:
             yield from self.title(Heading(0, 0, level=2, title=each.name, id=each.name))
             if each.signature:
                 yield "\n" + fenced("python", f"{each.name.rpartition('.')[2]}{each.signature}")
@@ -123,7 +114,7 @@ class _Writer(Writer):
         elif "result" in block.given:
             pieces.append(f"It prints:\n\n{fenced('text', said)}" if printed else "")
         else:
-            pieces.append("".join(self.pieces(parse(self.page.src_uri, said).parts)))
+            pieces.append("".join(self.pieces(parse(self.page.name, said).parts)))
         said = "\n".join(filter(None, pieces)).strip("\n")
         yield textwrap.indent(said, " " * block.indent) + "\n"
 
@@ -133,7 +124,7 @@ class _Writer(Writer):
         for source in fence.given.get("in", "").split():
             if source != "site":
                 lines = formulas.as_block(fence.code).typeset(source)
-                written = "; ".join(f"`{_words(line)}`" for line in lines)
+                written = "; ".join(f"`{words(line)}`" for line in lines)
                 said.append(f"{notation.source(source).short} writes: {written}\n")
         return "\n".join(said)
 
@@ -147,7 +138,7 @@ class _Writer(Writer):
         return lines
 
     def figure(self, figure: Figure) -> str:
-        return figure.markdown(_words)
+        return figure.markdown(words)
 
     def claim(self, claim: claims.Claim) -> str:
         """The statement, how it is known, and where its check is."""
@@ -168,10 +159,10 @@ class _Writer(Writer):
             said = formulas.plain(content, source)
         except (SyntaxError, ValueError):  # reported when the page is rendered
             return f"`{content}`"
-        return said if content.startswith('"') else f"`{_words(said.strip('$'))}`"
+        return said if content.startswith('"') else f"`{words(said.strip('$'))}`"
 
     def latex(self, latex: str, *, display: bool) -> str:
-        return f"`{_words(latex.strip())}`"
+        return f"`{words(latex.strip())}`"
 
     def power(self, which: str, script: str) -> str:
         return ("^" if which == "sup" else "_") + _TAG.sub("", script)
@@ -191,54 +182,52 @@ def _below(address: str) -> str:
     return f"\x02{address}\x03"
 
 
-def _words(latex: str) -> str:
-    """LaTeX as plain text, `W_i^Q`."""
-    return mathml.plain(ElementTree.fromstring(mathml.to_mathml(latex)))
+def overview(
+    copies: Iterable[Copy],
+    groups: Iterable[tuple[str, list[str]]],
+    name: str,
+    about: str,
+    base: str,
+) -> str:
+    """`llms.txt`: what the site is, and of each page its address and what it is about.
 
-
-def overview(copies: list[Copy], nav: Navigation, config: MkDocsConfig) -> str:
-    """`llms.txt`: what the site is, and of each page its address and what it is about."""
-    known = {copy.page.file.src_uri: copy for copy in copies}
+    Args:
+        copies: Those of all pages.
+        groups: The sections of the menu, and the files of the pages in each.
+        name: The site's name.
+        about: What it is about.
+        base: Its address, if it has one.
+    """
+    known = {copy.name: copy for copy in copies}
     said = [
-        f"# {config.site_name}\n\n> {config.site_description}\n\n"
+        f"# {name}\n\n> {about}\n\n"
         "Each page below is Markdown. Without `index.md` at its end the address is the page's, "
         "and the one to cite; a heading is a link to its own. Formulas are lines of NumPy. A claim "
         "says how it is known: computed by the block below it, run on a library by a test, or "
         "read, with file and line. "
         f"All pages are in [one file]({_below(FULL)}), too.\n"
     ]
-    for title, pages in _groups(nav):
-        lines = [_entry(known[page.file.src_uri]) for page in pages if page.file.src_uri in known]
+    for title, pages in groups:
+        lines = [_entry(known[page]) for page in pages if page in known]
         said.append(f"## {title}\n\n" + "\n".join(lines) + "\n")
-    text = "\n".join(said)
-    return _ADDRESS.sub(lambda found: f"{config.site_url or ''}{found[1]}", text)
-
-
-def _groups(nav: Navigation) -> Iterator[tuple[str, list[Page]]]:
-    """The sections of the menu; what stands in none of them comes first."""
-    yield "Start here", [item for item in nav.items if isinstance(item, Page)]
-    for item in nav.items:
-        if isinstance(item, Section):
-            title = "Optional" if item.title == "Reference" else item.title
-            yield title, [page for page in item.children if isinstance(page, Page)]
+    return _ADDRESS.sub(lambda found: f"{base}{found[1]}", "\n".join(said))
 
 
 def _entry(copy: Copy) -> str:
     about = f": {copy.description}" if copy.description else ""
-    return f"- [{copy.title}]({_below(copy.page.url + NAME)}){about}"
+    return f"- [{copy.title}]({_below(copy.address + NAME)}){about}"
 
 
-def everything(copies: list[Copy], config: MkDocsConfig) -> str:
+def everything(copies: Iterable[Copy], name: str, about: str, base: str) -> str:
     """`llms-full.txt`: all pages, one after the other."""
-    base = config.site_url or "/"
-    top = f"# {config.site_name}\n\n> {config.site_description}\n\n"
-    return top + "\n---\n\n".join(copy.written(base) for copy in copies)
+    top = f"# {name}\n\n> {about}\n\n"
+    return top + "\n---\n\n".join(copy.written(base or "/") for copy in copies)
 
 
-def robots(config: MkDocsConfig) -> str:
+def robots(base: str) -> str:
     """`robots.txt`: everything may be read, and where the lists of pages are."""
-    base = config.site_url or "/"
-    said = ["User-agent: *", "Allow: /", f"# Pages as Markdown: {base}{SHORT} and {base}{FULL}"]
-    if config.site_url:  # a sitemap's address has to be whole
+    where = base or "/"
+    said = ["User-agent: *", "Allow: /", f"# Pages as Markdown: {where}{SHORT} and {where}{FULL}"]
+    if base:  # a sitemap's address has to be whole
         said.append(f"Sitemap: {base}sitemap.xml")
     return "\n".join(said) + "\n"

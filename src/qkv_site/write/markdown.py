@@ -9,26 +9,28 @@ import posixpath
 import re
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from xml.etree import ElementTree
 
-from mkdocs.structure.files import File, Files
 from nbformat import NotebookNode
 
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import claims
-from qkv_site.page import Container, Fence, Heading, Part, Prose
+from qkv_site.markdown import claims, mathml
+from qkv_site.page import Container, Fence, Heading, Page, Part, Prose
 from qkv_site.parts import formulas, on_library
 from qkv_site.parts.python import Python
+from qkv_site.write import reference
 
 # What Python-Markdown knows and others do not. Code comes first: nothing inside it is meant.
 _SPAN = re.compile(
     r"(?P<code>(?P<ticks>`+).*?[^`](?P=ticks)(?!`))"
-    r"|(?P<formula>\{\{.+?\}\})"
+    r"|(?P<formula>\{\{(?:=\s*(?P<number>.+?)\s*|.+?)\}\})"
     r"|\$\$(?P<display>.+?)\$\$|\$(?=\S)(?P<latex>[^$\n]+?)(?<=\S)\$"
     r"|\[(?P<said>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^\s()]+)\)"
-    r"|(?P<attributes> *\{:? *[#.\w][^{}\n]*\})(?= *$|[ .,;:)\]])"
+    r"|(?P<attributes>(?<![\^_]) *\{:? *[#.\w][^{}\n]*\})(?= *$|[ .,;:)\]])"
     r"|<(?P<power>su[bp])>(?P<script>.*?)</su[bp]>"
-    r"|(?P<tag></?(?:a|div|form|input|label|p|span)\b[^<>]*>)",
+    r"|(?<!\\)(?P<stars>\*{1,3})(?=\S)(?P<stressed>(?:`[^`]*`|\*[^*\s][^*]*\*|[^*`])+?)(?<=\S)(?P=stars)"
+    r"|(?P<tag></?(?:a|code|div|form|input|label|noscript|p|span)\b[^<>]*>)",
     re.DOTALL | re.MULTILINE,
 )
 _EMPTY_LINES = re.compile(r"\n{3,}")
@@ -40,23 +42,17 @@ class Writer(ABC):
     """Writes a page.
 
     Attributes:
-        page: The page's file.
-        files: Those of the site, to which its links lead.
+        page: The page, which has run.
+        addresses: Of each file of the site, its address there.
         heading: The id of the heading that stands above.
     """
 
-    def __init__(self, page: File, files: Files):
-        self.page, self.files = page, files
+    def __init__(self, page: Page, addresses: Mapping[str, str]):
+        self.page, self.addresses = page, addresses
         self.heading = ""
 
-    def pieces(self, parts: Iterable[Part], printed: Iterable[Printed] = ()) -> Iterator[Piece]:
-        """The text of some parts, and what is no text between it.
-
-        Args:
-            parts: Those of a page, or of what one of its blocks printed.
-            printed: What the blocks among them printed, in their order.
-        """
-        printed = iter(printed)
+    def pieces(self, parts: Iterable[Part]) -> Iterator[Piece]:
+        """The text of some parts, and what is no text between it."""
         for part in parts:
             match part:
                 case Heading():
@@ -65,17 +61,25 @@ class Writer(ABC):
                 case Prose():
                     yield from self.prose(part)
                 case Container():
-                    yield f"{self.plain(f'**{part.title}**')}\n\n"
-                    yield from self.pieces(part.parts, printed)
+                    yield f"{self.emphasis('**', self.plain(part.title))}\n\n"
+                    yield from self.pieces(part.parts)
                 case Fence(language="python") if part.executed:
-                    yield from self.executed(part, next(printed, Printed("")))
+                    yield from self.executed(part, part.printed or Printed(""))
                 case Fence():
                     text = self.fence(part).strip("\n")
                     yield textwrap.indent(text, " " * part.indent) + "\n"
 
     def prose(self, part: Prose) -> Iterator[Piece]:
-        """Lines of Markdown."""
-        yield self.plain(part.text)
+        """Lines of Markdown, and what the reference says in the place of a name."""
+        for piece in reference.split(part.text):
+            if isinstance(piece, str):
+                yield self.plain(piece)
+            else:
+                yield from self.documented(piece)
+
+    def documented(self, named: reference.Documented) -> Iterator[Piece]:
+        """What the reference says of a name; a notebook needs no such page."""
+        yield from ()
 
     def fence(self, fence: Fence) -> str:
         """A fence that is not executed."""
@@ -100,7 +104,7 @@ class Writer(ABC):
         """What an executed block shows, if it says so."""
         if not {"claim", "title"} <= block.given.keys():
             return ""
-        return self.plain(self.claim(claims.of_options(block.given, self.page.src_uri)))
+        return self.plain(self.claim(claims.of_options(block.given, self.page.name)))
 
     def plain(self, text: str) -> str:
         """Text between blocks, without what only this site's Markdown knows."""
@@ -108,8 +112,11 @@ class Writer(ABC):
 
     def _span(self, span: re.Match) -> str:
         if span["code"]:
-            return span["code"]
+            return self.code(span["code"])
         if span["formula"]:
+            number = self.page.numbers.get(span["number"] or "")
+            if number is not None:
+                return number
             source, content = re.fullmatch(
                 formulas.INLINE, " ".join(span["formula"].split())
             ).groups()
@@ -118,14 +125,30 @@ class Writer(ABC):
             return self.latex(latex, display=bool(span["display"]))
         if span["target"]:
             return self.link(self.plain(span["said"]), span["target"])
+        if span["stars"]:
+            return self.emphasis(span["stars"], self.plain(span["stressed"]))
+        if span["attributes"]:
+            return self.attributes(span["attributes"])
         return self.power(span["power"], span["script"]) if span["power"] else ""
 
     def address(self, target: str) -> str | None:
         """Where a link leads, below the site; None if there is no such page."""
         path, mark, anchor = target.partition("#")
-        uri = posixpath.join(posixpath.dirname(self.page.src_uri), path)
-        file = self.files.get_file_from_path(posixpath.normpath(uri)) if path else self.page
-        return file and f"{file.url.removeprefix('./').removeprefix('.')}{mark}{anchor}"
+        uri = posixpath.normpath(posixpath.join(posixpath.dirname(self.page.name), path))
+        found = self.addresses.get(uri if path else self.page.name)
+        return None if found is None else f"{found}{mark}{anchor}"
+
+    def code(self, code: str) -> str:
+        """A span of code, with its backticks."""
+        return code
+
+    def attributes(self, attributes: str) -> str:
+        """What only this site's Markdown says of an element, such as its id."""
+        return ""
+
+    def emphasis(self, stars: str, words: str) -> str:
+        """Bold or italic words."""
+        return f"{stars}{words}{stars}"
 
     @abstractmethod
     def executed(self, block: Python, printed: Printed) -> Iterator[Piece]:
@@ -177,3 +200,8 @@ def fenced(language: str, code: str) -> str:
 def joined(pieces: Sequence[str]) -> str:
     """Pieces of text, with one empty line where there are more."""
     return _EMPTY_LINES.sub("\n\n", "".join(pieces)).strip()
+
+
+def words(latex: str) -> str:
+    """LaTeX as plain text, `W_i^Q`."""
+    return mathml.plain(ElementTree.fromstring(mathml.to_mathml(mathml.with_words(latex))))

@@ -8,24 +8,22 @@ it shows, in words and with its numbers, and a link to it on the page.
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from urllib.parse import urljoin, urlsplit
 
 import nbformat
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from qkv import notation
-from qkv_site import run
 from qkv_site.figures import Figure, Printed
 from qkv_site.markdown import claims
-from qkv_site.page import Fault, Fence, Heading, Page, Part, parse, report, writing
+from qkv_site.page import Fault, Fence, Heading, Page, Part, parse, report
 from qkv_site.parts import diagrams, formulas
 from qkv_site.parts import map as layer_map
 from qkv_site.parts.python import Python
+from qkv_site.run import blocks_of
 from qkv_site.tables import wheel
 from qkv_site.write.markdown import Piece, Writer, fenced, joined
 
@@ -62,29 +60,11 @@ _METADATA = {
 }
 
 
-def add_to(files: Files, config: MkDocsConfig, whole: bool, read: Mapping[str, Page]) -> set[str]:
-    """Add a notebook beside each page that has one; return their addresses below the site's.
-
-    Args:
-        files: The site's, which this adds to.
-        config: Where the site is.
-        whole: Whether each page was rendered, so that each block has run. Else those that
-            changed were.
-        read: The pages that were rendered, by their names.
-    """
-    pages = [page for page in files.documentation_pages() if _has_one(page)]
-    for page in pages if whole else filter(File.is_modified, pages):
-        files.append(_beside(page, files, config, read[page.src_uri]))
-    for page in pages if whole else ():
-        _check(read[page.src_uri])
-    return set(map(_address, pages))
-
-
-def _has_one(page: File) -> bool:
+def has_one(page: Page) -> bool:
     """Whether a page shows code that ran, and NumPy and `qkv` are enough for all of that."""
-    ran = _executed(page)
+    ran = blocks_of(page)
     shows = any("source" in block.given for block in ran)
-    if not shows or page.src_uri.split("/")[0] not in _FOLDERS:
+    if not shows or page.name.split("/")[0] not in _FOLDERS:
         return False
     try:
         return {name for block in ran for name in _imported(block.code)} <= _INSTALLED
@@ -92,9 +72,9 @@ def _has_one(page: File) -> bool:
         return False
 
 
-def _executed(page: File) -> list[Python]:
-    fences = parse(page.src_uri, page.content_string).fences()
-    return [each for each in fences if isinstance(each, Python) and each.executed]
+def address(name: str) -> str:
+    """Where the notebook of a page is, below the site."""
+    return name.removesuffix(".md") + ".ipynb"
 
 
 def _imported(code: str) -> Iterator[str]:
@@ -142,49 +122,25 @@ def _is_public(address: str) -> bool:
         return "." in host and not host.endswith((".local", ".localhost"))
 
 
-def _check(page: Page) -> None:
-    """Report a page whose notebook lacks what a block printed."""
-    executed = run.blocks_of(page)
-    ended = [block for block in executed if block.printed is not None]
-    if len(ended) < len(executed):
-        ran = f"{len(ended)} blocks ran to their end, of {len(executed)}"
-        page.report("notebook", f"its notebook has not all outputs: {ran}")
-
-
-def _address(page: File) -> str:
-    return page.src_uri.removesuffix(".md") + ".ipynb"
-
-
-def _beside(page: File, files: Files, config: MkDocsConfig, read: Page) -> File:
-    text = run.fill_in(read, read.text)
-    with writing(read):
-        made = notebook(text, page, files, config.site_url or "", run.printed(read))
-    return File.generated(config, _address(page), content=nbformat.writes(made, indent=1))
-
-
-def notebook(
-    text: str, page: File, files: Files, site: str, printed: Sequence[Printed] = ()
-) -> NotebookNode:
-    """Make a notebook of a page.
+def notebook(page: Page, addresses: Mapping[str, str], site: str) -> NotebookNode:
+    """Make a notebook of a page that has run; a block that failed has printed nothing.
 
     Args:
-        text: What the page says: Markdown, front matter included.
-        page: Its file.
-        files: Those of the site, to which its links lead.
-        site: The site's address, if it has one.
-        printed: What the page's blocks printed, in their order; nothing if they did not run.
+        page: The page.
+        addresses: Of each file of the site, its address there.
+        site: The site's own address, if it has one.
 
     Raises:
         nbformat.ValidationError: If it is none in version 4.5 of Jupyter's format.
     """
-    writer = _Writer(page, files, site)
+    writer = _Writer(page, addresses, site)
     about = _ABOUT.format(page=writer.link("a page of *Which Q?*", ""))
     where = wheel.address() or f"./{wheel.name()}"
     get = _GET.format(name=wheel.name(), wheel=where)
     cells = [
         new_markdown_cell((about + ("" if wheel.address() else _BESIDE)).strip()),
         new_code_cell(get.strip()),
-        *writer.cells(parse(page.src_uri, text).parts, printed),
+        *writer.cells(page.parts),
     ]
     for number, cell in enumerate(cells):  # an id is by chance else, and each build another one
         cell.id = f"cell-{number}"
@@ -194,15 +150,15 @@ def notebook(
 
 
 class _Writer(Writer):
-    def __init__(self, page: File, files: Files, site: str):
-        super().__init__(page, files)
+    def __init__(self, page: Page, addresses: Mapping[str, str], site: str):
+        super().__init__(page, addresses)
         self.site = site
         self._ours: set[str] = set()  # names that come from what only the site has
 
-    def cells(self, parts: Iterable[Part], printed: Iterable[Printed]) -> Iterator[NotebookNode]:
+    def cells(self, parts: Iterable[Part]) -> Iterator[NotebookNode]:
         """The text between two cells of code is one cell."""
         text: list[str] = []
-        for piece in [*self.pieces(parts, printed), None]:
+        for piece in [*self.pieces(parts), None]:
             if isinstance(piece, str):
                 text.append(piece)
                 continue
@@ -231,7 +187,7 @@ class _Writer(Writer):
         if "html" in block.given:
             yield f"{printed.written(self.figure)}{self._on_page()}\n\n"
         else:
-            yield from self.pieces(parse(self.page.src_uri, printed.written(self._placed)).parts)
+            yield from self.pieces(parse(self.page.name, printed.written(self._placed)).parts)
             yield "\n\n"
 
     def formulas(self, fence: Fence) -> str:
@@ -255,8 +211,7 @@ class _Writer(Writer):
         return f"{said} {self._on_page()}"
 
     def figure(self, figure: Figure) -> str:
-        tables = figure.markdown("${}$".format)
-        return "\n\n".join(["", figure.words(), tables])
+        return f"\n\n{figure.words()}\n\n{figure.markdown('${}$'.format)}"
 
     def _placed(self, figure: Figure) -> str:
         """A figure between headings that the same block prints; the link leads below the last."""

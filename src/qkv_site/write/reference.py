@@ -3,12 +3,15 @@
 A page asks for it with a line `::: qkv.attention`, and options below it.
 """
 
+import ast
 import inspect
+import itertools
 import pydoc
 import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 
 import yaml
@@ -22,19 +25,42 @@ class Documented:
 
     Attributes:
         name: In full, as it is imported.
+        title: As a heading has it: what a page asks for by itself is named in full.
         thing: What it names.
+        said: What stands below a value in its module, which no value keeps itself.
         methods: Its methods and properties, where it is a class.
     """
 
     name: str
+    title: str
     thing: object
+    said: str = ""
     methods: tuple["Documented", ...] = ()
 
     @property
     def docstring(self) -> str:
-        """What it says of itself; a value has what its class says, and that is of no use."""
-        own = isinstance(self.thing, int | float | str | tuple | dict)
-        return "" if own else inspect.getdoc(self.thing) or ""
+        """What is said of it; a value itself has what its class says, which is of no use."""
+        described = self.is_module or callable(self.thing) or self.is_property
+        return self.said or (described and inspect.getdoc(self.thing)) or ""
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a module, whose names follow."""
+        return isinstance(self.thing, ModuleType)
+
+    @property
+    def is_property(self) -> bool:
+        """Whether it is a property of a class."""
+        return isinstance(self.thing, property | cached_property)
+
+    @property
+    def source(self) -> str:
+        """Its code, if it has some."""
+        thing = getattr(self.thing, "fget", None) or getattr(self.thing, "func", self.thing)
+        try:
+            return "" if self.is_module else inspect.getsource(thing)
+        except (OSError, TypeError):  # a value, or what NumPy wrote in C
+            return ""
 
     @property
     def signature(self) -> str:
@@ -49,13 +75,13 @@ class Documented:
             return ""
 
 
-def split(prose: str) -> Iterator[str | list[Documented]]:
+def split(prose: str) -> Iterator[str | Documented]:
     """Text, and the names that stand between it; where a module is asked for, it comes first."""
     done = 0
     for asked in _ASKED.finditer(prose):
         yield prose[done : asked.start()]
         options = (yaml.safe_load(textwrap.dedent(asked[2])) or {}).get("options", {})
-        yield [*_documented(asked[1], options.get("members"))]
+        yield from _documented(asked[1], options.get("members"))
         done = asked.end()
     yield prose[done:]
 
@@ -63,24 +89,36 @@ def split(prose: str) -> Iterator[str | list[Documented]]:
 def _documented(name: str, members: list[str] | None) -> Iterator[Documented]:
     thing = pydoc.locate(name)
     if not isinstance(thing, ModuleType):
-        yield _named(name, thing)
+        yield _named(name, name, thing)
         return
-    yield Documented(name, thing)
-    for each in members or getattr(thing, "__all__", None) or _public(thing):
-        yield _named(f"{name}.{each}", getattr(thing, each))
+    yield Documented(name, name, thing)
+    said = _below_values(thing)
+    for each in members or getattr(thing, "__all__", None) or [*said, *_public(thing)]:
+        yield _named(f"{name}.{each}", each, getattr(thing, each), said.get(each, ""))
 
 
-def _named(name: str, thing: object) -> Documented:
+def _named(name: str, title: str, thing: object, said: str = "") -> Documented:
     if not inspect.isclass(thing):
-        return Documented(name, thing)
+        return Documented(name, title, thing, said)
     found = (
-        Documented(f"{name}.{method}", getattr(function, "__func__", function))
+        Documented(f"{name}.{method}", method, getattr(function, "__func__", function))
         for method, function in vars(thing).items()
-        if not method.startswith("_")
+        if method == "__call__" or not method.startswith("_")
     )
-    return Documented(
-        name, thing, tuple(each for each in found if getattr(each.thing, "__doc__", 0))
-    )
+    return Documented(name, title, thing, said, tuple(each for each in found if each.docstring))
+
+
+def _below_values(module: ModuleType) -> dict[str, str]:
+    """Of each name that a module gives to a value, the string that stands below it."""
+    found = {}
+    for one, other in itertools.pairwise(ast.parse(inspect.getsource(module)).body):
+        match one, other:
+            case (
+                (ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name))),
+                ast.Expr(ast.Constant(str(said))),
+            ):
+                found[name] = inspect.cleandoc(said)
+    return {name: said for name, said in found.items() if not name.startswith("_")}
 
 
 def _public(module: ModuleType) -> list[str]:
