@@ -305,6 +305,7 @@ def as_mask(mask: object, shape: tuple[int, ...]) -> np.ndarray:
 
 def _if_padding(mask: tuple[int, ...], scores: tuple[int, ...]) -> str:
     """What is meant by a mask (batch, n_k), which has no axis for queries."""
+    # Axes broadcast from the right, so the samples of (batch, n_k) would be taken for queries.
     between = len(scores) - 2
     if between < 1 or mask != (scores[0], scores[-1]):
         return ""

@@ -67,10 +67,10 @@ def _softmax_in_place(S: np.ndarray, allowed: np.ndarray, axis: int = -1) -> np.
     """Make weights of scores in their own memory: a tile of them just fits a processor's cache."""
     if not allowed.all():
         np.copyto(S, -np.inf, where=~allowed)
-    nothing = ~allowed.any(axis=axis, keepdims=True)
+    nothing = ~allowed.any(axis=axis, keepdims=True)  # there 0/1 is the weight, and never 0/0
     largest = np.where(nothing, 0, S.max(axis=axis, keepdims=True))
     check_scores(largest)
-    S -= largest
+    S -= largest  # it cancels in the fraction, and no exponential overflows
     np.exp(S, out=S)
     S /= np.where(nothing, 1, S.sum(axis=axis, keepdims=True))
     return S

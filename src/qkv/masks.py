@@ -86,4 +86,5 @@ def causal(
         )
     if aligned is not None:
         check_one_of("aligned", aligned, ("start", "end"))
+    # Of the diagonals the one through the first query and key, or through the last.
     return np.tri(n_q, n_k, k=n_k - n_q if aligned == "end" else 0, dtype=bool)

@@ -1,9 +1,14 @@
 """The built site is enough: what it serves installs, and its notebooks run on that alone."""
 
+import io
 import json
 import os
 import re
 import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -68,6 +73,19 @@ def test_what_the_served_site_installs_runs_the_home_pages_blocks(address, tmp_p
     home = home_blocks()
     assert home
     environments.run(python, "-c", "\n".join(["import qkv", *home]), cwd=tmp_path)
+
+
+def test_the_package_in_the_wheel_says_its_version(tmp_path):
+    name, content = wheel.built()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archive.extractall(tmp_path)
+    code = "import qkv; print(qkv.__file__, qkv.__version__)"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    file, version = subprocess.check_output(
+        [sys.executable, "-c", code], env=environment, text=True
+    ).split()
+    assert Path(file).is_relative_to(tmp_path)
+    assert version == name.split("-")[1]
 
 
 def test_later_files_are_a_later_version(tmp_path):

@@ -158,6 +158,7 @@ def convert_mask(
             + f", but dtype is {dtype}."
             + " NumPy has no bfloat16: take float16." * (adds and "bfloat16" in str(dtype))
         )
+    # Not minus infinity: the softmax of a row of it is NaN.
     return np.where(shaped, 0, np.finfo(dtype).min).astype(dtype)
 
 

@@ -180,6 +180,7 @@ def _at_other_sizes(
     more: dict[str, dict[str, None]] = {}
     listed = set()
     for count, changed, reading in sorted(_readings(shape, sizes, free), key=lambda each: each[0]):
+        # What one other size explains need not be explained by two.
         if count == 1 or (count == 2 and reading not in listed):
             more.setdefault(changed, {})[reading] = None
         listed.add(reading)
@@ -213,9 +214,11 @@ def _other_sizes(
         widths = {sizes["d_k"]}
         if "d_k" in free:
             of_one = _known({**counts, "d_k": 1})
+            # An axis with d_k in it is a multiple of d_k: the width that fills it.
             pairs = zip(axes, shape, strict=True)
             widths |= {size // of_one[axis] for axis, size in pairs if "d_k" in axis}
         for d_k in sorted(widths):
+            # Nobody has heads of one number, or heads that are wider than the model.
             usual = d_k == sizes["d_k"] or 1 < d_k <= sizes["d_model"]
             if usual and _fits(rule, shape, _known({**counts, "d_k": d_k})):
                 yield {**counts, "d_k": d_k}
