@@ -56,7 +56,7 @@ def main(archive: str) -> None:
     whole = (files("ziamath.fonts") / "STIXTwoMath-Regular.ttf").read_bytes()
     font = TTFont(io.BytesIO(_known(whole, MATH)), recalcTimestamp=False)
     _leave_small_primes(font)
-    _map(font, "✕", font.getBestCmap()[ord("☓")])  # the font has the cross under one name of two
+    _map(font, "✕", font.getBestCmap()[ord("×")])  # which has its form
     _cut(font, FORMULAS, ["ccmp", "dtls", "flac", "mark", "mkmk", "ssty"], "math")
     hashes = (
         f"{_sha256(face.read_bytes())}  {face.name}\n" for face in sorted(FACES.glob("*.woff2"))
