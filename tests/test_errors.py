@@ -1,4 +1,4 @@
-"""Every refusal quotes the name, what came and what was expected, and names a known mix-up."""
+"""Every refusal quotes the name, what came and what was expected, and names a known mistake."""
 
 import dataclasses
 

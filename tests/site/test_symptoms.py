@@ -7,8 +7,8 @@ import re
 import pytest
 from mkdocs.utils.meta import get_data
 
-from qkv.mistakes import mix_ups, symptoms
-from qkv_site.tables.mix_ups import described, pages_of_symptoms
+from qkv.mistakes import known, symptoms
+from qkv_site.tables.mistakes import described, pages_of_symptoms
 from support import ROOT
 
 PAGES = sorted(path for path in (ROOT / "docs" / "symptoms").glob("*.md") if path.stem != "index")
@@ -18,8 +18,8 @@ def words(page):
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text()))
 
 
-def test_each_mix_up_is_filed_under_a_symptom_and_each_symptom_has_some():
-    assert {each.seen_as for each in mix_ups().values()} == {*symptoms()}
+def test_each_mistake_is_filed_under_a_symptom_and_each_symptom_has_some():
+    assert {each.seen_as for each in known().values()} == {*symptoms()}
 
 
 def test_each_symptom_has_a_page():
@@ -27,11 +27,11 @@ def test_each_symptom_has_a_page():
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_page_of_symptoms_shows_its_mix_ups_and_causes_that_run(site, path):
+def test_a_page_of_symptoms_shows_its_mistakes_and_causes_that_run(site, path):
     text = path.read_text()
     shown = words(site / "symptoms" / path.stem / "index.html")
     of_page = get_data(text)[1]["symptoms"]
-    found = [each for each in mix_ups().values() if each.seen_as in of_page]
+    found = [each for each in known().values() if each.seen_as in of_page]
     assert found
     for each in found:
         assert each.name in shown
@@ -51,20 +51,20 @@ def test_the_overview_leads_to_each_page_and_its_causes(site):
             assert f'href="{path.stem}/{anchor}"' in overview
 
 
-def test_the_list_of_mix_ups_leads_to_the_pages(site):
+def test_the_list_of_mistakes_leads_to_the_pages(site):
     listed = (site / "how-to" / "numbers-disagree" / "index.html").read_text()
     for page, *_ in pages_of_symptoms().values():
         assert f'href="../../{page.removesuffix(".md")}/"' in listed
 
 
-def test_each_cell_of_the_list_of_mix_ups_is_shown_to_its_end(site):
+def test_each_cell_of_the_list_of_mistakes_is_shown_to_its_end(site):
     shown = " ".join(words(site / "how-to" / "numbers-disagree" / "index.html").split())
-    for each in mix_ups().values():
+    for each in known().values():
         for cell in (each.symptom, each.cure):
             assert " ".join(cell.split()) in shown, each.name
 
 
 def test_a_mistake_that_begins_with_a_name_is_refused():
-    mix_up = dataclasses.replace(mix_ups()["b_Q-left-out"], what="b_Q is left out")
+    mistake = dataclasses.replace(known()["b_Q-left-out"], what="b_Q is left out")
     with pytest.raises(ValueError, match=r"'b_Q is left out' begins with the name 'b_Q'"):
-        described(mix_up)
+        described(mistake)

@@ -1,11 +1,13 @@
-r"""The known mix-ups: mistakes that let a layer run and make its numbers wrong, as data.
+r"""Why a layer that runs gives other numbers: the known mistakes as data, and `diagnose`.
 
-This room is for whoever has a layer that gives other numbers than it should: `diagnose` tells
-which of them gives the same.
+A layer is a dictionary of steps, each a line of NumPy (`_layer`). A mistake replaces one of them,
+or a few (`Mistake`); six files hold what is known, one for each part of a layer. `diagnose` takes
+weights, inputs and an output. It makes each mistake in a plain layer, alone, then common ones two
+at a time (`_search`), and says which of them give that output, what would tell them apart
+(`_deciding`), and where arrays on the way first differ (`_intermediates`).
 """
 
 from qkv.mistakes._diagnose import Diagnosis, Explanation, diagnose
-from qkv.mistakes._mix_up import MixUp
-from qkv.mistakes._registry import groups, mix_ups, symptoms
+from qkv.mistakes._known import Mistake, known, parts, symptoms
 
-__all__ = ["Diagnosis", "Explanation", "MixUp", "diagnose", "groups", "mix_ups", "symptoms"]
+__all__ = ["Diagnosis", "Explanation", "Mistake", "diagnose", "known", "parts", "symptoms"]

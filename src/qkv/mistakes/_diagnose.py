@@ -1,4 +1,4 @@
-r"""Why an output is not the layer's: the known mix-ups, tried one by one and in pairs."""
+r"""Why an output is not the layer's: what is asked, what was found, and how that is said."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -11,25 +11,25 @@ from qkv._arrays import Bool, Float, as_floats, bind, check_finite, detached
 from qkv.layouts import load
 from qkv.mistakes._deciding import what_decides
 from qkv.mistakes._intermediates import agreeing, as_intermediates, dropout, first_difference
-from qkv.mistakes._registry import mix_ups
-from qkv.mistakes._search import Found, Problem, Search, explain
+from qkv.mistakes._known import known
+from qkv.mistakes._search import Problem, Search, explain
 from qkv.multi_head import MultiHead
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Mix-ups that give the output.
+    """Mistakes that give the output.
 
     Args:
-        mix_ups: Their names; `qkv.mistakes.mix_ups()` says what each is.
+        mistakes: Their names; `qkv.mistakes.known()` says what each is.
         difference: By how much the output differs at most from that of a layer that has them.
     """
 
-    mix_ups: tuple[str, ...]
+    mistakes: tuple[str, ...]
     difference: float
 
     def __str__(self):
-        return ", and if ".join(mix_ups()[name].what for name in self.mix_ups)
+        return ", and if ".join(known()[name].what for name in self.mistakes)
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Diagnosis:
         decide: What can tell them apart, in words. Empty if there is nothing to tell apart.
         first_difference: Where the intermediate arrays leave the right layer's, or that the output
             holds zeros only; empty if there is neither to tell.
-        unseen: Mix-ups that would change nothing with these weights and inputs, judged by some of
+        unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
             the queries.
+        untried: How many pairs of mistakes were not tried, because time was up.
         rotary: Whether the weights belong to a model that rotates, as a rule.
     """
 
@@ -59,6 +60,7 @@ class Diagnosis:
     decide: str = ""
     first_difference: str = ""
     unseen: tuple[str, ...] = ()
+    untried: int = 0
     rotary: bool = False
 
     def __str__(self):
@@ -72,8 +74,11 @@ class Diagnosis:
                 yield "Whether b_K was added cannot be seen: the softmax cancels it."
         elif self.explanations:
             yield from self._explained()
-            if self.rotary:
-                yield from self._about_rotation()
+            names = {name for each in self.explanations for name in each.mistakes}
+            if self.rotary and "rotation-missing" in names:
+                yield _WHETHER_IT_ROTATES
+            if self.rotary and names & _ROTATIONS:
+                yield _WHICH_ROTATION
         else:
             yield _NOT_FOUND
             without = "that of the layer without a rotation" if self.rotary else "the layer's"
@@ -81,37 +86,33 @@ class Diagnosis:
             if self.rotary:
                 yield _NO_SUCH_ROTATION
             yield self.first_difference or _WHAT_NEXT
+        if self.untried:
+            yield f"Time was up: {self.untried:,} pairs were not tried. Give fewer tokens."
 
     def _explained(self) -> Iterator[str]:
         for place, each in enumerate(self.explanations):
             also = "Also equal" if place else "Equal"
-            names = ", ".join(each.mix_ups)
+            names = ", ".join(each.mistakes)
             yield f"{also} to {each.difference:.0e} if {each} ({names})."
         if len(self.explanations) == 1:
-            names = self.explanations[0].mix_ups
+            names = self.explanations[0].mistakes
             about = {"rotation-missing", *_ROTATIONS} if self.rotary else ()
-            yield from (mix_ups()[name].cure for name in names if name not in about)
+            yield from (known()[name].cure for name in names if name not in about)
         else:
             yield f"What was given cannot tell them apart. {self.decide}"
-
-    def _about_rotation(self) -> Iterator[str]:
-        """What the weights do not say: whether the model rotates, and how."""
-        names = {name for each in self.explanations for name in each.mix_ups}
-        if "rotation-missing" in names:
-            yield (
-                "Whether the model rotates, the weights do not say. One that does not, such as ViT "
-                "with Llama's names, is right in this: dataclasses.replace(mh, between=()). For "
-                "one that does, rotate queries and keys before the product."
-            )
-        if names & _ROTATIONS:
-            yield (
-                "MultiHead has no rotation, and cannot judge this one: compare its base, its "
-                "pairs, and how much of a head is turned, with the model's."
-            )
 
 
 _NOT_FOUND = "No known mistake explains the output, alone or in one of the pairs that are tried."
 _ROTATIONS = frozenset({"rotated-by-halves", "rotated-by-neighbours"})
+_WHETHER_IT_ROTATES = (
+    "Whether the model rotates, the weights do not say. One that does not, such as ViT with "
+    "Llama's names, is right in this: dataclasses.replace(mh, between=()). For one that does, "
+    "rotate queries and keys before the product."
+)
+_WHICH_ROTATION = (
+    "MultiHead has no rotation, and cannot judge this one: compare its base, its pairs, and how "
+    "much of a head is turned, with the model's."
+)
 _NO_SUCH_ROTATION = (
     "MultiHead has no rotation. What is tried is none, and RoPE of whole heads with base 10000, in "
     "pairs of halves or of neighbours: a right layer that has another base, or turns a part of "
@@ -138,14 +139,14 @@ def diagnose(
     prefix: str = "",
     tolerance: float | None = None,
 ) -> Diagnosis:
-    r"""Tell which known mix-up makes a layer give this output.
+    r"""Tell which known mistake makes a layer give this output.
 
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
-    sources and the mask, and what it returned. Each mix-up of `qkv.mistakes` that fits, and
-    that can be planted (`MixUp.planted`), is planted in a plain layer, alone, and then in pairs of
-    which at most one is rare (`MixUp.rare`). What gives your output, within rounding, is an
-    explanation. Dropout is looked for in the numbers, and alone. A missing rotation is said where
-    the weights belong to a model that rotates, as a rule.
+    sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
+    a plain layer, alone. If none of them gives your output within rounding, the common ones
+    (`Mistake.common`) are made two at a time, for some seconds. Dropout is looked for in the
+    numbers, and alone. A missing rotation is said where the weights belong to a model that rotates,
+    as a rule.
 
     An explanation is one that suffices, and need not be the one that happened: where two suffice,
     both are said, and what would tell them apart.
@@ -192,7 +193,7 @@ def diagnose(
         >>> A = S / S.sum(axis=-1, keepdims=True)
         >>> output = (A @ V @ mh.W_O).sum(axis=0)
         >>> found = diagnose(mh, output, X)
-        >>> found.explanations[0].mix_ups
+        >>> found.explanations[0].mistakes
         ('scale-missing',)
         >>> diagnose(mh, mh(X), X).right
         True
@@ -201,24 +202,32 @@ def diagnose(
     problem = _problem(mh, output, (X_Q, X_K, X_V), mask, tolerance)
     given = as_intermediates({} if intermediates is None else intermediates, problem)
     with np.errstate(all="ignore"):
-        search = Search(problem, beside=_ROTATIONS if bool(mh.between) else ())
+        search = Search(problem)
         empty = "" if problem.size or not problem.difference else "The output holds zeros only."
         found = [] if empty else explain(problem, search, dropout(problem, given))
         if not found:
             check_finite("output", problem.output)
         found = agreeing(found, problem, given)
-        unseen = _unseen(search, given)
+        # The softmax cancels the bias of the keys; the keys, the scores or a rotation show it.
+        shown = {"b_K-left-out"} if mh.between or {"K", "scores"} & {*given} else set()
+        unseen = tuple(name for name in search.idle if name not in shown)
         right = any(names == () for names, _ in found)
-        if bool(mh.between) and not {*_ROTATIONS} <= {*unseen}:  # else there is nothing to rotate
-            found = [(_without_rotation(names), difference) for names, difference in found]
-            right = None if _about_rotation_alone(found) else False
+        if mh.between and not {*unseen} >= _ROTATIONS:  # else there is nothing to rotate
+            # No rotation is one missing; whether this or another one is right, cannot be judged.
+            found = [
+                (names if _ROTATIONS & {*names} else ("rotation-missing", *names), difference)
+                for names, difference in found
+            ]
+            rotations = _ROTATIONS | {"rotation-missing"}
+            right = None if not found or any({*it} <= rotations for it, _ in found) else False
         return Diagnosis(
             right=right,
             difference=problem.difference,
             explanations=() if right else tuple(Explanation(*each) for each in found),
-            decide=_decide(problem, found),
+            decide=what_decides(problem, [names for names, _ in found]) if found[1:] else "",
             first_difference=" ".join(filter(None, (empty, first_difference(problem, given)))),
             unseen=unseen,
+            untried=search.untried,
             rotary=bool(mh.between),
         )
 
@@ -281,29 +290,3 @@ def _which_shape(mh: MultiHead, shape: tuple[int, ...], right: tuple[int, ...]) 
         (n_q, *batch, right[-1]): "The axes of the batch and of the tokens are exchanged.",
     }
     return f" {known[shape]}" if shape in known else ""
-
-
-def _unseen(search: Search, given: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-    """Mix-ups without an effect; keys or scores that were given show the bias of the keys."""
-    shown = {"b_K-left-out"} if {"K", "scores"} & {*given} else set()
-    return tuple(name for name in search.without_effect if name not in shown)
-
-
-def _without_rotation(names: tuple[str, ...]) -> tuple[str, ...]:
-    """What was found, of weights whose model rotates, as a rule: no rotation is one missing."""
-    return names if {*names} & _ROTATIONS else ("rotation-missing", *names)
-
-
-def _about_rotation_alone(found: Found) -> bool:
-    """Whether nothing speaks against the output but a rotation that cannot be judged."""
-    rotations = _ROTATIONS | {"rotation-missing"}
-    return not found or any({*names} <= rotations for names, _ in found)
-
-
-def _decide(problem: Problem, found: Found) -> str:
-    if len(found) < 2:
-        return ""
-    said, whether_all = what_decides(problem, [names for names, _ in found])
-    if not said:
-        return "They give the same on each input that was tried, so look at the code."
-    return f"{'This' if whether_all else 'For some of them, this'} can: {said}."

@@ -1,4 +1,4 @@
-r"""What a layer has on the way: where it first leaves the right one, and which mix-up agrees."""
+r"""What a layer has on the way: where it first leaves the right one, and which mistake agrees."""
 
 from collections.abc import Mapping
 

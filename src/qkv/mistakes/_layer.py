@@ -1,13 +1,14 @@
 r"""Multi-head attention, step by step, so that each step can be replaced.
 
 `MultiHead` computes the same in a few lines. Here each value between the sources and the output
-has a name and a function of its own. A mix-up is another function in one of these places, or in a
-few, and two mix-ups are planted by replacing both.
+has a name and a function of its own. A mistake is another function in one of these places, or in a
+few, and two mistakes are made by replacing both.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,13 @@ import numpy as np
 from qkv.multi_head import MultiHead
 
 Step = Callable[[Any], np.ndarray]
-Planted = Callable[[Any, Step], np.ndarray]
+Replaced = Callable[[Any, Step], np.ndarray]  # gets the layer, and the step as it was
 
 
-ROLES = {"Q": "queries", "K": "keys", "V": "values"}
-
-
-class CannotApplyError(ValueError):
-    """A mix-up does not exist at these sizes, or its code would stop with an error."""
+def need(fits: bool) -> None:
+    """Say that a mistake does not exist here, or that its code would stop with an error."""
+    if not fits:
+        raise ValueError("the mistake cannot be made here")
 
 
 def split(packed: np.ndarray, h: int) -> np.ndarray:
@@ -35,20 +35,14 @@ def join(heads: np.ndarray) -> np.ndarray:
     return heads.swapaxes(1, 2).reshape(heads.shape[0], heads.shape[2], -1)
 
 
-def repeat(heads: np.ndarray, times: int) -> np.ndarray:
-    """Give each head of keys or values to as many heads of queries."""
-    return heads if times == 1 else heads.repeat(times, axis=1)
-
-
-def given(name: str) -> Planted:
-    """An array as it was given, whatever else is planted."""
-    return lambda s, step: s.given.arrays[name]
+def given(name: str) -> Replaced:
+    """An array as it was given, whatever else is replaced."""
+    return lambda s, step: s.inputs.arrays[name]
 
 
 def no_mask(s: Any, step: Step) -> np.ndarray:
     """A mask that fits any shape, where nothing is hidden."""
-    if not step(s).all():
-        raise CannotApplyError("the mask would not fit")
+    need(step(s).all())
     return np.ones((1, 1, 1, 1), bool)
 
 
@@ -65,45 +59,45 @@ STEPS: dict[str, Step] = {
     "Q": lambda s: split(s.Q_packed, s.h),  # (batch, h, n_q, d_k)
     "K": lambda s: split(s.K_packed, s.h_kv),  # (batch, h_kv, n_k, d_k)
     "V": lambda s: split(s.V_packed, s.h_kv),  # (batch, h_kv, n_k, d_v)
-    "K_repeated": lambda s: repeat(s.K, s.h // s.h_kv),  # (batch, h, n_k, d_k)
-    "V_repeated": lambda s: repeat(s.V, s.h // s.h_kv),  # (batch, h, n_k, d_v)
+    "K_repeated": lambda s: s.K.repeat(s.h // s.h_kv, axis=1),  # (batch, h, n_k, d_k)
+    "V_repeated": lambda s: s.V.repeat(s.h // s.h_kv, axis=1),  # (batch, h, n_k, d_v)
     "products": lambda s: s.asked(s.Q) @ s.K_repeated.swapaxes(-1, -2),  # (batch, h, n_q, n_k)
-    "scale": lambda s: s.given_scale or s.Q.shape[-1] ** -0.5,
+    "scale": lambda s: s.inputs.own_scale or s.Q.shape[-1] ** -0.5,
     "scores": lambda s: s.products * s.scale,
     "masked": lambda s: np.where(s.asked(s.mask), s.scores, -np.inf),
     "weights": lambda s: softmax(s.masked),
     "heads": lambda s: s.weights @ s.V_repeated,  # (batch, h, n_q, d_v)
     "joined": lambda s: join(s.heads),  # (batch, n_q, h·d_v)
-    "output": lambda s: s.joined @ s.shown(s.W_O) + s.shown(s.b_O),  # (batch, n_q, d_out)
+    "projected": lambda s: s.shown(s.joined) @ s.W_O + s.b_O,  # (batch, n_q, d_out)
+    "output": lambda s: s.projected,  # what of the block around it a layer may add comes here
 }
 
 
 @dataclass(frozen=True)
-class Given:
+class Inputs:
     """What a layer is given: sizes, and arrays by name.
 
     Each source has one batch axis, the mask the axes (batch, h, n_q, n_k), and weights are packed,
     `W_Q (d_model, h·d_k)`. A bias that the layer does not have is a zero.
 
-    `queries` are those that are asked, as an index, and `columns` those of the output that are
-    shown; None is all of them. Keys are all there.
+    Some queries may be all that is wanted. If `asked`, an index, has them, no other is computed.
+    Where a mistake lets queries have a part in each other's outputs, all are computed, and `shown`
+    has those that are mapped by W_O. None is all of them. Keys are all there.
     """
 
     h: int
     h_kv: int
     d_k: int
     d_v: int
-    scale: float | None
+    own_scale: float | None
     arrays: Mapping[str, np.ndarray]
     has_batch: bool = True
-    queries: np.ndarray | None = None
-    columns: slice | None = None
+    asked: np.ndarray | None = None
+    shown: np.ndarray | None = None
 
     @classmethod
-    def of(
-        cls, mh: MultiHead, sources: list[np.ndarray], mask: np.ndarray | None, dtype: type
-    ) -> "Given":
-        """What `mh(*sources, mask=mask)` is given."""
+    def of(cls, mh: MultiHead, sources: list[np.ndarray], mask: np.ndarray | None) -> "Inputs":
+        """What `mh(*sources, mask=mask)` is given, in double precision."""
         n_q, n_k = sources[0].shape[-2], sources[1].shape[-2]
         batch = sources[0].shape[:-2]
         mask = np.broadcast_to(True if mask is None else mask, (*batch, mh.h, n_q, n_k))
@@ -113,82 +107,69 @@ class Given:
             W, b = getattr(mh, f"W_{letter}"), getattr(mh, f"b_{letter}")
             arrays[f"W_{letter}"] = np.concatenate(W, axis=0 if letter == "O" else 1)
             arrays[f"b_{letter}"] = np.zeros(1) if b is None else b.reshape(-1)
-        arrays = {name: array.astype(dtype) for name, array in arrays.items()}
+        arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
         arrays["mask"] = mask.reshape(-1, *mask.shape[-3:])
         return cls(mh.h, mh.h_kv, mh.d_k, mh.d_v, mh.scale, arrays, bool(batch))
 
 
+@cache
+def leads_to(name: str) -> AbstractSet[str]:
+    """A value and all that it is made from: the names in a step's line, and what leads to those."""
+    read = STEPS[name].__code__.co_names if name in STEPS else ()
+    arrays = ("mask", *(f"{kind}_{letter}" for kind in "XWb" for letter in "QKVO"))
+    return {name}.union(*(leads_to(each) for each in read if each in STEPS or each in arrays))
+
+
 class Layer:
-    """One way through the steps, with some mix-ups planted; a value is computed when asked for.
+    """One way through the steps, with some of them replaced; a value is computed when asked for.
 
     Args:
-        given: What goes in.
-        mix_ups: What is planted: for each mix-up, its functions by the name of the step. A
-            function gets the layer, and the step as it was.
-        known: Layers that were given the same, each with the steps in which it may differ from
-            this one. A value that none of these leads to is taken from there.
+        inputs: What goes in.
+        mistakes: For each mistake, its steps: what it replaces. A function may read what leads to
+            its step, and what was given.
+        simpler: Layers that were given the same and have some of these mistakes. A value that no
+            other mistake leads to is taken from there, so it is computed once.
     """
 
     def __init__(
         self,
-        given: Given,
-        mix_ups: Iterable[Mapping[str, Planted]] = (),
-        known: Iterable[tuple["Layer", AbstractSet[str]]] = (),
+        inputs: Inputs,
+        mistakes: tuple[Mapping[str, Replaced], ...] = (),
+        simpler: tuple["Layer", ...] = (),
     ):
-        self.given, self._mix_ups, self._known = given, tuple(mix_ups), tuple(known)
-        self.h, self.h_kv, self.d_k, self.d_v = given.h, given.h_kv, given.d_k, given.d_v
-        self.given_scale = given.scale
-        self._values: dict[str, np.ndarray] = {}
-        self._behind: dict[str, AbstractSet[str]] = {}  # for each value, the steps that lead to it
-        self._open: list[set[str]] = [set()]
+        self.inputs, self.mistakes, self._simpler = inputs, mistakes, simpler
+        self.h, self.h_kv, self.d_k, self.d_v = inputs.h, inputs.h_kv, inputs.d_k, inputs.d_v
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name not in self._values:
-            self._take(name) or self._compute(name)
-        self._open[-1] |= self._behind[name]
-        return self._values[name]
+        # Python calls this once for each name: what is found stays as an attribute.
+        if name not in STEPS and name not in self.inputs.arrays:
+            raise AttributeError(name)
+        met = [each for each in self.mistakes if leads_to(name) & each.keys()]
+        same = (each for each in self._simpler if all(one in each.mistakes for one in met))
+        source = next(same, None)
+        value = self._compute(name) if source is None else getattr(source, name)
+        setattr(self, name, value)
+        return value
+
+    def _compute(self, name: str) -> np.ndarray:
+        step = STEPS.get(name, lambda s: s.inputs.arrays[name])
+        for each in self.mistakes:
+            if name in each:
+                step = _replaced(each[name], step)
+        return step(self)
 
     def asked(self, per_query: np.ndarray) -> np.ndarray:
-        """Those queries that are asked, along the last axis but one."""
-        self._open[-1].add("queries")
-        queries = self.given.queries
-        return per_query if queries is None else per_query[..., queries, :]
+        """Of what has a row for each query, the rows that are computed."""
+        return _rows(per_query, self.inputs.asked)
 
-    def shown(self, per_column: np.ndarray) -> np.ndarray:
-        """Those columns of the output that are shown, along the last axis."""
-        self._open[-1].add("columns")
-        columns = self.given.columns
-        whole = columns is None or per_column.shape[-1] == 1  # of a bias that there is not
-        return per_column if whole else per_column[..., columns]
-
-    def _take(self, name: str) -> bool:
-        for layer, differing in self._known:
-            behind = layer._behind.get(name)
-            if behind is not None and differing.isdisjoint(behind):
-                self._values[name], self._behind[name] = layer._values[name], behind
-                return True
-        return False
-
-    def _compute(self, name: str) -> None:
-        step = STEPS.get(name)
-        if step is None:
-            if name not in self.given.arrays:
-                raise AttributeError(name)
-            step = _input(name)
-        for planted in self._mix_ups:
-            if name in planted:
-                step = _plant(planted[name], step)
-        self._open.append({name})
-        try:
-            self._values[name] = step(self)
-            self._behind[name] = self._open[-1]
-        finally:
-            self._open.pop()
+    def shown(self, per_query: np.ndarray) -> np.ndarray:
+        """Of the rows that are computed, those that reach the output."""
+        return _rows(per_query, self.inputs.shown)
 
 
-def _input(name: str) -> Step:
-    return lambda layer: layer.given.arrays[name]
+def _rows(array: np.ndarray, index: np.ndarray | None) -> np.ndarray:
+    return array if index is None else array[..., index, :]
 
 
-def _plant(planted: Planted, step: Step) -> Step:
-    return lambda layer: planted(layer, step)
+def _replaced(by: Replaced, step: Step) -> Step:
+    return lambda layer: by(layer, step)

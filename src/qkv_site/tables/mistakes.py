@@ -1,7 +1,7 @@
-r"""The known mix-ups as Markdown: made from `qkv.mistakes`.
+r"""The known mistakes as Markdown: made from `qkv.mistakes`.
 
 A page says in its front matter, `symptoms: [heads-mixed]`, which symptoms it explains. From this a
-mix-up knows its page, a page its mix-ups, and the overview of the symptoms its rows.
+mistake knows its page, a page its mistakes, and the overview of the symptoms its rows.
 """
 
 import posixpath
@@ -9,7 +9,8 @@ import textwrap
 from collections.abc import Iterable
 from itertools import chain, groupby, takewhile
 
-from qkv.mistakes import MixUp, groups, mix_ups, symptoms
+from qkv import mistakes
+from qkv.mistakes import Mistake
 from qkv_site.page import PAGE, Heading
 from qkv_site.tables.libraries import fitting, table
 
@@ -17,13 +18,13 @@ from qkv_site.tables.libraries import fitting, table
 def tables() -> str:
     """A folded table for each part of a layer: the mistake, what one sees, and what to do."""
     pages = pages_of_symptoms()
-    return "\n\n".join(_folded(title, known, pages) for title, known in groups().items())
+    return "\n\n".join(_folded(title, known, pages) for title, known in mistakes.parts().items())
 
 
 def known() -> str:
-    """A folded table of the mix-ups that show a symptom of this page."""
+    """A folded table of the mistakes that show a symptom of this page."""
     shown = PAGE.get().meta.get("symptoms", [])
-    found = tuple(each for each in mix_ups().values() if each.seen_as in shown)
+    found = tuple(each for each in mistakes.known().values() if each.seen_as in shown)
     title = "The mistake" if len(found) == 1 else f"The {len(found)} mistakes"
     return _folded(f"{title} of this kind", found, pages_of_symptoms())
 
@@ -38,7 +39,7 @@ def overview() -> str:
 
 def pages_of_symptoms() -> dict[str, list[str]]:
     """Each symptom's pages, as files below `docs`, in the order of the symptoms."""
-    found = {symptom: [] for symptom in symptoms()}
+    found = {symptom: [] for symptom in mistakes.symptoms()}
     for name, page in PAGE.get().site.pages.items():
         for symptom in page.meta.get("symptoms", []):
             found[symptom].append(name)
@@ -63,20 +64,20 @@ def _address(page: str) -> str:
     return posixpath.relpath(page, posixpath.dirname(PAGE.get().name))
 
 
-def _folded(title: str, known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
+def _folded(title: str, known: tuple[Mistake, ...], pages: dict[str, list[str]]) -> str:
     return f'??? note "{title}"\n\n{textwrap.indent(_table(known, pages), "    ")}'
 
 
-def _table(known: tuple[MixUp, ...], pages: dict[str, list[str]]) -> str:
+def _table(known: tuple[Mistake, ...], pages: dict[str, list[str]]) -> str:
     alike = groupby(known, key=lambda each: (each.symptom, each.cure, each.seen_as))
     rows = (
-        (_said(kin), f"{symptom}{_leads(pages[seen_as])}", cure)
+        (_alike(kin), f"{symptom}{_leads(pages[seen_as])}", cure)
         for (symptom, cure, seen_as), kin in alike
     )
     return table(("the mistake", "what you see", "what to do"), rows)
 
 
-def _said(kin: Iterable[MixUp]) -> str:
+def _alike(kin: Iterable[Mistake]) -> str:
     """Mistakes that are seen and cured alike: a list if there are several."""
     said = [f"{described(each)} `{each.name}`" for each in kin]
     return said[0] if len(said) == 1 else f"<ul>{''.join(f'<li>{it}</li>' for it in said)}</ul>"
@@ -86,12 +87,12 @@ def _leads(pages: list[str]) -> str:
     return "" if PAGE.get().name in pages else f" [More]({_address(pages[0])})"
 
 
-def described(mix_up: MixUp) -> str:
+def described(mistake: Mistake) -> str:
     """A mistake as a sentence. A name gets no capital: B is another letter than b."""
-    what, (first, *_) = mix_up.what, mix_up.what.split()
+    what, (first, *_) = mistake.what, mistake.what.split()
     if "_" in first and first[0].islower():
         raise ValueError(
-            f"the mistake {mix_up.name!r}: {what!r} begins with the name {first!r}, and a sentence "
-            f"begins with a capital. Write a word before it, as in 'the bias {first}'"
+            f"the mistake {mistake.name!r}: {what!r} begins with the name {first!r}, and a "
+            f"sentence begins with a capital. Write a word before it, as in 'the bias {first}'"
         )
     return f"{what[0].upper()}{what[1:]}."
