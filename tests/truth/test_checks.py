@@ -13,16 +13,18 @@ import pytest
 
 import qkv
 from qkv.between import Rotation
+from qkv_site import run
 from qkv_site.page import Site
-from support import ROOT
+from support import ROOT, thorough
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-WIDTHS = pytest.mark.parametrize(("width", "h"), [(24, 3), (64, 4), (768, 12)])
+WIDTHS = pytest.mark.parametrize(("width", "h"), [(24, 3), (64, 4), *thorough((768, 12))])
 SIZES = pytest.mark.parametrize("size", [0.02, 1, 10, 30])  # embeddings, norms, residual streams
-SEEDS = pytest.mark.parametrize("seed", range(3))
+SEEDS = pytest.mark.parametrize("seed", [0, *thorough(1, 2)])
+SITE = Site()
 
 
 def check(page, name, width=24):
@@ -34,8 +36,8 @@ def check(page, name, width=24):
         "MultiHead": qkv.MultiHead,
         "replace": replace,
     }
-    for block in Site().pages[f"{page}.md"].fences():
-        if block.executed and f"def {name}(" in block.code:
+    for block in run.blocks_of(SITE.pages[f"{page}.md"]):
+        if f"def {name}(" in block.code:
             tree = ast.parse(block.code)
             found = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
             exec("\n".join(map(ast.unparse, found)).replace("24", str(width)), names)
@@ -201,7 +203,7 @@ def test_heads_of_one_word_show_whether_its_values_are_projected(width, h, dtype
 @SIZES
 @SEEDS
 @pytest.mark.parametrize("start", [None, 0.02])
-@pytest.mark.parametrize(("width", "h", "h_kv"), [(56, 14, 2), (64, 8, 4), (512, 8, 2)])
+@pytest.mark.parametrize(("width", "h", "h_kv"), [(56, 14, 2), (64, 8, 4), *thorough((512, 8, 2))])
 @torch.no_grad()
 def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
     """Those of Llama's layer, for a batch: alone without a rotation and a mask, else with its A."""
