@@ -19,8 +19,6 @@ import numpy as np
 
 from qkv._arrays import Float, check_one_of
 
-_value = dataclass(frozen=True, eq=False, repr=False)
-
 
 class Step:
     """One thing that stands between the maps; a subclass overrides what it changes.
@@ -80,7 +78,7 @@ class Step:
     __hash__ = None
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class Rotation(
     Step, changes="QK", by_position=True, _arrays={"angles": 1}, _positive=["magnitude"]
 ):
@@ -214,7 +212,7 @@ SCALINGS: Mapping[str, Callable] = MappingProxyType(
 )
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class QKNorm(Step, changes="QK", _arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}):
     r"""A norm of each query and key; where it stands in `between` says whether before a rotation.
 
@@ -273,7 +271,7 @@ class QKNorm(Step, changes="QK", _arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2
                 )
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class Clip(Step, changes="QKV", _positive=["c"]):
     r"""Queries, keys and values stay within a limit: $x \mapsto \min(\max(x, -c), c)$.
 
@@ -291,7 +289,7 @@ class Clip(Step, changes="QKV", _positive=["c"]):
         return tuple(np.clip(x, -self.c, self.c) for x in (Q, K, V))
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class Temperature(Step, changes="Q", by_position=True, _positive=["f"]):
     r"""Queries grow with their position, so that long texts do not flatten their weights.
 
@@ -314,7 +312,7 @@ class Temperature(Step, changes="Q", by_position=True, _positive=["f"]):
         return Q * (1 + self.a * np.log1p((i + self.p_0) // self.f)).astype(Q.dtype), K, V
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class SoftCap(Step, changes="S", _positive=["c"]):
     r"""Scores stay below a limit, softly: $s \mapsto c \tanh(s / c)$.
 
@@ -332,7 +330,7 @@ class SoftCap(Step, changes="S", _positive=["c"]):
         return self.c * np.tanh(S / self.c)
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_heads="slopes"):
     r"""A score falls with the distance, in each head by its slope: $s_{ij} + m_h\,(j - i)$.
 
@@ -365,7 +363,7 @@ class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_head
         return S + (self.slopes[:, None, None] * (j.swapaxes(-1, -2) - i)).astype(S.dtype)
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class DistanceBias(Step, changes="S", by_position=True, _arrays={"table": 2}, _of_heads="table"):
     r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i),h}$.
 
@@ -407,7 +405,7 @@ class DistanceBias(Step, changes="S", by_position=True, _arrays={"table": 2}, _o
         return first + np.where(back < one_each, back, shared)
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class Sinks(Step, changes="A", _arrays={"t": 1}, _of_heads="t"):
     r"""Each head's softmax has one more score, learned, whose value is zero.
 
@@ -433,7 +431,7 @@ class Sinks(Step, changes="A", _arrays={"t": 1}, _of_heads="t"):
         return E / (np.exp(t - largest) + E.sum(axis=-1, keepdims=True))
 
 
-@_value
+@dataclass(frozen=True, eq=False, repr=False)
 class Unknown(Step, changes="QKVSA"):
     """Something that stands there, or may, and is not known: the layer refuses to be called.
 
