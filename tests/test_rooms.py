@@ -182,4 +182,5 @@ def test_no_module_of_the_package_imports_itself_over_others():
         for module, imported in names.items()
     }
     assert graph["qkv.equation_1"] == {"qkv._arrays"}
+    assert [module for module, imported in graph.items() if "qkv" in imported] == []
     TopologicalSorter(graph).prepare()  # it raises CycleError, with the modules of a circle
