@@ -73,7 +73,7 @@ def _arguments(site: Path) -> list[str]:
 
 # Most of the time of a small build would go into imports: a process that has done them forks.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["mkdocs.__main__", "mkdocs.commands.build", "qkv_site.mkdocs.build"])
+FORKS.set_forkserver_preload(["mkdocs.__main__", "mkdocs.commands.build", "qkv_site.engine.mkdocs"])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 
-from qkv_site.mkdocs import policy
+from qkv_site.finish import policy
 from support import ROOT
 
 SAID = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')

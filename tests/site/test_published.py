@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from qkv_site.mkdocs import policy
+from qkv_site.finish import policy
 from support import ADDRESS, ROOT, is_redirect, mkdocs_build
 
 CANONICAL = re.compile(r'<link rel="canonical" href="([^"]*)">')

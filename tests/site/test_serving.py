@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from qkv_site.mkdocs.serving import Rebuild
+from qkv_site.engine.serving import Rebuild
 from support import EPOCH, make_project, mkdocs_build
 
 PATIENCE = 60  # seconds; on an idle machine a change shows within two

@@ -63,7 +63,6 @@ def set_in(title: str) -> str:
 
 def set_names(page) -> None:
     """Set the letters in a page's title and name, and in those of its headings, for the lists."""
-    page.meta["set_title"] = set_in(page.meta.get("title") or page.title)
     for named in (page, *_flat(page.toc)):
         if named.title and _LETTER.search(named.title):
             named.typeset = {"title": set_in(named.title)}

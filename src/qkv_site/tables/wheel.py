@@ -16,7 +16,6 @@ from urllib.parse import quote
 from hatchling.builders.wheel import WheelBuilder
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
-from mkdocs.structure.files import File, Files
 
 import qkv
 from qkv_site.page import PAGE
@@ -53,11 +52,6 @@ def address() -> str:
         if PAGE.get().site.address
         else ""
     )
-
-
-def add_to(files: Files, config) -> None:
-    """Publish the wheel with the site."""
-    files.append(File.generated(config, f"assets/{name()}", content=built()[1]))
 
 
 def install() -> str:

@@ -1,0 +1,1 @@
+"""The little that the programs call which render the pages."""

@@ -1,0 +1,105 @@
+"""The hooks of MkDocs."""
+
+from pathlib import Path
+
+from jinja2 import FileSystemBytecodeCache
+from mkdocs.structure.files import File
+
+from qkv_site.engine.serving import Rebuild
+from qkv_site.finish import Build, Settings
+from qkv_site.markdown import letters
+from qkv_site.page import Site
+from qkv_site.tables import wheel
+
+_build = _nav = _files = _rebuild = None
+_serving = _whole = False
+
+
+def on_startup(*, command, dirty, **_):
+    """Note whether the site is served while it is written, and whether all of it is."""
+    global _serving, _whole
+    _serving, _whole = command == "serve", not dirty
+
+
+def on_config(config):
+    """Begin a build."""
+    global _build
+    _build = Build(
+        Settings(
+            site=Site(
+                Path(config.docs_dir), config.site_url or "", config.extra["repository"] or ""
+            ),
+            name=config.site_name,
+            about=config.site_description,
+            folder=Path(config.site_dir),
+            notebooks=config.extra.get("notebooks") or "",
+            styles=tuple(config.extra["styles"]),
+            serving=_serving,
+            whole=_whole,
+        )
+    )
+    config.extra["site"] = _build.values()
+
+
+def on_files(files, *, config):
+    """Check the pages, and add the package as a file, so that they can link to it."""
+    pages = files.documentation_pages()
+    _build.check([page.src_uri for page in pages if _whole or page.is_modified()])
+    files.append(File.generated(config, f"assets/{wheel.name()}", content=wheel.built()[1]))
+
+
+def on_nav(nav, **_):
+    """Note the menu."""
+    global _nav
+    _nav = nav
+
+
+def on_page_markdown(_, *, page, **__):
+    """Say which page comes; its front matter is what it says it is."""
+    page.meta = {**_build.begin(page.file.src_uri, page.file.content_string).meta}
+
+
+def on_page_content(html, *, page, **_):
+    """Say what a choice of letters changes, and how linked statements are known."""
+    html = _build.content(html, str(page.title), page.meta)
+    letters.set_names(page)
+    return html
+
+
+def on_env(env, *, config, files):
+    """Keep compiled templates, and note the addresses of all files.
+
+    mkdocstrings adds its styles to all pages; those of the reference name them themselves.
+    """
+    global _files
+    _files = files
+    config.extra_css.remove("assets/_mkdocstrings.css")
+    cache = Path(config.config_file_path).parent / ".cache"
+    cache.mkdir(exist_ok=True)
+    env.bytecode_cache = FileSystemBytecodeCache(str(cache))
+
+
+def on_post_build(**_):
+    """Write what is made of all pages."""
+    addresses = {file.src_uri: file.url.removeprefix("./") for file in _files}
+    _build.finish(addresses, _menu(_nav))
+
+
+def on_serve(server, *, config, **_):
+    """Build what changes while the site is served, each time in a process of its own."""
+    global _rebuild
+    _rebuild = server.builder = Rebuild(server, config)
+
+
+def on_shutdown(**_):
+    """End what still builds."""
+    if _rebuild:
+        _rebuild.stop()
+
+
+def _menu(nav):
+    """The sections of the menu; what stands in none of them comes first, in one without a name."""
+    yield "", [item.file.src_uri for item in nav.items if item.is_page]
+    for item in nav.items:
+        if item.is_section:
+            yield item.title, [page.file.src_uri for page in item.children if page.is_page]

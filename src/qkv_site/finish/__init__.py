@@ -1,0 +1,210 @@
+"""What is made of all pages, in the finished folder, whichever program rendered them."""
+
+import base64
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from math_core import LatexError
+
+from qkv import notation
+from qkv_site import check
+from qkv_site.finish import policy, redirects
+from qkv_site.markdown import choice, claims, key, letters, tables
+from qkv_site.page import PAGE, Page, Site, parse, report, writing
+from qkv_site.parts import change_it
+from qkv_site.parts import map as layer_map
+from qkv_site.run import blocks_of
+from qkv_site.tables import labels, wheel
+from qkv_site.write import copies, notebooks, search
+
+# Of each file below the folder of pages, its address below the site's.
+Addresses = Mapping[str, str]
+# The sections of the menu, each with its pages; what stands in none comes first, without a name.
+Menu = Iterable[tuple[str, list[str]]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `mkdocs.yml` says of the site, and for what it is built.
+
+    Attributes:
+        site: Where its pages are, and where they will be.
+        name: What it is called.
+        about: What it is about.
+        folder: Where it is written.
+        notebooks: Where GitHub has the built notebooks, if it has.
+        styles: The styles of all pages, below the folder of pages, in their order.
+        serving: Whether it is served while it is written.
+        whole: Whether all pages are written. Else those that changed are.
+    """
+
+    site: Site
+    name: str
+    about: str
+    folder: Path
+    notebooks: str = ""
+    styles: tuple[str, ...] = ()
+    serving: bool = False
+    whole: bool = True
+
+
+class Build:
+    """From the pages' files to the finished folder; a program renders the pages in between."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        self._panels: dict[str, str] = {}
+        self._pages: list[Page] = []
+        PAGE.set(Page("mkdocs.yml", site=settings.site))
+
+    def values(self) -> dict[str, Any]:
+        """What the templates show of the site, as plain values: they call no Python."""
+        groups = [
+            {
+                "name": group,
+                "sources": [{"id": it.id, "short": it.short, "hint": it.hint} for it in sources],
+            }
+            for group, sources in notation.grouped_sources().items()
+        ]
+        now = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())), UTC)
+        return {
+            "notations": groups,
+            "known": [source["id"] for group in groups for source in group["sources"]],
+            "wheel": wheel.name(),
+            "install": wheel.address() or f"./{wheel.name()}",
+            "colab": notebooks.colab(self.settings.notebooks, self.settings.site.address),
+            "date": f"{now.day} {now:%B %Y}",
+        }
+
+    def check(self, names: Iterable[str] | None = None) -> None:
+        """Report what is wrong with the pages, or with those of these names."""
+        for fault in check.site(self.settings.site, names):
+            report(fault)
+
+    def begin(self, name: str, text: str) -> Page:
+        """Read a page, which is the one that is being written from here."""
+        page = parse(name, text, self.settings.site)
+        self._pages.append(page)
+        PAGE.set(page)
+        return page
+
+    def content(self, html: str, title: str, meta: dict[str, Any]) -> str:
+        """The HTML of the page: what a choice changes, how linked statements are known, the key.
+
+        What its template needs is added to `meta`, with the formulas of the page in all letters.
+        Links to headings are for a pointer; for the keyboard there is the list of what the page
+        has in it.
+        """
+        page = PAGE.get()
+        html = html.replace('class="headerlink"', 'class="headerlink" tabindex="-1"')
+        html = key.with_key(choice.told(tables.labelled(html)))
+        if "map" in meta:
+            html = html.replace("</h1>", f"</h1>{layer_map.mini(meta['map'])}", 1)
+        meta["variants"] = [*page.variants]
+        meta["set_title"] = letters.set_in(meta.get("title") or title)
+        meta["runs"] = any("source" in fence.given for fence in page.fences())
+        meta["notebook"] = notebooks.address(page.name) if notebooks.has_one(page) else ""
+        if page.panel:
+            written = json.dumps(page.panel, ensure_ascii=False, separators=(",", ":"))
+            self._panels[change_it.address(page.name)] = written
+        return claims.marked(html)
+
+    def finish(self, addresses: Addresses, menu: Menu) -> None:
+        """Write what is made of the pages beside them."""
+        pages = sorted(self._pages, key=_order)
+        self._write_assets()
+        for page in filter(notebooks.has_one, pages):
+            self._write_notebook(page, addresses)
+        self._write_words(pages, addresses, menu)
+        if self.settings.whole:
+            for address, page in redirects.pages(pages, addresses, self.settings):
+                self._write(f"{address}/index.html", page)
+            (self.settings.folder / redirects.NAME).unlink(missing_ok=True)
+        self._write_policies({addresses[page.name]: page for page in pages})
+
+    def _write_assets(self) -> None:
+        """What pages ask for and no one wrote by hand.
+
+        Styles that all pages need are one file, for a phone waits for each request; those of
+        mkdocstrings are left to the pages of the reference, which name them themselves.
+        """
+        self._write("assets/roles.json", labels.labels())
+        self._write(f"assets/{wheel.name()}", wheel.built()[1])
+        for name, panel in self._panels.items():
+            self._write(f"assets/{name}", panel)
+        docs = self.settings.site.docs
+        styles = "\n".join((docs / style).read_text() for style in self.settings.styles)
+        for name in ("regular", "italic", "bold"):  # bold italic comes where a page has some
+            face = base64.b64encode((docs / f"assets/fonts/{name}.woff2").read_bytes())
+            address = f"data:font/woff2;base64,{face.decode()}"
+            styles = styles.replace(f"fonts/{name}.woff2", address)
+        self._write("assets/site.css", styles)
+        for style in self.settings.styles:
+            (self.settings.folder / style).unlink(missing_ok=True)
+
+    def _write_notebook(self, page: Page, addresses: Addresses) -> None:
+        """The page as a notebook; report one that lacks what a block printed."""
+        executed = blocks_of(page)
+        ended = [block for block in executed if block.printed is not None]
+        if len(ended) < len(executed):
+            ran = f"{len(ended)} blocks ran to their end, of {len(executed)}"
+            page.report("notebook", f"its notebook has not all outputs: {ran}")
+        with writing(page):
+            made = notebooks.notebook(page, addresses, self.settings.site.address)
+        self._write(notebooks.address(page.name), nbformat.writes(made, indent=1))
+
+    def _write_words(self, pages: list[Page], addresses: Addresses, menu: Menu) -> None:
+        """A copy in Markdown beside each page, where all of them are, and the search's index."""
+        index, made = search.Index(), []
+        for page in pages:
+            try:
+                with writing(page):
+                    for fault in index.add(page, addresses):
+                        page.report(fault.rule, fault.message, line=fault.line)
+                    made.append(copies.copy(page, addresses))
+            except (LatexError, SyntaxError, ValueError) as fault:
+                page.report("copy", f"no copy in Markdown: {fault}")
+        settings, base = self.settings, self.settings.site.address
+        for copy in made:
+            self._write(f"{copy.address}{copies.NAME}", copy.written(base))
+        if settings.whole:
+            titles = {"": "Start here", "Reference": "Optional"}
+            groups = [(titles.get(title, title), names) for title, names in menu]
+            overview = copies.overview(made, groups, settings.name, settings.about, base)
+            self._write(copies.SHORT, overview)
+            everything = copies.everything(made, settings.name, settings.about, base)
+            self._write(copies.FULL, everything)
+            self._write("robots.txt", copies.robots(base))
+            self._write(search.ADDRESS, index.written())
+
+    def _write_policies(self, pages: Mapping[str, Page]) -> None:
+        """Say on each page what it may run, and report what would not."""
+        for path in self.settings.folder.rglob("*.html"):
+            html = path.read_text()
+            if policy.EMPTY not in html:
+                continue
+            address = path.relative_to(self.settings.folder).as_posix().removesuffix("index.html")
+            if page := pages.get(address):
+                for fault in policy.faults(html):
+                    page.report("policy", fault)
+            # The server adds a script that reloads a page.
+            put = policy.leave_out_of if self.settings.serving else policy.put_into
+            path.write_text(put(html))
+
+    def _write(self, name: str, content: str | bytes) -> None:
+        target = self.settings.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _order(page: Page) -> tuple[str, bool, str]:
+    """A folder before those in it, and its index before its other pages."""
+    folder, _, file = page.name.rpartition("/")
+    return folder, file != "index.md", file

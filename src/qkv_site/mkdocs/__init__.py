@@ -1,1 +1,0 @@
-"""What MkDocs calls: the hooks of a build, and the theme's overrides."""
