@@ -59,7 +59,8 @@ class Setting:
     def wrong(self, *names):
         """The output of a plain layer with these mistakes."""
         inputs = Inputs.of(self.mh, [*self.sources], self.mask)
-        output = Layer(inputs, tuple(known()[name].steps for name in names)).output
+        with np.errstate(invalid="ignore"):
+            output = Layer(inputs, tuple(known()[name].steps for name in names)).output
         return output.reshape(self.right.shape)
 
     def found(self, output, **options):

@@ -114,7 +114,8 @@ class Inputs:
 
 @cache
 def leads_to(name: str) -> AbstractSet[str]:
-    """A value and all that it is made from: the names in a step's line, and what leads to those."""
+    """A value and all that it is made from."""
+    # A step is one line, so the names in it are what it reads: no second list has to be kept.
     read = STEPS[name].__code__.co_names if name in STEPS else ()
     arrays = ("mask", *(f"{kind}_{letter}" for kind in "XWb" for letter in "QKVO"))
     return {name}.union(*(leads_to(each) for each in read if each in STEPS or each in arrays))
