@@ -15,9 +15,12 @@ from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from qkv_site import front_matter
+
+if TYPE_CHECKING:
+    from qkv_site.write.markdown import Writer
 
 # A warning on a logger below this name makes `mkdocs build --strict` fail.
 _log = logging.getLogger("mkdocs.plugins.qkv_site")
@@ -191,6 +194,10 @@ class Fence(Part):
     def html(self) -> str | None:
         """What stands in its place when Markdown is done; None where Markdown shows its code."""
         return None
+
+    def as_text(self, writer: "Writer") -> str:
+        """What stands for it in the page's copy, in its notebook and in what the search reads."""
+        return writer.listing(self.language, self.code)
 
 
 def _one_of(words) -> str:

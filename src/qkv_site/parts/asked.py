@@ -5,9 +5,12 @@ the option `id`, where a block or a docstring writes the heading.
 """
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from qkv_site.page import Fault, Fence, Heading, Page
+
+if TYPE_CHECKING:
+    from qkv_site.write.markdown import Writer
 
 _LENGTH = 90
 
@@ -52,6 +55,10 @@ class Asked(Fence):
             if line in before:
                 yield self.fault(f"{line!r} stands on this page twice", below=number)
             before |= {line} - {""}
+
+    def as_text(self, writer: "Writer") -> str:
+        """Nothing: they are no words of the page."""
+        return ""
 
     def markdown(self, page: Page, stash: Callable[[str], str]) -> str:
         """Nothing: no reader sees them."""

@@ -9,6 +9,7 @@ reader opens the panel. It computes them on the numbers of the worked example.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from qkv.notation.tree import (
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import PAGE, Fault, Fence, Page
 from qkv_site.parts import formulas, trees
+
+if TYPE_CHECKING:
+    from qkv_site.write.markdown import Writer
 
 # The maps that queries may have, and what a choice says before the letters.
 MAPS = {
@@ -76,6 +80,10 @@ class Panel(Fence):
     def inside(self) -> Iterable[tuple[int, str]]:
         """What is wrong with which of its lines."""
         return faults(self.code)
+
+    def as_text(self, writer: "Writer") -> str:
+        """The lines that a reader can change."""
+        return writer.panel(self.code)
 
     def html(self) -> str:
         """What a script opens, with the data that it asks for then."""

@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from qkv import notation
 from qkv.notation import Role, Source
@@ -48,6 +48,9 @@ from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import Fence
 from qkv_site.parts import formulas
+
+if TYPE_CHECKING:
+    from qkv_site.write.markdown import Writer
 
 SIZES = {"n": 5, "n_q": 5, "n_k": 7, "d_model": 16, "h": 4, "h_kv": 2, "d_k": 4, "d_v": 4}
 SIZES |= {"d_c": 6, "d_cq": 6, "d_r": 2}
@@ -629,6 +632,13 @@ class Diagram(Fence):
 
     def html(self) -> str:
         """A drawing in each source's letters, or in those that it names."""
-        how = {name: value for name, value in self.given.items() if name != "in"}
-        drawn = block(self.code, self.given.get("in", ""), **how)
+        drawn = block(self.code, self.given.get("in", ""), **self._how())
         return f'<div class="wq-diagrams">{drawn}</div>'
+
+    def as_text(self, writer: "Writer") -> str:
+        """The formulas that it draws, or what it shows."""
+        sources = self.given.get("in", "")
+        return writer.drawn(partial(words, self.code, sources, **self._how()), self.code, sources)
+
+    def _how(self) -> dict[str, str]:
+        return {name: value for name, value in self.given.items() if name != "in"}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
@@ -24,6 +24,9 @@ from qkv import notation
 from qkv.notation.tree import Expression, Glyph, Transpose
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import PAGE, Fence
+
+if TYPE_CHECKING:
+    from qkv_site.write.markdown import Writer
 
 _KEYS = {role.key for role in notation.roles()}
 INLINE = r"\{\{\s*(?:([\w-]+):\s)?\s*(.+?)\s*\}\}"
@@ -319,6 +322,10 @@ class Formula(Fence):
     def inside(self) -> Iterable[tuple[int, str]]:
         """What is wrong with which of its lines."""
         return faults(self.code, self.sources)
+
+    def as_text(self, writer: "Writer") -> str:
+        """The formulas as whoever reads the text needs them."""
+        return writer.formulas(self.code, self.sources)
 
     def html(self) -> str:
         """The formulas, and below them what their letters stand for."""

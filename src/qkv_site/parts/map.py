@@ -13,14 +13,17 @@ import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from qkv import notation
 from qkv.notation import Role
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import PAGE, Fence
 from qkv_site.parts import formulas
-from qkv_site.parts.layer import PAPERS, Layer
+from qkv_site.parts.layer import LINES, PAPERS, Layer
+
+if TYPE_CHECKING:
+    from qkv_site.write.markdown import Writer
 
 STATES = {
     "paper": "the paper's layer",
@@ -78,6 +81,10 @@ class Map(Fence):
     def html(self) -> str:
         """The map, in the state that is shown first."""
         return figure(self.given.get("state", "paper"), self.given.get("lit", ""))
+
+    def as_text(self, writer: "Writer") -> str:
+        """The formulas of the layer, or what the map shows."""
+        return writer.drawn(partial(words, self.given.get("state", "paper")), "\n".join(LINES))
 
 
 def unknown(lit: str) -> list[str]:

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import markdown_exec
 
@@ -13,6 +13,9 @@ from qkv_site.markdown import claims
 from qkv_site.markdown.claims import Claim
 from qkv_site.page import Fault, Fence, Page
 from qkv_site.parts import on_library
+
+if TYPE_CHECKING:
+    from qkv_site.write.markdown import Writer
 
 _ON = frozenset({"on"})
 _PRINTED_WITH = re.compile(r"\bprint\(.*\b(sep|file|flush)=")
@@ -126,6 +129,10 @@ class Python(Fence):
             f"/// html | div#claim-{claim.id}.wq-claim\n\n"
             f"{claim.statement} {claim.mark}\n\n{output}\n\n///"
         )
+
+    def as_text(self, writer: "Writer") -> str:
+        """A block that a test runs on a library, with what it printed there."""
+        return writer.on_library(self) if self.library else super().as_text(writer)
 
     def _of_its_claim(self) -> Iterator[str]:
         name, title = self.given.get("claim"), self.given.get("title", "")

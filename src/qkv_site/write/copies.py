@@ -12,14 +12,14 @@ made from what the pages are made of.
 import posixpath
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from qkv import notation
 from qkv_site.figures import Figure, Printed
 from qkv_site.markdown import claims
-from qkv_site.page import Fence, Heading, Page, Prose, parse
-from qkv_site.parts import formulas, layer, questions
+from qkv_site.page import Heading, Page, Prose, parse
+from qkv_site.parts import formulas, questions
 from qkv_site.parts.python import Python
 from qkv_site.write import reference
 from qkv_site.write.markdown import Writer, fenced, joined, words
@@ -29,7 +29,6 @@ SHORT, FULL = "llms.txt", "llms-full.txt"
 
 # An address below the site's; it is written as each file needs it.
 _ADDRESS = re.compile("\x02([^\x03]*)\x03")
-_TAG = re.compile(r"<[^>]+>")
 
 
 @dataclass(frozen=True)
@@ -118,24 +117,22 @@ class _Writer(Writer):
         said = "\n".join(filter(None, pieces)).strip("\n")
         yield textwrap.indent(said, " " * block.indent) + "\n"
 
-    def formulas(self, fence: Fence) -> str:
-        """The lines of a block as they are, and as the sources that it names write them."""
-        said = [fenced("python", fence.code)]
-        for source in fence.given.get("in", "").split():
+    def formulas(self, lines: str, sources: str = "") -> str:
+        """The lines as they are, and as the sources write them."""
+        said = [fenced("python", lines)]
+        for source in sources.split():
             if source != "site":
-                lines = formulas.as_block(fence.code).typeset(source)
-                written = "; ".join(f"`{words(line)}`" for line in lines)
+                typeset = formulas.as_block(lines).typeset(source)
+                written = "; ".join(f"`{words(line)}`" for line in typeset)
                 said.append(f"{notation.source(source).short} writes: {written}\n")
         return "\n".join(said)
 
-    def drawing(self, fence: Fence) -> str:
+    def drawn(self, words: Callable[[], str], lines: str, sources: str = "") -> str:
         """The lines that are drawn."""
-        if fence.language == "map":
-            return fenced("python", "\n".join(layer.LINES))
-        lines = self.formulas(fence)
-        if fence.language == "change-it":
-            return f"On the page a reader can change these lines:\n\n{lines}"
-        return lines
+        return self.formulas(lines, sources)
+
+    def panel(self, lines: str) -> str:
+        return f"On the page a reader can change these lines:\n\n{self.formulas(lines)}"
 
     def figure(self, figure: Figure) -> str:
         return figure.markdown(words)
@@ -165,7 +162,7 @@ class _Writer(Writer):
         return f"`{words(latex.strip())}`"
 
     def power(self, which: str, script: str) -> str:
-        return ("^" if which == "sup" else "_") + _TAG.sub("", script)
+        return ("^" if which == "sup" else "_") + script
 
     def link(self, said: str, target: str) -> str:
         if re.match(r"[a-z]+:|\x02", target):

@@ -9,7 +9,7 @@ import posixpath
 import re
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
 from nbformat import NotebookNode
@@ -66,8 +66,13 @@ class Writer(ABC):
                 case Fence(language="python") if part.executed:
                     yield from self.executed(part, part.printed or Printed(""))
                 case Fence():
-                    text = self.fence(part).strip("\n")
+                    text = self._fence(part).strip("\n")
                     yield textwrap.indent(text, " " * part.indent) + "\n"
+
+    def _fence(self, fence: Fence) -> str:
+        if not isinstance(fence, Python) and any(fence.inside()):  # reported before pages run
+            return fenced("", fence.code)
+        return fence.as_text(self)
 
     def prose(self, part: Prose) -> Iterator[Piece]:
         """Lines of Markdown, and what the reference says in the place of a name."""
@@ -81,23 +86,14 @@ class Writer(ABC):
         """What the reference says of a name; a notebook needs no such page."""
         yield from ()
 
-    def fence(self, fence: Fence) -> str:
-        """A fence that is not executed."""
-        match fence.language:
-            case "formula":
-                return self.formulas(fence)
-            case "diagram" | "map" | "change-it":
-                return self.drawing(fence)
-            case "asked":
-                return ""
-            case "python" if fence.library:
-                return self.on_library(fence)
-        return fenced(fence.language, fence.code)
+    def listing(self, language: str, code: str) -> str:
+        """Code, or text as it is."""
+        return fenced(language, code)
 
-    def on_library(self, fence: Python) -> str:
+    def on_library(self, block: Python) -> str:
         """A block that needs its library, and what it printed there."""
-        code, said = fenced("python", fence.code), on_library.printed(fence)
-        ran = claims.ran_on(fence.library)
+        code, said = fenced("python", block.code), on_library.printed(block)
+        ran = claims.ran_on(block.library)
         return f"{code}\nIt prints, with {ran}:\n\n{fenced('text', said)}" if said else code
 
     def statement(self, block: Python) -> str:
@@ -155,12 +151,16 @@ class Writer(ABC):
         """A block that ran, and what it printed."""
 
     @abstractmethod
-    def formulas(self, fence: Fence) -> str:
-        """A fence of formulas."""
+    def formulas(self, lines: str, sources: str = "") -> str:
+        """Formulas that hold together, in the letters of these sources."""
 
     @abstractmethod
-    def drawing(self, fence: Fence) -> str:
-        """A fence that is drawn, or that a reader can change."""
+    def drawn(self, words: Callable[[], str], lines: str, sources: str = "") -> str:
+        """Formulas that the page draws, and what the drawing shows."""
+
+    def panel(self, lines: str) -> str:
+        """Formulas that a reader can change on the page."""
+        return ""
 
     @abstractmethod
     def figure(self, figure: Figure) -> str:

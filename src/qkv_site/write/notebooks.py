@@ -8,7 +8,7 @@ it shows, in words and with its numbers, and a link to it on the page.
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from urllib.parse import urljoin, urlsplit
 
@@ -19,13 +19,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from qkv import notation
 from qkv_site.figures import Figure, Printed
 from qkv_site.markdown import claims
-from qkv_site.page import Fault, Fence, Heading, Page, Part, parse, report
-from qkv_site.parts import diagrams, formulas
-from qkv_site.parts import map as layer_map
+from qkv_site.page import Fault, Heading, Page, Part, parse, report
+from qkv_site.parts import formulas
 from qkv_site.parts.python import Python
 from qkv_site.run import blocks_of
 from qkv_site.tables import wheel
-from qkv_site.write.markdown import Piece, Writer, fenced, joined
+from qkv_site.write.markdown import Piece, Writer, joined
 
 # Where a page is about a question or a library, and is no tool, list or reference.
 _FOLDERS = {"explanation", "how-to", "libraries", "symptoms", "threads"}
@@ -190,25 +189,14 @@ class _Writer(Writer):
             yield from self.pieces(parse(self.page.name, printed.written(self._placed)).parts)
             yield "\n\n"
 
-    def formulas(self, fence: Fence) -> str:
-        """The formulas in this site's letters, or in those of the sources that it names."""
-        if formulas.faults(fence.code, fence.given.get("in", "")):  # reported already
-            return fenced("", fence.code)
-        sources = fence.given.get("in", "").split() or ["site"]
-        return "\n".join(_typeset(fence.code, each, len(sources) > 1) for each in sources)
+    def formulas(self, lines: str, sources: str = "") -> str:
+        """The formulas in this site's letters, or in those of the sources."""
+        named = sources.split() or ["site"]
+        return "\n".join(_typeset(lines, each, len(named) > 1) for each in named)
 
-    def drawing(self, fence: Fence) -> str:
-        """What is drawn, in words; a panel is the page's alone."""
-        options = dict(fence.given)
-        if fence.language == "change-it":
-            return ""
-        if fence.language == "map":
-            said = layer_map.words(options.get("state", "paper"))
-        elif diagrams.faults(fence.code, options):
-            return fenced("", fence.code)
-        else:
-            said = diagrams.words(fence.code, options.pop("in", ""), **options)
-        return f"{said} {self._on_page()}"
+    def drawn(self, words: Callable[[], str], lines: str, sources: str = "") -> str:
+        """What is drawn, in words, and where."""
+        return f"{words()} {self._on_page()}"
 
     def figure(self, figure: Figure) -> str:
         return f"\n\n{figure.words()}\n\n{figure.markdown('${}$'.format)}"

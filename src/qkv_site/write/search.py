@@ -9,7 +9,7 @@ import html
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from markdown.extensions.toc import slugify
@@ -17,7 +17,7 @@ from markdown.extensions.toc import slugify
 from qkv import notation
 from qkv_site.figures import Figure, Printed
 from qkv_site.markdown import claims
-from qkv_site.page import Fault, Fence, Heading, Page, parse
+from qkv_site.page import Fault, Heading, Page, parse
 from qkv_site.parts import asked, formulas, questions
 from qkv_site.parts.python import Python
 from qkv_site.write import reference
@@ -27,7 +27,6 @@ ADDRESS = "assets/search.json"
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _ID = re.compile(r"\{[^{}\n]*#([\w.-]+)")
 _EXAMPLE = re.compile(r"^ *>>> .*\n?(?: *\S.*\n?)*", re.MULTILINE)
-_ITEM = re.compile(r"(?:</?(?:ul|li)\b[^<>]*>)+")
 _ENTRY = re.compile(
     r"^- \[(?P<question>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^\s()]+)\)"
     r"(?P<answer>.*(?:\n  .*)*)",
@@ -114,26 +113,28 @@ class _Writer(Writer):
             said = printed.written(self.figure)
             yield from self.pieces(parse(self.page.name, said).parts)
 
-    def fence(self, fence: Fence) -> str:
-        """The formulas of a fence; of other code its names."""
-        if fence.language in ("formula", "diagram", "map", "change-it", "asked"):
-            return super().fence(fence)
-        self._note(fence.code)
+    def listing(self, language: str, code: str) -> str:
+        """Of code its names."""
+        self._note(code)
         return ""
+
+    def on_library(self, block: Python) -> str:
+        """Of code its names; what it prints is no text either."""
+        return self.listing("python", block.code)
 
     def _note(self, code: str) -> None:
         self.sections[-1].code |= {*_NAME.findall(code)}
 
-    def formulas(self, fence: Fence) -> str:
+    def formulas(self, lines: str, sources: str = "") -> str:
         """The formulas as the sources write them, or this site, each in a line."""
-        sources = fence.given.get("in", "").split() or ["site"]
-        lines: list[str] = []
-        for source in sources:
-            lines += [notation.source(source).short] * (len(sources) > 1)
-            lines += map(words, formulas.as_block(fence.code).typeset(source))
-        return "\n\n".join(lines)
+        named = sources.split() or ["site"]
+        said: list[str] = []
+        for source in named:
+            said += [notation.source(source).short] * (len(named) > 1)
+            said += map(words, formulas.as_block(lines).typeset(source))
+        return "\n\n".join(said)
 
-    def drawing(self, fence: Fence) -> str:
+    def drawn(self, words: Callable[[], str], lines: str, sources: str = "") -> str:
         """Nothing: what is drawn stands in the text, too."""
         return ""
 
@@ -187,9 +188,16 @@ def _lines(text: str) -> list[str]:
             listed = True
         else:
             lines[-1] += f" {line.removeprefix('> ')}"
-    parted = (part for line in lines for part in _ITEM.split(line.replace("<br>", ", ")))
+    parted = (part for line in lines for part in _in_html(line).split("\n"))
     said = (" ".join(html.unescape(part.replace("\\|", "|")).split()) for part in parted)
     return [line for line in (each.removeprefix("· ") for each in said) if line]
+
+
+def _in_html(line: str) -> str:
+    """A line of a cell and an item of a list, which are HTML in the row of a table, as text."""
+    for tag in "<ul>", "<li>", "</li>", "</ul>":
+        line = line.replace(tag, "\n")
+    return line.replace("<br>", ", ")
 
 
 class Index:
