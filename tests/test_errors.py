@@ -54,6 +54,36 @@ def test_dtype_is_checked_everywhere():
         merge(np.ones((2, 3)), np.ones((3, 5), int))
 
 
+def test_what_numbers_are_is_said_of_their_own_kind():
+    """Token ids are a mistake of sources, a quantisation or a module one of weights."""
+    with refuses("P_Q must hold", "int64. Turn whole numbers into floats", error=TypeError):
+        fold(LAYER, P_Q=np.eye(6, dtype=int))
+    with refuses("W_Q must hold", "int8. Such numbers are quantised", error=TypeError):
+        dataclasses.replace(LAYER, W_Q=LAYER.W_Q.astype(np.int8))
+    with pytest.raises(TypeError, match=r"complex128\.$"):
+        LAYER(X.astype(complex))
+    torch = pytest.importorskip("torch")
+    with refuses("P_Q must be an array", "is a Linear. Pass its weight: ", ".T", error=TypeError):
+        fold(LAYER, P_Q=torch.nn.Linear(6, 6))
+    with refuses("X_Q must be", "NumPy has no bfloat16", "call .float()", error=TypeError):
+        LAYER(torch.ones(5, 6, dtype=torch.bfloat16))
+    with refuses("X_Q must be", "device meta has a shape and no numbers", error=TypeError):
+        LAYER(torch.ones(5, 6, device="meta"))
+
+
+def test_tensors_that_require_their_gradient_are_taken_as_they_are():
+    torch = pytest.importorskip("torch")
+    linear, given = torch.nn.Linear(6, 6).double(), torch.ones(5, 6, dtype=torch.float64)
+    folded = fold(LAYER, P_Q=linear.weight.T, c_Q=linear.bias)
+    given.requires_grad_()
+    np.testing.assert_allclose(folded(given), LAYER(linear(given), given, given), rtol=1e-12)
+    W_Q, W_K, W_V = (torch.nn.Parameter(torch.tensor(W)) for W in (LAYER.W_Q, LAYER.W_K, LAYER.W_V))
+    assert dataclasses.replace(LAYER, W_Q=W_Q, W_K=W_K, W_V=W_V) == LAYER
+    grouped = MultiHead.random(6, 4, h_kv=2)  # its keys are repeated
+    vectors = [torch.tensor(each, requires_grad=True) for each in grouped.project(X)]
+    np.testing.assert_array_equal(attention(*vectors), attention(*grouped.project(X)))
+
+
 @pytest.mark.parametrize(
     ("arrays", "parts"),
     [

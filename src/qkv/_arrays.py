@@ -31,14 +31,6 @@ else:
 
     Bool = Float = Int = _Annotation
 
-NO_FLOATS = (
-    "Token ids have to be embedded first; turn whole-numbered vectors into floats with "
-    ".astype(float)."
-)
-NARROW = (
-    "NumPy has no bfloat16 or float8: call .float() on such a tensor, or .astype(np.float32) on "
-    "such an array; on a tensor of an accelerator call .cpu(); undo a quantisation first."
-)
 _SPELLED = {"h": "h, the number of heads", "h_kv": "h_kv, the number of heads of keys and values"}
 _Hint = Callable[[str, Mapping[str, tuple[int, ...]]], str]
 
@@ -255,28 +247,50 @@ def _broadcast(bound: Mapping[str, _Bound]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def as_floats(name: str, value: object, expected: object, advice: str = NO_FLOATS) -> np.ndarray:
+def as_floats(name: str, value: object, expected: object) -> np.ndarray:
     """`value` as an array of floating-point numbers."""
     if value is None or isinstance(value, str | Mapping):
         came = f"a {type(value).__name__}" if isinstance(value, Mapping) else repr(value)
         raise TypeError(f"{name} must be an array of shape {expected}, but is {came}.")
-    problem = None
+    if hasattr(value, "state_dict"):
+        raise TypeError(
+            f"{name} must be an array of shape {expected}, but is a {type(value).__name__}. Pass "
+            "its weight: where X @ W is meant, .weight.T of nn.Linear, which stores (out, in)."
+        )
+    problem, value = None, detached(value)
     try:
         array = np.asarray(value)
         if array.dtype.kind == "f":
             return array
     except (TypeError, ValueError, RuntimeError) as error:
-        problem = error
-    if re.search("bfloat16|float8", str(getattr(value, "dtype", ""))):
-        advice = NARROW
+        problem, array = error, None
     if problem:
-        message = f"be an array of shape {expected}: {problem}"
+        message = f"be an array of shape {expected}: {str(problem).rstrip('.')}"
     else:
         message = (
             "hold floating-point numbers (float16, float32 or float64), but its dtype is "
             f"{array.dtype}"
         )
-    raise TypeError(f"{name} must {message}. {advice}") from problem
+    raise TypeError(f"{name} must {message}. {_advice(name, value, array)}".rstrip()) from problem
+
+
+def _advice(name: str, value: object, array: np.ndarray | None) -> str:
+    """What to do with numbers that are no floats of NumPy."""
+    dtype = str(getattr(value, "dtype", ""))
+    if re.search("bfloat16|float8", dtype):
+        wide = "call .float() on such a tensor, or .astype(np.float32) on such an array"
+        scales = "; undo a quantisation first, with its scales" * ("float8" in dtype)
+        return f"NumPy has no bfloat16 or float8: {wide}{scales}."
+    if getattr(getattr(value, "device", None), "type", "") == "meta":
+        return "A tensor on the device meta has a shape and no numbers: load them first."
+    if array is None or array.dtype.kind not in "iu":
+        return ""
+    if array.dtype.itemsize == 1:
+        return "Such numbers are quantised: multiply them by their scales, as their library does."
+    in_place = "turn whole numbers into floats with .astype(float)."
+    if re.match("X_|[QKV]$", name):
+        return f"Token ids have to be embedded first; {in_place}"
+    return in_place.capitalize()
 
 
 def detached(value: object) -> object:
@@ -391,7 +405,11 @@ def repeat_heads(array: object, shape: tuple[int, ...]) -> object:
     if min(len(getattr(array, "shape", ())), len(shape)) < 3:
         return array
     h_kv, h = array.shape[-3], shape[-3]
-    return np.repeat(array, h // h_kv, axis=-3) if 1 < h_kv < h and h % h_kv == 0 else array
+    return (
+        np.repeat(np.asarray(detached(array)), h // h_kv, -3)
+        if 1 < h_kv < h and h % h_kv == 0
+        else array
+    )
 
 
 def in_tiles(attention: Callable) -> Callable:

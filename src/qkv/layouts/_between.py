@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv._arrays import as_floats, detached
+from qkv._arrays import as_floats
 from qkv.between import (
     SCALINGS,
     ALiBi,
@@ -134,7 +134,7 @@ def read_between(
         sizes: The layer's "h", "h_kv" and "d_k".
         scale: The layout's.
     """
-    arrays = {name: as_floats(name, detached(a), "of its step") for name, a in arrays.items()}
+    arrays = {name: as_floats(name, a, "of its step") for name, a in arrays.items()}
     said, layer = Options(config), int((re.search(r"\d+", prefix) or "0")[0])
     layer_type = said.of_layer("layer_types", layer)
     causal = {

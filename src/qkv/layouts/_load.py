@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from qkv._arrays import NARROW, as_floats, check_groups, check_sizes, detached, quote
+from qkv._arrays import as_floats, check_groups, check_sizes, quote
 from qkv.between import Step
 from qkv.layouts._layout import Layout, Stored
-from qkv.layouts._own import own_layout
+from qkv.layouts._own import OWN, check_names, own_layout
 from qkv.layouts._patterns import divisors
 from qkv.layouts._registry import find_layout, layouts, succeeds
 from qkv.multi_head import MultiHead
@@ -84,12 +84,17 @@ def load(
         Each layout's `read_in`: the library's own code.
     """
     sizes = head_counts(h, h_kv)
+    if layout is None and names is None:
+        raise ValueError("Pass layout, one of layouts(), or names and stored for your own.")
     if names is None:
+        if stored is not None:
+            raise ValueError(f"Pass stored with names alone: layout {layout!r} says how it stores.")
         stored_as = find_layout(layout)
         given = _below_prefix(prefix, _by_name(weights, stored_as), stored_as)
     else:
         if layout is not None:
             raise ValueError(f"Pass layout or names, but both came: {layout!r} and {names!r}.")
+        check_names(names, stored)
         given = _named(weights, names, prefix)
         stored_as = own_layout(names, stored, given)
     shapes = {name: tuple(np.shape(value)) for name, value in given.items()}
@@ -131,11 +136,12 @@ def head_counts(h: int, h_kv: int | None) -> dict[str, int]:
 
 
 def as_stored(name: str, value: Any, stored: Stored) -> np.ndarray:
-    """A stored array as one of NumPy's; it may be a tensor that requires its gradient."""
-    value = detached(value)
+    """A stored array as one of NumPy's."""
     if "bfloat16" in str(getattr(value, "dtype", "")):  # NumPy has it not, and float32 begins alike
-        value = value.float() if hasattr(value, "float") else np.asarray(value, np.float32)
-    return as_floats(name, value, stored.shape, NARROW)
+        value = (
+            value.detach().float() if hasattr(value, "detach") else np.asarray(value, np.float32)
+        )
+    return as_floats(name, value, stored.shape)
 
 
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
@@ -239,7 +245,8 @@ def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str)
     # A square matrix does not show it, but one that is not square does.
     transposed = {name: shape[::-1] if len(shape) == 2 else shape for name, shape in shapes.items()}
     if not fitting and succeeds(fit, layout, transposed, sizes):
-        yield f"Every matrix looks transposed: layout {layout.name!r} stores {layout.convention}."
+        stores = "stored says" if layout.name == OWN else f"layout {layout.name!r} stores"
+        yield f"Every matrix looks transposed: {stores} {layout.convention}."
     if not fitting:
         yield from _other_names(shapes, sizes)
 

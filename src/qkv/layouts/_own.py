@@ -8,6 +8,7 @@ import numpy as np
 from qkv._arrays import check_one_of, quote
 from qkv.layouts._layout import BIASES, Form, Layout, Stored
 
+OWN = "your own"
 _MAPS = ("W_Q", "W_K", "W_V", "W_O")
 # Of each map its heads, what it takes and what it gives.
 _AXES = {
@@ -18,23 +19,23 @@ _AXES = {
 }
 
 
-def own_layout(names: Mapping[str, str], stored: str | None, arrays: Mapping[str, Any]) -> Layout:
-    """The layout of arrays whose names and convention are given.
-
-    Raises:
-        ValueError: If a map has no name, a name belongs to no map, or `stored` is another word.
-    """
+def check_names(names: Mapping[str, str], stored: str | None) -> None:
+    """Raise unless each map has a name, each name a map, and `stored` is one of two words."""
     if missing := [part for part in _MAPS if part not in names]:
         raise ValueError(f"names must have {quote(_MAPS)}, but lacks {quote(missing)}.")
     for part in names:
         check_one_of("a key of names", part, (*_MAPS, *BIASES))
     check_one_of("stored", stored, ("(out, in)", "(in, out)"))
+
+
+def own_layout(names: Mapping[str, str], stored: str, arrays: Mapping[str, Any]) -> Layout:
+    """The layout of arrays whose names and convention are given."""
     form = tuple(
         Stored(name, part, _pattern(part, np.ndim(arrays[name]), stored))
         for part, name in names.items()
     )
     return Layout(
-        name="your own",
+        name=OWN,
         title="A layer of your own",
         order=0,
         read_in="names",

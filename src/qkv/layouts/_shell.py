@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print a list of objects, for programs")
     given = parser.parse_args(arguments)
     try:
+        if not given.path.exists():
+            raise ValueError(f"there is no file or folder {str(given.path)!r}.")
         config = _read_config(given.path, given.config)
         found = find_layers(given.path, h=given.heads, config=config)
     except (OSError, TypeError, ValueError) as error:
