@@ -32,7 +32,7 @@ _AS_GOOD = 10  # times as far off as the best explanation
 _SCREENED = 2e-3  # the mean difference, relative, that single precision may leave on the way
 _NO_EFFECT = 1e-5
 _QUERIES = 8  # how many are screened
-_SECONDS = 4  # for pairs; width 768 and 256 tokens take 3 on one core
+_SECONDS = 4  # until the last pair is tried; width 768 and 256 tokens take 3 on one core
 _KEPT = 2**20  # numbers in a source up to which a layer is kept, to lend its values to pairs
 # Mistakes that give an output a part in other samples, and then those that give it one in other
 # queries of its sample: these are made with all of them.
@@ -184,6 +184,7 @@ class Search:
 
     def __init__(self, problem: Problem):
         self.problem, self.untried = problem, 0
+        self._deadline = time.monotonic() + _SECONDS
         self._screens = {mixes: _Screen(problem, mixes) for mixes in ("", *_MIXING)}
         self._alone: list[str] = []
         self.idle: list[str] = []
@@ -210,19 +211,19 @@ class Search:
             for one, other in itertools.combinations(self._common, 2)
             if one.steps.keys().isdisjoint(other.steps)  # else one would hide the other
         ]
-        self.untried, deadline = len(pairs), time.monotonic() + _SECONDS
+        self.untried = len(pairs)
         found: Found = []
         for mixes in ("", "queries"):
             alike = [pair for pair in pairs if _mixes(*pair) == mixes]
-            found += self._confirmed(self._surviving(alike, deadline))
+            found += self._confirmed(self._surviving(alike))
             if any(far <= self.problem.tolerances[0] * self.problem.size for _, far in found):
                 self.untried = 0  # the slower ones need not be tried
                 break
         return found
 
-    def _surviving(self, pairs: list[tuple[Mistake, Mistake]], deadline: float) -> Iterator:
+    def _surviving(self, pairs: list[tuple[Mistake, Mistake]]) -> Iterator:
         for pair in pairs:
-            if time.monotonic() > deadline:
+            if time.monotonic() > self._deadline:
                 return
             self.untried -= 1
             output = self._output(*pair)
