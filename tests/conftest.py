@@ -14,7 +14,8 @@ from qkv_site import check
 from qkv_site.page import Page, Site, writing
 from support import ADDRESS, CI, ROOT, Built, build_in_a_fork, make_project, mkdocs_build
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each worker, and what it starts, has one core
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy, and of PyTorch
+    os.environ.setdefault(threads, "1")  # each worker, and what it starts, has one core
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the builds that it starts need not compile anew
 
 # The same examples on every run, and no verdict by the clock of a busy machine.
