@@ -267,8 +267,12 @@ class Page:
         parts: The body, part by part.
         site: Where it stands.
         found: The faults of the file itself, and those that were found while it was written.
-        variants: Of each formula, as every source writes it: its number.
+        variants: What changes with the letters that a reader chooses, and the number of each.
         tied: The sources in whose letters some formula stays.
+        drawn: The fences whose letters have the colours of the key.
+        pictures: The sources in whose letters a picture of numbers stays, in order.
+        uncounted: HTML of the page whose formulas nobody sees, or counts one by one, as in a map.
+        compares: Whether formulas stand below the names of sources.
         panel: What the page's panel computes with, if it has one.
         numbers: Those in its sentences, by their expressions, once its blocks have run.
     """
@@ -281,8 +285,12 @@ class Page:
     parts: list[Part] = field(default_factory=list)
     site: Site = Site()
     found: list[Fault] = field(default_factory=list)
-    variants: dict[str, int] = field(default_factory=dict)
+    variants: dict["Variants", int] = field(default_factory=dict)
     tied: set[str] = field(default_factory=set)
+    drawn: list[Fence] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
+    uncounted: list[str] = field(default_factory=list)
+    compares: bool = False
     panel: dict[str, Any] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
 
@@ -335,9 +343,9 @@ class Page:
             lines[first:end] = [""] * (end - first)
         return "\n".join(lines)
 
-    def add_variants(self, html: str) -> int:
-        """Keep a formula in every source's letters; its number among those of the page."""
-        return self.variants.setdefault(html, len(self.variants))
+    def add_variants(self, variants: "Variants") -> int:
+        """Keep what every source writes; its number among those of the page."""
+        return self.variants.setdefault(variants, len(self.variants))
 
     def line_of(self, part: str) -> int:
         """The line of the file where a part of it first stands; 0 if it does not."""
@@ -355,6 +363,21 @@ class Page:
 def report(fault: Fault) -> None:
     """Tell the engine of a fault; a strict build fails on it."""
     _log.warning("%s", fault)
+
+
+@dataclass(frozen=True)
+class Variants:
+    """A formula, a drawing or a word of side in the letters of every source.
+
+    Attributes:
+        html: All that is written somewhere, each once; that of this site is the first.
+        kind: What a reader sees change: a "formula", a "drawing" or a "place" in a sentence.
+        own: The sources that write it as this site does.
+    """
+
+    html: str
+    kind: str
+    own: frozenset[str]
 
 
 # The page that is being written, for what its blocks print; a page that is no file outside of that.

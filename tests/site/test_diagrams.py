@@ -134,7 +134,7 @@ def test_each_source_has_its_letters(source):
 
 def test_every_source_is_drawn_once(written):
     diagrams.block("Q[i] = X_Q @ W_Q[i]")
-    (drawn,) = written.variants
+    (drawn,) = (variants.html for variants in written.variants)
     variants = re.findall(r'<div data-in="([^"]+)"', drawn)
     assert sorted(" ".join(variants).split()) == sorted(SOURCES)
     assert len(variants) == drawn.count("<figure") > 1
@@ -257,7 +257,7 @@ def orientations(*parts):
     """An equation, and the cells of its tables in the notation of each source."""
     with writing(Page()) as page:
         drawn = heat_maps.equation(*parts, **TWO).html()
-    variants = [each for each in page.variants if "wq-drawn" in each]
+    variants = [each.html for each in page.variants if "wq-drawn" in each.html]
     found = {}
     for variant in ElementTree.fromstring(f"<div>{''.join(variants)}</div>"):
         tables = [list(map(texts, table.iter("tr"))) for table in variant.iter("table")]

@@ -12,7 +12,7 @@ def test_equal_renderings_are_stored_once(written):
     for _ in range(2):
         shown = formulas.block("head[i] = attention(Q[i], K[i], V[i])")
     assert shown.startswith('<div data-set="0" data-in="site')
-    (stored,) = written.variants
+    (stored,) = (variants.html for variants in written.variants)
     sources = " ".join(re.findall(r'<div data-in="([^"]+)"', stored)).split()
     assert sorted(sources) == sorted(source.id for source in notation.sources())
     variants = re.findall(r'">(<div class="math-display">.*?</ul>)</div>', stored, re.DOTALL)

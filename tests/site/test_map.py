@@ -52,7 +52,7 @@ def text(element):
 
 def in_letters(html, source):
     """The page in a source's letters, as main.html shows it."""
-    sets = [*PAGE.get().variants]
+    sets = [variants.html for variants in PAGE.get().variants]
 
     def chosen(found):
         variants = tree(sets[int(found["set"])])

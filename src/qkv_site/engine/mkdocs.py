@@ -59,11 +59,10 @@ def on_page_markdown(_, *, page, **__):
     page.meta = {**_build.begin(page.file.src_uri, page.file.content_string).meta}
 
 
-def on_page_content(html, *, page, **_):
-    """Say what a choice of letters changes, and how linked statements are known."""
-    html = _build.content(html, str(page.title), page.meta)
+def on_page_content(_, *, page, **__):
+    """Keep what the page's template needs."""
+    _build.rendered(str(page.title), page.meta)
     letters.set_names(page)
-    return html
 
 
 def on_env(env, *, config, files):

@@ -16,10 +16,9 @@ from math_core import LatexError
 from qkv import notation
 from qkv_site import check
 from qkv_site.finish import policy, redirects
-from qkv_site.markdown import choice, claims, key, letters, tables
+from qkv_site.markdown import letters
 from qkv_site.page import PAGE, Page, Site, parse, report, writing
 from qkv_site.parts import change_it
-from qkv_site.parts import map as layer_map
 from qkv_site.run import blocks_of
 from qkv_site.tables import labels, wheel
 from qkv_site.write import copies, notebooks, search
@@ -95,26 +94,16 @@ class Build:
         PAGE.set(page)
         return page
 
-    def content(self, html: str, title: str, meta: dict[str, Any]) -> str:
-        """The HTML of the page: what a choice changes, how linked statements are known, the key.
-
-        What its template needs is added to `meta`, with the formulas of the page in all letters.
-        Links to headings are for a pointer; for the keyboard there is the list of what the page
-        has in it.
-        """
+    def rendered(self, title: str, meta: dict[str, Any]) -> None:
+        """Add to `meta` what the page's template needs, with its formulas in all letters."""
         page = PAGE.get()
-        html = html.replace('class="headerlink"', 'class="headerlink" tabindex="-1"')
-        html = key.with_key(choice.told(tables.labelled(html)))
-        if "map" in meta:
-            html = html.replace("</h1>", f"</h1>{layer_map.mini(meta['map'])}", 1)
-        meta["variants"] = [*page.variants]
+        meta["variants"] = [variants.html for variants in page.variants]
         meta["set_title"] = letters.set_in(meta.get("title") or title)
         meta["runs"] = any("source" in fence.given for fence in page.fences())
         meta["notebook"] = notebooks.address(page.name) if notebooks.has_one(page) else ""
         if page.panel:
             written = json.dumps(page.panel, ensure_ascii=False, separators=(",", ":"))
             self._panels[change_it.address(page.name)] = written
-        return claims.marked(html)
 
     def finish(self, addresses: Addresses, menu: Menu) -> None:
         """Write what is made of the pages beside them."""

@@ -9,8 +9,9 @@ from collections import Counter
 from functools import partial
 
 from qkv import notation
-from qkv_site.page import PAGE
+from qkv_site.page import Page, Variants
 from qkv_site.parts import formulas
+from qkv_site.parts.map import Map
 
 # What follows a choice, one and many.
 _KINDS = {
@@ -18,47 +19,55 @@ _KINDS = {
     "drawing": ("drawing", "drawings"),
     "place": ("place in sentences", "places in sentences"),
 }
-_TOP = re.compile(r"</h1>(\s*<p>.*?</p>)?", re.DOTALL)
-_MAP = re.compile(r'<figure class="wq-map".*?</figure>', re.DOTALL)
-_TIED = re.compile(r'<figure class="wq-equation"[^>]*><div data-of="([^"]*)"')
+PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
 _BUTTONS = (
     '<button type="button" data-wq-back>Back to this site\'s letters</button> '
     '<button type="button" data-wq-copy>Copy a link<span> in these letters</span></button>'
 )
 
 
-def told(page: str) -> str:
-    """Put the line into the HTML of a page, below its first paragraph."""
-    seen = re.sub(r"<template.*?</template>", "", _MAP.sub("", page), flags=re.DOTALL)
-    render = partial(_said, Counter(formulas.shown(seen)), page)
-    line = (
+def told(page: Page, html: str) -> str:
+    """The line of a page, once the rest of its HTML is written."""
+    shown = _numbers(html) - sum(map(_numbers, page.uncounted), Counter())
+    changing = Counter({each: shown[str(number)] for each, number in page.variants.items()})
+    render = partial(_in, page, changing, "<math" in html)
+    return (
         f'<div class="wq-told" data-search-exclude><div role="status">'
         f"{formulas.variants(render, 'span')}</div>{_BUTTONS}</div>"
     )
-    return _TOP.sub(lambda top: top[0] + line, page, count=1)
 
 
-def _said(shown: Counter[str], page: str, source: str) -> str:
+def _numbers(html: str) -> Counter[str]:
+    """How often each set of variants is shown."""
+    return Counter(re.findall(r'data-set="(\d+)"', html))
+
+
+def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -> str:
+    """What the line says to a reader who has chosen the letters of a source."""
     if source == "site":
         return ""
     chosen = notation.source(source)
     changed = Counter()
     for variants, times in shown.items():
-        if not _as_on_this_site(variants, source):
-            changed[_kind(variants)] += times
-    said = (
+        if source not in variants.own:
+            changed[variants.kind] += times
+    begin = (
         f"Shown in the letters of <strong>{html.escape(chosen.short)}</strong> "
         f"(words are {chosen.tokens}). "
     )
-    if not changed:
-        return said + _why_nothing_changed(shown, page)
-    stay = ["Formulas under a source's name stay."] if "wq-in" in page else []
-    stay += [_stays(tied) for tied in dict.fromkeys(_TIED.findall(page)) if tied != source]
-    counts = f"Changed on this page: {_listed(changed, with_map=bool(_MAP.search(page)))}."
+    if not changed.total():
+        return begin + _why_nothing_changed(page, shown, has_formulas)
+    stay = ["Formulas under a source's name stay."] if page.compares else []
+    stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
+    counts = f"Changed on this page: {_listed(changed, with_map=_has_map(page))}."
     vectors = []
     if chosen.one_token:
         vectors.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
-    return said + " ".join([counts, *stay, *vectors])
+    return begin + " ".join([counts, *stay, *vectors])
+
+
+def _has_map(page: Page) -> bool:
+    return any(isinstance(part, Map) for part in page.fences())
 
 
 def _stays(tied: str) -> str:
@@ -68,17 +77,6 @@ def _stays(tied: str) -> str:
         f"The picture in the letters of <strong>{html.escape(source.short)}</strong> stays "
         f"(words are {source.tokens})."
     )
-
-
-def _as_on_this_site(variants: str, source: str) -> bool:
-    """Whether a source shares the first variant, which is this site's."""
-    return source in re.search(r'data-in="([^"]*)"', variants)[1].split()
-
-
-def _kind(variants: str) -> str:
-    if variants.startswith("<span"):
-        return "place"
-    return "drawing" if 'role="img"' in variants else "formula"
 
 
 def _listed(changed: Counter[str], *, with_map: bool) -> str:
@@ -91,9 +89,9 @@ def _listed(changed: Counter[str], *, with_map: bool) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def _why_nothing_changed(shown: Counter[str], page: str) -> str:
-    if shown:
+def _why_nothing_changed(page: Page, shown: Counter[Variants], has_formulas: bool) -> str:
+    if shown.total():
         return "Its formulas are the same in these letters."
-    if len(PAGE.get().tied) > 1:
+    if len(page.tied) > 1:
         return "This page compares sources, so its formulas stay."
-    return "The formulas of this page stay." if "<math" in page else "This page has no formulas."
+    return "The formulas of this page stay." if has_formulas else "This page has no formulas."

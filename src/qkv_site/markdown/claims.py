@@ -287,21 +287,18 @@ def kinds(site: Site) -> dict[str, str]:
     return made | {trap.id: "run" for trap in traps()}
 
 
-_TO_LEDGER_HTML = re.compile(
-    r'<a (?P<rest>[^>]*href="[^"]*\bclaims/#(?P<id>[\w-]+)"[^>]*)>(?P<said>.*?)</a>', re.DOTALL
-)
+def kind_to_say(target: str, said: str) -> str:
+    """What a link to the ledger has to add of how the statement is known; empty if nothing.
 
-
-def marked(html: str) -> str:
-    """A page whose links to the ledger say how the statement is known, where they do not yet."""
-
-    def mark(link: re.Match) -> str:
-        kind = kinds(PAGE.get().site).get(link["id"], "")
-        if not kind or re.search(rf"\b{kind}\b", link["said"], re.IGNORECASE):
-            return link[0]
-        return f'<a {link["rest"]} data-kind="{kind}">{link["said"]}</a>'
-
-    return _TO_LEDGER_HTML.sub(mark, html)
+    Args:
+        target: Where the link leads, as Markdown has it.
+        said: What the link says.
+    """
+    page, _, anchor = target.partition("#")
+    if posixpath.basename(page) != "claims.md":
+        return ""
+    kind = kinds(PAGE.get().site).get(anchor, "")
+    return "" if re.search(rf"\b{kind}\b", said, re.IGNORECASE) else kind
 
 
 def stated() -> str:

@@ -25,6 +25,7 @@ from jaxtyping import Bool, Float
 from qkv import notation
 from qkv_site.figures import Figure, Letters, Table
 from qkv_site.markdown import tables
+from qkv_site.page import PAGE
 from qkv_site.parts import formulas
 
 _MINUS = "\u2212"
@@ -118,6 +119,8 @@ class Equation(Figure):
     def html(self) -> str:
         """The tables in the letters and the orientation of every source, and what they show."""
         drawn = formulas.in_notations(self._in_orientation, self.tied)
+        if self.tied:
+            PAGE.get().pictures.append(self.tied)
         striped = any(np.any(each.values < 0) for each in self._matrices(self.parts))
         how = "Darker is further from zero" + (", and striped is negative." if striped else ".")
         return (

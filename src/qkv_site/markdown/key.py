@@ -1,11 +1,9 @@
 """The key of colours: what the colours and edges of a page stand for, below its first figure."""
 
-import re
+from qkv import notation
+from qkv_site.page import Page
 
-from qkv_site.markdown import elements
-from qkv_site.parts import formulas
-
-_FIGURE = re.compile(r'<div class="wq-(?:formula|diagrams)">')
+PLACE = "\x0ekey\x0f"  # where the key will stand; no page has control characters in its text
 _KINDS = {
     "goes in": {"source": "source"},
     "learned": {"weight": "weight"},
@@ -19,26 +17,26 @@ _HINT = (
 _CHOSEN = ' class="wq-chosen"'  # seen where other letters are chosen
 
 
-def with_key(page: str) -> str:
-    """Put the key into the HTML of a page that has formulas or diagrams.
+def key(page: Page) -> str:
+    """The key of a page that has formulas or diagrams.
 
-    The key names what is drawn. A source without a letter for queries writes a product, with a
-    weight: what is in its letters alone is named where a reader has chosen other letters.
+    It names what is drawn. A source without a letter for queries writes a product, with a weight:
+    what is in its letters alone is named where a reader has chosen other letters.
     """
-    starts = [figure.start() for figure in _FIGURE.finditer(page)]
-    if not starts:
-        return page
-    ends = [elements.end(page, start) for start in starts]
-    drawn = "".join(page[start:end] for start, end in zip(starts, ends, strict=True))
-    here = _groups(drawn)
-    elsewhere = _groups("".join({*formulas.shown(drawn)})) - here
-    return page[: ends[0]] + _key(here, elsewhere) + page[ends[0] :]
-
-
-def _groups(figures: str) -> set[str]:
-    """The colours of what is drawn."""
-    classes = " ".join(re.findall(r'class="([^"]*)"', figures)).split()
-    return {name.removeprefix("role-") for name in classes if name.startswith("role-")}
+    here = {
+        group
+        for fence in page.drawn
+        for source in fence.sources.split() or ["site"]
+        for group in fence.groups(source)
+    }
+    elsewhere = {
+        group
+        for fence in page.drawn
+        for source in notation.sources()
+        if not fence.sources
+        for group in fence.groups(source.id)
+    }
+    return _key(here, elsewhere - here)
 
 
 def _key(here: set[str], elsewhere: set[str]) -> str:

@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from markdown import Markdown
-from markdown.postprocessors import Postprocessor
+from markdown.treeprocessors import Treeprocessor
 from math_core import LatexError, LatexToMathML
 
 from qkv.notation import Role, roles
-from qkv_site.markdown import elements
+from qkv_site.markdown.terms import unwrap
 from qkv_site.page import PAGE
 
 # math-core has no \class: a colour that nothing else uses stands for a role meanwhile.
@@ -29,11 +29,7 @@ _OWN, _BORROWED = "FE00", "FD00"
 _COLOUR = re.compile(rf"color:#({_OWN}|{_BORROWED})([0-9A-F]{{2}});")
 _ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;)(\w+;)")
 
-_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
-_UNSEEN = re.compile(r'<span class="wq-unseen">.*?</span>')
-
 _converter = LatexToMathML(fancy_error=False)
-_ARITHMATEX = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
 _WORD_BELOW = re.compile(r"_\{([a-z]{3,}|in)\}")
 
 
@@ -47,8 +43,8 @@ def mark(role: Role | None, latex: str, borrowed: bool) -> str:
 
 
 @cache
-def to_mathml(latex: str, *, display: bool = False) -> str:
-    """Convert LaTeX to a `<math>` element.
+def to_mathml(latex: str, *, display: bool = False, of: str = "") -> str:
+    """Convert LaTeX to a `<math>` element, which says whose letters it has if they are tied.
 
     Raises:
         LatexError: If math-core does not understand the formula.
@@ -56,6 +52,7 @@ def to_mathml(latex: str, *, display: bool = False) -> str:
     mathml = _converter.convert_with_local_state(latex, displaystyle=display)
     root = ElementTree.fromstring(_ENTITY.sub(lambda found: html5[found[1]], mathml))
     _mark_roles(root)
+    root.attrib = ({"data-of": of} if of else {}) | root.attrib
     root.set("data-search-exclude", "")  # letters without their places are no words
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -79,16 +76,6 @@ def _role(owner: str, number: int) -> dict[str, str]:
         return {"class": " ".join(borrowed)}
     role = _ROLES[number]
     return {"class": " ".join([f"role-{role.group}", *borrowed]), "data-role": role.key}
-
-
-def as_words(page: str) -> str:
-    """The HTML that the search reads: formulas are plain text, `W_i^Q`, and nothing is a tool."""
-    return elements.without_tools(_MATH.sub(_as_words, _UNSEEN.sub("", page)))
-
-
-def _as_words(found: re.Match) -> str:
-    text = html.escape(plain(ElementTree.fromstring(found[0])))
-    return f"<p>{text}</p>" if 'display="block"' in found[0] else text
 
 
 def plain(math: Element) -> str:
@@ -119,23 +106,28 @@ def with_words(latex: str) -> str:
     return _WORD_BELOW.sub(r"_{\\text{\1}}", latex)
 
 
-class _Convert(Postprocessor):
-    def run(self, text: str) -> str:
-        return _ARITHMATEX.sub(_convert, text)
+class _Convert(Treeprocessor):
+    def run(self, root: Element) -> None:
+        for parent in [*root.iter()]:
+            for child in [*parent]:
+                if child.get("class") == "arithmatex":
+                    self._convert(parent, child)
 
-
-def _convert(found: re.Match) -> str:
-    display = found[1] == "div"
-    latex = html.unescape(found[2]).strip()[2:-2].strip()
-    latex = with_words(latex)
-    try:
-        mathml = to_mathml(latex, display=display)
-    except LatexError as error:
-        PAGE.get().report("LaTeX", f"LaTeX error in {latex!r}: {error}")
-        return f"<code>{html.escape(latex)}</code>"
-    return f'<div class="math-display">{mathml}</div>' if display else mathml
+    def _convert(self, parent: Element, child: Element) -> None:
+        display = child.tag == "div"
+        latex = with_words(child.text.strip()[2:-2].strip())
+        try:
+            mathml = to_mathml(latex, display=display)
+        except LatexError as error:
+            PAGE.get().report("LaTeX", f"LaTeX error in {latex!r}: {error}")
+            mathml, display = f"<code>{html.escape(latex)}</code>", False
+        child.text = self.md.htmlStash.store(mathml)
+        if display:
+            child.set("class", "math-display")
+        else:
+            unwrap(parent, child)
 
 
 def register(md: Markdown) -> None:
-    """Convert LaTeX after every postprocessor that may put some back into the text."""
-    md.postprocessors.register(_Convert(md), "mathml", 1)
+    """Convert LaTeX after the table of contents, at 5, which has headings in words."""
+    md.treeprocessors.register(_Convert(md), "wq-mathml", 4)

@@ -1,17 +1,11 @@
 """Tables with a name for each row and column, and tables that a phone shows as cards."""
 
 import html
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
 
 from qkv_site.figures import Table
-from qkv_site.markdown.mathml import as_words
-
-_TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
-_HEAD = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
-_ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
-_TAG = re.compile(r"<[^>]+>")
-_LETTER = re.compile(r'<math\b|class="wq-typed')
 
 
 def check_names(array: str, shape: tuple[int, ...], **names: Sequence[str]) -> None:
@@ -52,32 +46,88 @@ def labelled(page: str) -> str:
 
     So a phone can show the values of a row below each other. A name is an attribute, which a
     stylesheet shows. It shows no letters as they are set, so a name with letters is an element.
+    Most of these tables are written by Python-Markdown and by mkdocstrings.
     """
-    return _TABLE.sub(_label, page)
+    before, *tables = page.split("<table>")
+    return "".join([before, *(_label(*table.partition("</table>")) for table in tables)])
 
 
-def _label(table: re.Match) -> str:
-    heads = _HEAD.findall(table[1])
+def _label(table: str, end: str, after: str) -> str:
+    tags = _Tags(table).found
+    heads = [*_inside("th", tags)]
     if not 3 <= len(heads) <= 7:
-        return table[0]
-    rows = _ROW.sub(lambda row: _label_row(row[0], heads), table[1])
-    return f"<table data-cards>{rows}</table>"
+        return f"<table>{table}{end}{after}"
+    rows, at = [], 0
+    while at < len(tags):
+        row = next(_inside("tr", tags[at:]), []) if tags[at].raw == "<tr>" else []
+        rows += [tags[at], *_label_row(row, heads)]
+        at += 1 + len(row)
+    written = "".join(tag.raw for tag in rows)
+    return f"<table data-cards>{written}{end}{after}"
 
 
-def _words(head: str) -> str:
-    return html.unescape(_TAG.sub("", as_words(head))).strip()
-
-
-def _label_row(row: str, heads: list[str]) -> str:
-    _, *cells = row.split("<td")
+def _label_row(row: list["_Tag"], heads: list[list["_Tag"]]) -> list["_Tag"]:
+    """A row in which each cell has its column's name, if it has one for each column."""
+    cells = [tag for tag in row if tag.name == "td"]
     if len(cells) != len(heads):
         return row
-    return row.partition("<td")[0] + "".join(map(_label_cell, heads, cells))
+    names = dict(zip(map(id, cells), heads, strict=True))
+    return [_label_cell(tag, names[id(tag)]) if tag.name == "td" else tag for tag in row]
 
 
-def _label_cell(head: str, cell: str) -> str:
-    """A cell, from what follows `<td`, with its column's name."""
-    if not _LETTER.search(head):
-        return f'<td data-label="{html.escape(_words(head))}"{cell}'
-    attributes, _, value = cell.partition(">")
-    return f'<td data-label=""{attributes}><span class="wq-column">{head.strip()}: </span>{value}'
+def _label_cell(cell: "_Tag", head: list["_Tag"]) -> "_Tag":
+    attributes = cell.raw[len("<td") : -1]
+    if not any(tag.name == "math" or "wq-typed" in tag.classes for tag in head):
+        name = html.escape(html.unescape("".join(tag.raw for tag in head if not tag.name)).strip())
+        return _Tag("td", f'<td data-label="{name}"{attributes}>')
+    name = "".join(tag.raw for tag in head).strip()
+    return _Tag("td", f'<td data-label=""{attributes}><span class="wq-column">{name}: </span>')
+
+
+@dataclass(frozen=True)
+class _Tag:
+    """A tag of HTML, or the text between two, which has no name."""
+
+    name: str
+    raw: str
+    classes: str = ""
+
+
+class _Tags(HTMLParser):
+    """What a table is written with."""
+
+    def __init__(self, table: str):
+        super().__init__(convert_charrefs=False)
+        self.found: list[_Tag] = []
+        self.feed(table)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append(_Tag(tag, self.get_starttag_text(), dict(attrs).get("class") or ""))
+
+    handle_startendtag = handle_starttag
+
+    def handle_endtag(self, tag):
+        self.found.append(_Tag(f"/{tag}", f"</{tag}>"))
+
+    def handle_data(self, data):
+        self.found.append(_Tag("", data))
+
+    def handle_entityref(self, name):
+        self.found.append(_Tag("", f"&{name};"))
+
+    def handle_charref(self, name):
+        self.found.append(_Tag("", f"&#{name};"))
+
+
+def _inside(name: str, tags: list[_Tag]) -> Iterator[list[_Tag]]:
+    """What stands in each element of this name."""
+    inside: list[_Tag] | None = None
+    for tag in tags:
+        if tag.name == f"/{name}" and inside is not None:
+            yield inside
+            inside = None
+        elif inside is not None:
+            inside.append(tag)
+        elif tag.name == name:
+            inside = []

@@ -23,12 +23,13 @@ def _keep_first(element: Element, seen: set[str], plain: bool) -> None:
         if child.tag != "abbr":
             _keep_first(child, seen, plain)
         elif plain or child.text in seen:
-            _unwrap(element, child)
+            unwrap(element, child)
         else:
             seen.add(child.text)
 
 
-def _unwrap(parent: Element, child: Element) -> None:
+def unwrap(parent: Element, child: Element) -> None:
+    """Put the text of an element in its place."""
     text, before = f"{child.text}{child.tail or ''}", list(parent).index(child) - 1
     if before < 0:
         parent.text = (parent.text or "") + text

@@ -46,7 +46,6 @@ from qkv.notation.tree import (
 )
 from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import mark, to_mathml
-from qkv_site.page import Fence
 from qkv_site.parts import formulas
 
 if TYPE_CHECKING:
@@ -170,7 +169,8 @@ def _one_source(source: Source) -> bool:
 
 def block(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
     """HTML of a block of formulas, drawn: in every source's notation, or in those named."""
-    return formulas.in_notations(partial(_figure, code, read_cases(sizes), **options), sources)
+    draw_in = partial(_figure, code, read_cases(sizes), **options)
+    return formulas.in_notations(draw_in, sources, "drawing")
 
 
 def words(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
@@ -613,7 +613,17 @@ def _room(axis: Axis) -> float:
     return 0.6 + 0.3 * len(letters) if letters else 0
 
 
-class Diagram(Fence):
+def _colours(node: Expression) -> set[str]:
+    """The colours of the rectangles of a node; one of no role has that of an output."""
+    match node:
+        case Glyph(role) | Joined(each=Glyph(role)):
+            return {role.group}
+        case Joined():
+            return {"output"}
+    return set().union(*map(_colours, node.parts()))
+
+
+class Diagram(formulas.Formula):
     """Lines of the language `diagram`, drawn."""
 
     languages = ("diagram",)
@@ -630,15 +640,19 @@ class Diagram(Fence):
         """What is wrong with which of its lines."""
         return faults(self.code, self.given)
 
+    def groups(self, source: str) -> set[str]:
+        """The colours of its letters and of its rectangles."""
+        return self.letters(source).union(*map(_colours, self.sides(source)))
+
     def html(self) -> str:
         """A drawing in each source's letters, or in those that it names."""
-        drawn = block(self.code, self.given.get("in", ""), **self._how())
+        drawn = block(self.code, self.sources, **self._how())
         return f'<div class="wq-diagrams">{drawn}</div>'
 
     def as_text(self, writer: "Writer") -> str:
         """The formulas that it draws, or what it shows."""
-        sources = self.given.get("in", "")
-        return writer.drawn(partial(words, self.code, sources, **self._how()), self.code, sources)
+        drawn = partial(words, self.code, self.sources, **self._how())
+        return writer.drawn(drawn, self.code, self.sources)
 
     def _how(self) -> dict[str, str]:
         return {name: value for name, value in self.given.items() if name != "in"}

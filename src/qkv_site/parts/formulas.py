@@ -21,9 +21,9 @@ from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
 
 from qkv import notation
-from qkv.notation.tree import Expression, Glyph, Transpose
+from qkv.notation.tree import Expression, Glyph, Joined, Transpose
 from qkv_site.markdown.mathml import mark, to_mathml
-from qkv_site.page import PAGE, Fence
+from qkv_site.page import PAGE, Fence, Variants
 
 if TYPE_CHECKING:
     from qkv_site.write.markdown import Writer
@@ -91,11 +91,13 @@ def block(code: str, sources: str = "") -> str:
     return in_notations(partial(_display, code, tied=bool(sources)), sources)
 
 
-def in_notations(render: Callable[[str], str], sources: str = "") -> str:
+def in_notations(render: Callable[[str], str], sources: str = "", kind: str = "formula") -> str:
     """HTML of what `render` makes for every source, or for each of those that are named."""
     if len(sources.split()) < 2:
-        return variants(render, "div", sources)
-    PAGE.get().tied.update(sources.split())
+        return variants(render, "div", sources, kind)
+    page = PAGE.get()
+    page.compares = True
+    page.tied.update(sources.split())
     return "".join(
         f'<figure class="wq-in" data-of="{source}"><figcaption>'
         f"{html.escape(notation.source(source).short)}</figcaption>{render(source)}</figure>"
@@ -110,8 +112,10 @@ def inline(content: str, source: str = "") -> str:
         ValueError: If it is no formula, shape or word of side, or does not hold.
     """
     check(content, source)
-    write = _side if content.startswith('"') else _math
-    return variants(partial(write, content), "span", source)
+    if source:
+        PAGE.get().tied.add(source)
+        return _written(content, source, tied=True)
+    return variants(partial(_written, content), "span")
 
 
 @cache
@@ -153,26 +157,25 @@ def not_told_apart(symbol: str, others: set[str]) -> Iterator[str]:
             )
 
 
-def variants(render: Callable[[str], str], tag: str, only: str = "") -> str:
+def variants(render: Callable[[str], str], tag: str, only: str = "", kind: str = "formula") -> str:
     """The site's own rendering, and the number of the set in which the others wait."""
     if only:
         PAGE.get().tied.add(only)
-        return _tied(render(only), tag, only)
+        return f'<{tag} data-of="{only}">{render(only)}</{tag}>'
     renderings = alike(render)
-    own, *rest = (
-        f'<{tag} data-in="{sources}">{rendering}</{tag}>'
-        for rendering, sources in renderings.items()
+    own, *others = renderings
+    if not others:
+        return own
+    found = Variants(
+        "".join(
+            f'<{tag} data-in="{sources}">{rendering}</{tag}>'
+            for rendering, sources in renderings.items()
+        ),
+        "place" if tag == "span" else kind,
+        frozenset(renderings[own].split()),
     )
-    if not rest:
-        return next(iter(renderings))
-    number = PAGE.get().add_variants("".join([own, *rest]))
-    return own.replace(" data-in", f' data-set="{number}" data-in', 1)
-
-
-def shown(page: str) -> list[str]:
-    """Of each formula in a page's HTML that changes with the letters: what all texts write."""
-    written = [*PAGE.get().variants]
-    return [written[int(number)] for number in re.findall(r'data-set="(\d+)"', page)]
+    number = PAGE.get().add_variants(found)
+    return f'<{tag} data-set="{number}" data-in="{renderings[own]}">{own}</{tag}>'
 
 
 def alike(render: Callable[[str], str]) -> dict[str, str]:
@@ -193,13 +196,6 @@ def short(written: Expression) -> Expression:
     return written
 
 
-def _tied(rendering: str, tag: str, source: str) -> str:
-    """A rendering that says whose letters it has."""
-    if tag == "div":
-        return f'<div data-of="{source}">{rendering}</div>'
-    return re.sub(r"^<\w+", rf'\g<0> data-of="{source}"', rendering)
-
-
 def _side(content: str, source: str) -> str:
     word, _, key = (part.strip() for part in content.partition(","))
     role = notation.role(key) if key else None
@@ -207,10 +203,16 @@ def _side(content: str, source: str) -> str:
 
 
 @cache
-def _math(content: str, source: str) -> str:
-    mathml = _with_note(to_mathml(_latex(content, source, mark=mark)))
+def _written(content: str, source: str, *, tied: bool = False) -> str:
+    """What stands in a sentence, in the letters of a source; and whose they are, if it is tied."""
+    if content.startswith('"'):
+        return _side(content, source)
     shape = re.match(r"shape\(([^,]+)\)", content)
-    return f'<span data-shape="{shape[1]}">{mathml}</span>' if shape else mathml
+    of = source if tied else ""
+    mathml = to_mathml(_latex(content, source, mark=mark), of="" if shape else of)
+    whose = f' data-of="{of}"' if of else ""
+    mathml = _with_note(mathml)
+    return f'<span{whose} data-shape="{shape[1]}">{mathml}</span>' if shape else mathml
 
 
 def _latex(content: str, source: str, **options) -> str:
@@ -302,6 +304,21 @@ def _report(rule: str, message: str, formula: str, near: str) -> None:
         page.report(rule, message, line=page.line_of(near))
 
 
+def _letters(node: Expression) -> Iterator[Glyph]:
+    """The letters that are written for a node; not those of what is spelled out, or only meant."""
+    match node:
+        case Glyph(spelled=None):
+            yield node
+        case Glyph(spelled=spelled):
+            yield from _letters(spelled)
+        case Joined(first=first, second=second, last=last):
+            for each in filter(None, (first, second, last)):
+                yield from _letters(each)
+        case _:
+            for part in node.parts():
+                yield from _letters(part)
+
+
 def register(md: Markdown) -> None:
     """Typeset sentences after code spans, and before anything that knows brackets or stars."""
     md.inlinePatterns.register(_Inline(INLINE + _PUNCTUATION, md), "wq-formula", 187)
@@ -326,6 +343,20 @@ class Formula(Fence):
     def as_text(self, writer: "Writer") -> str:
         """The formulas as whoever reads the text needs them."""
         return writer.formulas(self.code, self.sources)
+
+    def groups(self, source: str) -> set[str]:
+        """The colours of its letters, and of those that it explains, in a source's notation."""
+        explained = {entry.role.group for entry in as_block(self.code).legend(source)}
+        return self.letters(source) | explained
+
+    def letters(self, source: str) -> set[str]:
+        """The colours of its letters in a source's notation."""
+        return {glyph.role.group for side in self.sides(source) for glyph in _letters(side)}
+
+    def sides(self, source: str) -> Iterator[Expression]:
+        """What its lines say is equal, as a source writes it."""
+        for line in as_block(self.code).write(notation.source(source)):
+            yield from line.sides
 
     def html(self) -> str:
         """The formulas, and below them what their letters stand for."""

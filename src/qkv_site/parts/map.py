@@ -31,6 +31,7 @@ STATES = {
     "code": "as code stores it",
 }
 HOME = "index.md"
+PLACE = "\x0emap\x0f"  # where the small map will stand; no page has control characters in its text
 COURSE = "explanation/deeplearning-ai-course.md"
 # Which page explains a part.
 PAGES = {
@@ -80,7 +81,9 @@ class Map(Fence):
 
     def html(self) -> str:
         """The map, in the state that is shown first."""
-        return figure(self.given.get("state", "paper"), self.given.get("lit", ""))
+        drawn = figure(self.given.get("state", "paper"), self.given.get("lit", ""))
+        PAGE.get().uncounted.append(drawn)
+        return drawn
 
     def as_text(self, writer: "Writer") -> str:
         """The formulas of the layer, or what the map shows."""

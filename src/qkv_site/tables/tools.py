@@ -13,6 +13,7 @@ from qkv import notation
 from qkv_site.figures import Tool
 from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import to_mathml
+from qkv_site.page import PAGE
 from qkv_site.parts import formulas
 from qkv_site.parts import map as layer_map
 from qkv_site.parts.layer import BASE_MODEL
@@ -167,7 +168,10 @@ def _results(data: dict, version: str) -> str:
         f'<ol class="wq-steps" style="--longest:{longest}">{drawn}</ol>'
         '<p class="wq-scale">Drawn to one scale. No side is drawn shorter than 3 pixels.</p></div>'
     )
-    return results if version == _FIRST else f"<template>{results}</template>"
+    if version == _FIRST:
+        return results
+    PAGE.get().uncounted.append(results)
+    return f"<template>{results}</template>"
 
 
 def _note(version: str) -> str:
