@@ -124,7 +124,13 @@ def test_below_a_path_all_addresses_are_whole(build, monkeypatch):
     monkeypatch.setenv("SITE_URL", "https://example.org/q/")
     page = "# A page\n\n## A part { #part }\n\n[Home](../index.md#there)\n\n"
     formula = "```formula\nQ[i] = X_Q @ W_Q[i]\n```\n\nIn {{paper-3-2-2: X_Q @ W_Q[i]}}.\n"
-    built = build({"index.md": "# Home { #there }\n", "sub/page.md": page + formula})
+    built = build(
+        {
+            "index.md": "# Home { #there }\n",
+            "sub/index.md": "# Sub\n\n[A page](page.md)\n",
+            "sub/page.md": page + formula,
+        }
+    )
     assert built.returncode == 0, built.stdout
     copy = (built.site / "sub" / "page" / "index.md").read_text()
     assert "## [A part](https://example.org/q/sub/page/#part)" in copy
@@ -139,6 +145,7 @@ def test_below_a_path_all_addresses_are_whole(build, monkeypatch):
         each.get("href") for each in sitemap.iter("{http://www.w3.org/1999/xhtml}link")
     ) == [
         "https://example.org/q/index.md",
+        "https://example.org/q/sub/index.md",
         "https://example.org/q/sub/page/index.md",
     ]
     assert "A part](https://example.org/q/sub/page/#part)" in (built.site / copies.FULL).read_text()

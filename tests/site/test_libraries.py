@@ -9,6 +9,7 @@ import pytest
 
 from qkv.layouts import layouts
 from qkv_site.markdown import claims
+from qkv_site.page import parse
 from qkv_site.tables import libraries, models, slices
 from support import ROOT
 
@@ -140,7 +141,7 @@ def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name, tested)
     text = (PAGES / f"{name}.md").read_text()
     _, _, traps = text.partition("{ #traps }\n\n")
     traps = re.split(r"^- ", traps.partition("\n```")[0], flags=re.MULTILINE)[1:]
-    read = {claim.id for claim in claims.of_page("page", text) if not claim.block}
+    read = {claim.id for claim in claims.of_page(parse("page.md", text)) if not claim.block}
     assert traps
     for trap in traps:
         said, anchor = re.search(r"\[(\w+\s[^]]*)\]\(\.\./claims\.md#(.*?)\)", trap).groups()

@@ -34,6 +34,7 @@ ADDRESS = "https://site.example/"
 OUTSIDE = "https://other.example#out"
 NAME = "threads/page.md"
 ADDRESSES = {NAME: "threads/page/", "one.md": "one/"}
+INDEX = {"threads/index.md": "# Threads\n\n[One](one.md)\n"}
 BLOCK = '```python exec="on" source="above"\nassert True\n```\n'
 
 
@@ -163,7 +164,7 @@ def test_links_are_absolute_or_text():
 @pytest.mark.parametrize(
     ("site_url", "expected"),
     [
-        (ADDRESS, f"[up]({ADDRESS}#up) [here]({ADDRESS}explanation/one/#here) [out]({OUTSIDE})"),
+        (ADDRESS, f"[up]({ADDRESS}#up) [here]({ADDRESS}threads/one/#here) [out]({OUTSIDE})"),
         ("", f"up here [out]({OUTSIDE})"),
     ],
     ids=["of a published site", "of a site that has no address"],
@@ -172,9 +173,9 @@ def test_links_lead_to_the_published_page(build, monkeypatch, site_url, expected
     monkeypatch.setenv("SITE_URL", site_url)
     links = f"[up](../index.md#up) [here](#here) [out]({OUTSIDE})"
     page = f"# One\n\n## Here {{ #here }}\n\n{links}\n\n{BLOCK}"
-    built = build({"index.md": "# Home\n\n## Up\n", "explanation/one.md": page})
+    built = build({"index.md": "# Home\n\n## Up\n", "threads/one.md": page} | INDEX)
     assert built.returncode == 0, built.stdout
-    assert read(built.site, "explanation/one").cells[2].source == f"# One\n\n## Here\n\n{expected}"
+    assert read(built.site, "threads/one").cells[2].source == f"# One\n\n## Here\n\n{expected}"
 
 
 def test_a_claim_says_what_it_shows_and_who_says_so():
@@ -277,7 +278,8 @@ def test_each_drawing_of_a_page_is_led_to(site, name):
     ],
 )
 def test_a_page_has_a_notebook_where_it_shows_code_that_numpy_is_enough_for(build, name, block):
-    built = build({"index.md": "# Home\n", f"{name}.md": f"# One\n\n{block}"})
+    pages = {"index.md": "# Home\n", f"{name}.md": f"# One\n\n{block}"}
+    built = build(pages | {f"{name.partition('/')[0]}/index.md": "# All\n\n[One](one.md)\n"})
     assert built.returncode == 0, built.stdout
     assert not [*built.site.rglob("*.ipynb")]
     assert "as a notebook" not in (built.site / name / "index.html").read_text()

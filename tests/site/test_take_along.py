@@ -21,6 +21,7 @@ from qkv_site.tables import wheel
 from qkv_site.write import notebooks
 from support import ROOT, make_project, mkdocs_build, served
 
+HOME = {"index.md": "# Home\n", "threads/index.md": "# Threads\n\n[One](one.md)\n"}
 SUBPATH = "below/which-q"
 # These run in Jupyter's kernel: a short one, one with drawings, one of a symptom.
 IN_A_KERNEL = "explanation/which-q", "explanation/worked-example", "symptoms/nan"
@@ -164,14 +165,14 @@ def test_a_published_page_shows_the_line_and_its_notebook_in_colab(build, monkey
     monkeypatch.setenv("SITE_URL", "https://site.example/below/")
     monkeypatch.setenv("NOTEBOOKS_URL", "https://github.com/owner/name/blob/built")
     block = '```python exec="on" source="above"\nassert True\n```\n'
-    built = build({"index.md": "# Home\n", "explanation/one.md": f"# One\n\n{block}"})
+    built = build({"threads/one.md": f"# One\n\n{block}"} | HOME)
     assert built.returncode == 0, built.stdout
-    page = (built.site / "explanation" / "one" / "index.html").read_text()
+    page = (built.site / "threads" / "one" / "index.html").read_text()
     [line] = re.findall("<code>(pip install .*?)</code>", page)
     where = "https://site.example/below/assets/"
     assert line.startswith(f"pip install {where}")
     assert built.site / "assets" / line.removeprefix(f"pip install {where}").replace("%2B", "+")
-    colab = "https://colab.research.google.com/github/owner/name/blob/built/explanation/one.ipynb"
+    colab = "https://colab.research.google.com/github/owner/name/blob/built/threads/one.ipynb"
     assert f'<a href="{colab}">' in page
     assert "pip install" not in (built.site / "index.html").read_text()
 
@@ -244,9 +245,7 @@ def test_a_notebook_without_all_its_outputs_is_named(build):
     blocks_of_page = (
         '```python exec="on" source="above"\nprint(1)\n```\n\n```python exec="on"\nassert 0\n```\n'
     )
-    built = build({"index.md": "# Home\n", "explanation/one.md": f"# One\n\n{blocks_of_page}"})
+    built = build({"threads/one.md": f"# One\n\n{blocks_of_page}"} | HOME)
     assert built.returncode == 1, built.stdout
-    expected = (
-        "explanation/one.md: its notebook has not all outputs: 0 blocks ran to their end, of 2"
-    )
+    expected = "threads/one.md: its notebook has not all outputs: 1 blocks ran to their end, of 2"
     assert expected in built.stdout
