@@ -1,11 +1,14 @@
 """Tables with a name for each row and column, and tables that a phone shows as cards."""
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
 from qkv_site.figures import Table
+
+_TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
 
 
 def check_names(array: str, shape: tuple[int, ...], **names: Sequence[str]) -> None:
@@ -48,22 +51,21 @@ def labelled(page: str) -> str:
     stylesheet shows. It shows no letters as they are set, so a name with letters is an element.
     Most of these tables are written by Python-Markdown and by mkdocstrings.
     """
-    before, *tables = page.split("<table>")
-    return "".join([before, *(_label(*table.partition("</table>")) for table in tables)])
+    return _TABLE.sub(_label, page)
 
 
-def _label(table: str, end: str, after: str) -> str:
-    tags = _Tags(table).found
+def _label(table: re.Match) -> str:
+    tags = _Tags(table[1]).found
     heads = [*_inside("th", tags)]
     if not 3 <= len(heads) <= 7:
-        return f"<table>{table}{end}{after}"
+        return table[0]
     rows, at = [], 0
     while at < len(tags):
         row = next(_inside("tr", tags[at:]), []) if tags[at].raw == "<tr>" else []
         rows += [tags[at], *_label_row(row, heads)]
         at += 1 + len(row)
     written = "".join(tag.raw for tag in rows)
-    return f"<table data-cards>{written}{end}{after}"
+    return f"<table data-cards>{written}</table>"
 
 
 def _label_row(row: list["_Tag"], heads: list[list["_Tag"]]) -> list["_Tag"]:
