@@ -275,7 +275,7 @@ class MultiHead:
             >>> np.array_equal(mh.attend(Q, K, V), attention(Q, K, V))
             True
         """
-        i, j = _as_positions(positions, Q.shape[-2], K.shape[-2], self.between)
+        i, j = as_positions(positions, Q.shape[-2], K.shape[-2], self.between)
         for step in self.between:
             Q, K, V = step.vectors(Q, K, V, i, j)
         K, V = (repeat_heads(each, Q.shape) for each in (K, V))
@@ -393,7 +393,7 @@ def _side_by_side(W_Q: object, W_V: object) -> np.ndarray:
     return np.eye(h * d_v, dtype=np.asarray(W_V).dtype).reshape(h, d_v, h * d_v)
 
 
-def _as_positions(
+def as_positions(
     positions: object, n_q: int, n_k: int, between: tuple[Step, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positions of queries and keys as columns; those of a batch have an axis for its heads."""

@@ -9,6 +9,7 @@ import pytest
 from real_layers import keras_library
 
 from qkv import MultiHead, diagnose, dump, load, softmax
+from qkv.between import ALiBi, QKNorm, Rotation, Sinks, SoftCap
 from qkv.layouts import layouts
 from qkv.mistakes import _search, known, parts, symptoms
 from qkv.mistakes._layer import Inputs, Layer
@@ -93,8 +94,23 @@ SETTINGS = {
     "another scale": Setting(
         dataclasses.replace(MultiHead.random(24, 4, seed=9), scale=1.0), (X, X, X)
     ),
+    "normed and rotated": Setting(
+        dataclasses.replace(
+            MultiHead.random(24, 4, bias=True, seed=10),
+            between=(QKNorm(normal(6), normal(6, seed=2)), Rotation.of(5e5, 4)),
+        ),
+        (X, X, X),
+        np.tri(7, dtype=bool),
+    ),
+    "steps on scores": Setting(
+        dataclasses.replace(
+            MultiHead.random(24, 4, bias=True, seed=11),
+            between=(ALiBi.of(4), SoftCap(0.5), Sinks(normal(4))),
+        ),
+        (X, X, X),
+    ),
 }
-NOTHING_TO_SEE = {"b_K-left-out", "dropout-of-weights", "dropout-of-the-output", "rotation-missing"}
+NOTHING_TO_SEE = {"b_K-left-out", "dropout-of-weights", "dropout-of-the-output"}
 
 
 @pytest.mark.parametrize("name", [name for name in known() if name not in NOTHING_TO_SEE])
@@ -388,44 +404,28 @@ def test_dropout_of_weights_shows_in_the_weights():
     assert names_of(MASKED.found(dropped)) == {"dropout-of-the-output"}
 
 
-def test_weights_that_need_a_rotation():
-    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
-    X = SMALL.sources[0]
-    without = diagnose(rotary, SMALL.right, X)
-    assert [each.mistakes for each in without.explanations] == [("rotation-missing",)]
-    assert without.right is None  # a model that does not rotate has these names too
-    assert "between=()" in str(without)
-    for pairs in ("halves", "neighbours"):
-        rotated = SMALL.wrong(f"rotated-by-{pairs}")
-        found = diagnose(rotary, rotated, X)
-        assert found.right is None  # which pairs the model has, weights do not say
-        assert [each.mistakes for each in found.explanations] == [(f"rotated-by-{pairs}",)]
-        assert found.explanations[0].difference < 1e-9
-        assert "is right" not in str(found)
-        assert "compare its base, its pairs" in str(found)
-        assert "b_K-left-out" not in found.unseen  # it counts where keys are rotated
-        assert names_of(SMALL.found(rotated)) == {f"rotated-by-{pairs}"}
+ROTATED = SETTINGS["normed and rotated"]
 
 
-def test_a_bias_that_is_missing_in_the_rotated_layer_is_found():
-    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
-    X = SMALL.sources[0]
-    assert "b_K-left-out" not in diagnose(rotary, SMALL.wrong("rotated-by-halves"), X).unseen
-
-
-def test_one_token_is_not_turned_against_itself():
-    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
-    X = SMALL.sources[0][:, :1]
-    assert diagnose(rotary, SMALL.mh(X), X).right
-
-
-def test_another_rotation_is_not_called_wrong():
-    rotary = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
-    found = diagnose(rotary, normal(2, 5, 12, seed=9), SMALL.sources[0])
-    assert found.right is None
+def test_a_layer_is_judged_with_what_stands_between_its_maps():
+    """Any base is the layer's own, and no other one is; a decoding step has its positions."""
+    assert ROTATED.found(ROTATED.right).right
+    bare = dataclasses.replace(ROTATED.mh, between=ROTATED.mh.between[:1])
+    other = dataclasses.replace(bare, between=(*bare.between, Rotation.of(1e4, 4)))
+    X = ROTATED.sources[0]
+    found = ROTATED.found(other(X, mask=ROTATED.mask))
+    assert not found.right
     assert not found.explanations
-    assert "that of the layer without a rotation" in str(found)
-    assert "another base, or turns a part of each head, is not recognised" in str(found)
+    last = {"positions": (np.array([6]), np.arange(7)), "mask": ROTATED.mask[6:]}
+    step = ROTATED.mh(X[:, 6:], X, **last)
+    assert diagnose(ROTATED.mh, step, X[:, 6:], X, **last).right
+    assert "b_K-left-out" not in ROTATED.found(ROTATED.right).unseen  # rotated keys show it
+
+
+def test_a_layer_of_which_a_step_is_not_known_is_not_judged():
+    unknown = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
+    with refuses("rotate queries and keys (RoPE)", "find_layers", "between=()"):
+        diagnose(unknown, SMALL.right, SMALL.sources[0])
 
 
 def test_intermediates_show_the_bias_of_the_keys():

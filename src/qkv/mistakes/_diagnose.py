@@ -1,6 +1,5 @@
 r"""Why an output is not the layer's: what is asked, what was found, and how that is said."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -37,11 +36,8 @@ class Diagnosis:
     """What `diagnose` found; it prints as sentences.
 
     Args:
-        right: Whether the output is the layer's; None where that cannot be judged, because the
-            weights belong to a model that rotates queries and keys (`rotary`), as a rule, and
-            `MultiHead` has no rotation.
-        difference: By how much it differs from the layer's at most; of such weights, from that of
-            the layer without a rotation.
+        right: Whether the output is the layer's.
+        difference: By how much it differs from the layer's at most.
         explanations: What gives the output, best first. Empty if the output is right, or if nothing
             that is known gives it. If there are more than one, what was given cannot tell them
             apart.
@@ -51,17 +47,15 @@ class Diagnosis:
         unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
             the queries.
         untried: How many pairs of mistakes were not tried, because time was up.
-        rotary: Whether the weights belong to a model that rotates, as a rule.
     """
 
-    right: bool | None
+    right: bool
     difference: float
     explanations: tuple[Explanation, ...] = ()
     decide: str = ""
     first_difference: str = ""
     unseen: tuple[str, ...] = ()
     untried: int = 0
-    rotary: bool = False
 
     def __str__(self):
         return " ".join(filter(None, self._sentences()))
@@ -74,17 +68,9 @@ class Diagnosis:
                 yield "Whether b_K was added cannot be seen: the softmax cancels it."
         elif self.explanations:
             yield from self._explained()
-            names = {name for each in self.explanations for name in each.mistakes}
-            if self.rotary and "rotation-missing" in names:
-                yield _WHETHER_IT_ROTATES
-            if self.rotary and names & _ROTATIONS:
-                yield _WHICH_ROTATION
         else:
             yield _NOT_FOUND
-            without = "that of the layer without a rotation" if self.rotary else "the layer's"
-            yield f"It differs from {without} by up to {self.difference:.2g}."
-            if self.rotary:
-                yield _NO_SUCH_ROTATION
+            yield f"It differs from the layer's by up to {self.difference:.2g}."
             yield self.first_difference or _WHAT_NEXT
         if self.untried:
             yield f"Time was up: {self.untried:,} pairs were not tried. Give fewer tokens."
@@ -96,28 +82,12 @@ class Diagnosis:
             yield f"{also} to {each.difference:.0e} if {each} ({names})."
         if len(self.explanations) == 1:
             names = self.explanations[0].mistakes
-            about = {"rotation-missing", *_ROTATIONS} if self.rotary else ()
-            yield from (known()[name].cure for name in names if name not in about)
+            yield from (known()[name].cure for name in names)
         else:
             yield f"What was given cannot tell them apart. {self.decide}"
 
 
 _NOT_FOUND = "No known mistake explains the output, alone or in one of the pairs that are tried."
-_ROTATIONS = frozenset({"rotated-by-halves", "rotated-by-neighbours"})
-_WHETHER_IT_ROTATES = (
-    "Whether the model rotates, the weights do not say. One that does not, such as ViT with "
-    "Llama's names, is right in this: dataclasses.replace(mh, between=()). For one that does, "
-    "rotate queries and keys before the product."
-)
-_WHICH_ROTATION = (
-    "MultiHead has no rotation, and cannot judge this one: compare its base, its pairs, and how "
-    "much of a head is turned, with the model's."
-)
-_NO_SUCH_ROTATION = (
-    "MultiHead has no rotation. What is tried is none, and RoPE of whole heads with base 10000, in "
-    "pairs of halves or of neighbours: a right layer that has another base, or turns a part of "
-    "each head, is not recognised."
-)
 _WHAT_NEXT = (
     "Pass intermediates, such as the scores, to see where it first differs. If two calls give two "
     "outputs, dropout is on."
@@ -132,6 +102,7 @@ def diagnose(
     X_V: Float[np.ndarray, "*#batch n_k d_source_v"] | None = None,
     *,
     mask: Bool[np.ndarray, "..."] | None = None,
+    positions: tuple | np.ndarray | None = None,
     intermediates: Mapping[str, np.ndarray] | None = None,
     layout: str | None = None,
     h: int | None = None,
@@ -145,8 +116,7 @@ def diagnose(
     sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
     a plain layer, alone. If none of them gives your output within rounding, the common ones
     (`Mistake.common`) are made two at a time, for some seconds. Dropout is looked for in the
-    numbers, and alone. A missing rotation is said where the weights belong to a model that rotates,
-    as a rule.
+    numbers, and alone. The layer is judged with its scale and with what stands between its maps.
 
     An explanation is one that suffices, and need not be the one that happened: where two suffice,
     both are said, and what would tell them apart.
@@ -159,6 +129,7 @@ def diagnose(
         X_K: Source of the keys; `X_Q` where None.
         X_V: Source of the values; `X_K` where None.
         mask: True where a query may attend, as in `MultiHead`: what your layer should have used.
+        positions: Those of queries and keys, as in `MultiHead.attend`.
         intermediates: What your layer had on the way, by name: any of "Q", "K", "V" (projected,
             per head), "scores" (scaled), "weights", "heads", each with the heads before
             the tokens, and "joined", the heads side by side. They tell where the numbers first
@@ -199,7 +170,7 @@ def diagnose(
         True
     """
     mh = _as_layer(mh, layout, h, h_kv, prefix)
-    problem = _problem(mh, output, (X_Q, X_K, X_V), mask, tolerance)
+    problem = _problem(mh, output, (X_Q, X_K, X_V), mask, positions, tolerance)
     given = as_intermediates({} if intermediates is None else intermediates, problem)
     with np.errstate(all="ignore"):
         search = Search(problem)
@@ -208,18 +179,10 @@ def diagnose(
         if not found:
             check_finite("output", problem.output)
         found = agreeing(found, problem, given)
-        # The softmax cancels the bias of the keys; the keys, the scores or a rotation show it.
+        # The softmax cancels the bias of the keys; the keys, the scores or a step show it.
         shown = {"b_K-left-out"} if mh.between or {"K", "scores"} & {*given} else set()
         unseen = tuple(name for name in search.idle if name not in shown)
         right = any(names == () for names, _ in found)
-        if mh.between and not {*unseen} >= _ROTATIONS:  # else there is nothing to rotate
-            # No rotation is one missing; whether this or another one is right, cannot be judged.
-            found = [
-                (names if _ROTATIONS & {*names} else ("rotation-missing", *names), difference)
-                for names, difference in found
-            ]
-            rotations = _ROTATIONS | {"rotation-missing"}
-            right = None if not found or any({*it} <= rotations for it, _ in found) else False
         return Diagnosis(
             right=right,
             difference=problem.difference,
@@ -228,7 +191,6 @@ def diagnose(
             first_difference=" ".join(filter(None, (empty, first_difference(problem, given)))),
             unseen=unseen,
             untried=search.untried,
-            rotary=bool(mh.between),
         )
 
 
@@ -252,6 +214,7 @@ def _problem(
     output: object,
     sources: tuple[object, object, object],
     mask: object,
+    positions: object,
     tolerance: float | None,
 ) -> Problem:
     """What was given, if its arrays fit each other."""
@@ -263,8 +226,7 @@ def _problem(
     output, X_Q, X_K, X_V = map(detached, (output, *sources))
     X_K = X_Q if X_K is None else X_K
     X_V = X_K if X_V is None else X_V
-    without_rotation = dataclasses.replace(mh, between=())
-    right = without_rotation(X_Q, X_K, X_V, mask=mask)  # refuses what does not fit
+    right = mh(X_Q, X_K, X_V, mask=mask, positions=positions)  # refuses what does not fit
     if mask is not None and not np.any(mask):
         raise ValueError("mask hides all keys from all queries, so there is nothing to compare.")
     output = as_floats("output", output, right.shape)
@@ -277,7 +239,7 @@ def _problem(
         raise ValueError(f"tolerance must be between 0 and 1, but is {tolerance!r}.")
     sources = bind(MultiHead.__call__, X_Q=X_Q, X_K=X_K, X_V=X_V)
     mask = None if mask is None else np.asarray(mask)
-    return Problem(without_rotation, sources, mask, output, tolerance)
+    return Problem(mh, sources, mask, output, tolerance, positions)
 
 
 def _which_shape(mh: MultiHead, shape: tuple[int, ...], right: tuple[int, ...]) -> str:

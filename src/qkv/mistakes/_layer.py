@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from qkv.multi_head import MultiHead
+from qkv import between as steps_between
+from qkv.multi_head import MultiHead, as_positions
 
 Step = Callable[[Any], np.ndarray]
 Replaced = Callable[[Any, Step], np.ndarray]  # gets the layer, and the step as it was
@@ -59,13 +60,17 @@ STEPS: dict[str, Step] = {
     "Q": lambda s: split(s.Q_packed, s.h),  # (batch, h, n_q, d_k)
     "K": lambda s: split(s.K_packed, s.h_kv),  # (batch, h_kv, n_k, d_k)
     "V": lambda s: split(s.V_packed, s.h_kv),  # (batch, h_kv, n_k, d_v)
-    "K_repeated": lambda s: s.K.repeat(s.h // s.h_kv, axis=1),  # (batch, h, n_k, d_k)
-    "V_repeated": lambda s: s.V.repeat(s.h // s.h_kv, axis=1),  # (batch, h, n_k, d_v)
-    "products": lambda s: s.asked(s.Q) @ s.K_repeated.swapaxes(-1, -2),  # (batch, h, n_q, n_k)
+    # What stands between the maps is one value: norms and rotations see all three.
+    "between": lambda s: s.inputs.vectors_after((s.Q, s.K, s.V), s.i, s.j),
+    "K_repeated": lambda s: s.between[1].repeat(s.h // s.h_kv, axis=1),  # (batch, h, n_k, d_k)
+    "V_repeated": lambda s: s.between[2].repeat(s.h // s.h_kv, axis=1),  # (batch, h, n_k, d_v)
+    "products": lambda s: (
+        s.asked(s.between[0]) @ s.K_repeated.swapaxes(-1, -2)
+    ),  # (batch, h, n_q, n_k)
     "scale": lambda s: s.inputs.own_scale or s.Q.shape[-1] ** -0.5,
-    "scores": lambda s: s.products * s.scale,
+    "scores": lambda s: s.inputs.scores_after(s.products * s.scale, s.asked(s.i), s.j),
     "masked": lambda s: np.where(s.asked(s.mask), s.scores, -np.inf),
-    "weights": lambda s: softmax(s.masked),
+    "weights": lambda s: s.inputs.weights_after(softmax(s.masked), s.masked),
     "heads": lambda s: s.weights @ s.V_repeated,  # (batch, h, n_q, d_v)
     "joined": lambda s: join(s.heads),  # (batch, n_q, h·d_v)
     "projected": lambda s: s.shown(s.joined) @ s.W_O + s.b_O,  # (batch, n_q, d_out)
@@ -91,13 +96,20 @@ class Inputs:
     d_v: int
     own_scale: float | None
     arrays: Mapping[str, np.ndarray]
+    between: tuple[steps_between.Step, ...] = ()
     has_batch: bool = True
     asked: np.ndarray | None = None
     shown: np.ndarray | None = None
 
     @classmethod
-    def of(cls, mh: MultiHead, sources: list[np.ndarray], mask: np.ndarray | None) -> "Inputs":
-        """What `mh(*sources, mask=mask)` is given, in double precision."""
+    def of(
+        cls,
+        mh: MultiHead,
+        sources: list[np.ndarray],
+        mask: np.ndarray | None,
+        positions: tuple | np.ndarray | None = None,
+    ) -> "Inputs":
+        """What `mh(*sources, mask=mask, positions=positions)` is given, in double precision."""
         n_q, n_k = sources[0].shape[-2], sources[1].shape[-2]
         batch = sources[0].shape[:-2]
         mask = np.broadcast_to(True if mask is None else mask, (*batch, mh.h, n_q, n_k))
@@ -109,7 +121,28 @@ class Inputs:
             arrays[f"b_{letter}"] = np.zeros(1) if b is None else b.reshape(-1)
         arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
         arrays["mask"] = mask.reshape(-1, *mask.shape[-3:])
-        return cls(mh.h, mh.h_kv, mh.d_k, mh.d_v, mh.scale, arrays, bool(batch))
+        for name, p in zip("ij", as_positions(positions, n_q, n_k, mh.between), strict=True):
+            columns = np.broadcast_to(p, (*batch, 1, p.shape[-2], 1))
+            arrays[name] = columns.reshape(-1, 1, p.shape[-2], 1)
+        return cls(mh.h, mh.h_kv, mh.d_k, mh.d_v, mh.scale, arrays, mh.between, bool(batch))
+
+    def vectors_after(self, three: tuple, i: np.ndarray, j: np.ndarray) -> tuple:
+        """Queries, keys and values after what stands between the maps."""
+        for step in self.between:
+            three = step.vectors(*three, i, j)
+        return three
+
+    def scores_after(self, S: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Scores after what stands between the maps."""
+        for step in self.between:
+            S = step.scores(S, i, j)
+        return S
+
+    def weights_after(self, A: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """Weights after what stands between the maps."""
+        for step in self.between:
+            A = step.weights(A, S)
+        return A
 
 
 @cache
@@ -117,7 +150,7 @@ def leads_to(name: str) -> AbstractSet[str]:
     """A value and all that it is made from."""
     # A step is one line, so the names in it are what it reads: no second list has to be kept.
     read = STEPS[name].__code__.co_names if name in STEPS else ()
-    arrays = ("mask", *(f"{kind}_{letter}" for kind in "XWb" for letter in "QKVO"))
+    arrays = ("mask", "i", "j", *(f"{kind}_{letter}" for kind in "XWb" for letter in "QKVO"))
     return {name}.union(*(leads_to(each) for each in read if each in STEPS or each in arrays))
 
 

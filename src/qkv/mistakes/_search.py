@@ -65,12 +65,13 @@ class Problem:
         mask: np.ndarray | None,
         output: np.ndarray,
         tolerance: float | None = None,
+        positions: tuple | np.ndarray | None = None,
     ):
         self.mh, self.sources = mh, sources
         self.output = output.reshape(-1, *output.shape[-2:])
         self.size = float(np.abs(self.output[np.isfinite(self.output)]).max(initial=0))
         self.tolerances = (tolerance,) if tolerance else _TOLERANCES[_precision(output)]
-        self.inputs = Inputs.of(mh, sources, mask)
+        self.inputs = Inputs.of(mh, sources, mask, positions)
         self.right = Layer(self.inputs)
         self.difference = self.difference_of(())
 
@@ -129,13 +130,13 @@ class _Screen:
 
     def __init__(self, problem: Problem, mixes: str):
         arrays = {
-            name: X if X.dtype == bool else X.astype(np.float32)
+            name: X.astype(np.float32) if X.dtype.kind == "f" else X
             for name, X in problem.inputs.arrays.items()
         }
         self.came, few = problem.output, {}
         if mixes != "samples":
             one = slice(sample := _sample(arrays["mask"]), sample + 1)
-            arrays |= {name: arrays[name][one] for name in ("X_Q", "X_K", "X_V", "mask")}
+            arrays |= {name: arrays[name][one] for name in ("X_Q", "X_K", "X_V", "mask", "i", "j")}
             self.came = self.came[one]
             if self.came.shape[1] > 2 * _QUERIES:
                 places = np.linspace(0, self.came.shape[1] - 1, _QUERIES).astype(int)

@@ -7,12 +7,12 @@ from qkv.mistakes._layer import need, softmax
 
 def _reshaped_keys(s, step):
     K = s.K_repeated
-    return s.asked(s.Q) @ K.reshape(*K.shape[:2], K.shape[3], K.shape[2])
+    return s.asked(s.between[0]) @ K.reshape(*K.shape[:2], K.shape[3], K.shape[2])
 
 
 def _turned(s, step):
-    need(s.Q.shape[-2] == s.K_repeated.shape[-2])
-    return s.asked(s.K_repeated) @ s.Q.swapaxes(-1, -2)
+    need(s.between[0].shape[-2] == s.K_repeated.shape[-2])
+    return s.asked(s.K_repeated) @ s.between[0].swapaxes(-1, -2)
 
 
 def _scale(s):

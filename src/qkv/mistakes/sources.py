@@ -1,8 +1,11 @@
 """Mistakes in what goes in: the wrong source, no projection or two, a norm or rotation before."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from qkv.mistakes._layer import given, need, no_mask
+from qkv.between import ALiBi, DistanceBias, QKNorm, Rotation, Sinks, SoftCap
+from qkv.mistakes._layer import given, need, no_mask, softmax
 
 _SOURCES = ("X_Q", "X_K", "X_V")
 
@@ -62,23 +65,38 @@ def _normed(norm, *names):
     return dict.fromkeys(names, lambda s, step: norm(step(s)))
 
 
-def _rotated(pairs):
-    def rotate(s, step):
-        X = step(s)
-        n, d = X.shape[-2:]
-        need(d % 2 == 0)
-        frequencies = 10000.0 ** (-2 * np.arange(d // 2) / d)
-        angles = (np.arange(n)[:, None] * frequencies).astype(X.dtype)
-        one, two = {
-            "halves": (slice(0, d // 2), slice(d // 2, None)),
-            "neighbours": (slice(0, None, 2), slice(1, None, 2)),
-        }[pairs]
-        turned = X.copy()
-        turned[..., one] = X[..., one] * np.cos(angles) - X[..., two] * np.sin(angles)
-        turned[..., two] = X[..., two] * np.cos(angles) + X[..., one] * np.sin(angles)
-        return turned
+def _with_steps(change):
+    """A layer in which something else stands between the maps; `change` gets what does."""
 
-    return dict.fromkeys(("Q", "K"), rotate)
+    def changed(s, step):
+        steps = change(s.inputs.between, s.d_k)
+        need(steps != s.inputs.between)
+        return replace(s.inputs, between=steps)
+
+    return {
+        "between": lambda s, step: changed(s, step).vectors_after((s.Q, s.K, s.V), s.i, s.j),
+        "scores": lambda s, step: changed(s, step).scores_after(
+            s.products * s.scale, s.asked(s.i), s.j
+        ),
+        "weights": lambda s, step: changed(s, step).weights_after(softmax(s.masked), s.masked),
+    }
+
+
+def _without(kind):
+    return _with_steps(lambda steps, d: tuple(each for each in steps if not isinstance(each, kind)))
+
+
+def _rotated(pairs):
+    """By these pairs: with the layer's own angles, or else those of the base 10000."""
+
+    def by_pairs(steps, d):
+        if any(isinstance(each, Rotation) for each in steps):
+            return tuple(
+                replace(each, pairs=pairs) if isinstance(each, Rotation) else each for each in steps
+            )
+        return (*steps, Rotation.of(10000.0, d, pairs))
+
+    return _with_steps(by_pairs)
 
 
 def _swap_batch(s, step):
@@ -110,7 +128,12 @@ MISTAKES = {
     "layer-norm-on-queries-and-keys": _normed(layer_norm, "Q", "K"),
     "rms-norm-on-the-sources": _normed(rms_norm, *_SOURCES),
     "rms-norm-on-queries-and-keys": _normed(rms_norm, "Q", "K"),
-    "rotation-missing": {},  # MultiHead does not rotate, so there is nothing to replace
+    "rotation-missing": _without(Rotation),
+    "rotation-and-norm-exchanged": _with_steps(lambda steps, d: steps[::-1]),
+    "norm-missing": _without(QKNorm),
+    "cap-missing": _without(SoftCap),
+    "position-bias-missing": _without((ALiBi, DistanceBias)),
+    "sinks-missing": _without(Sinks),
     "rotated-by-halves": _rotated("halves"),
     "rotated-by-neighbours": _rotated("neighbours"),
     "batch-and-tokens-exchanged": {
