@@ -299,7 +299,7 @@ def test_the_first_difference_names_the_array_and_the_head():
     given = {"heads": heads, "scores": S, "Q": Q, "weights": A}
     found = MASKED.found(output, intermediates=given)
     assert not found.explanations
-    assert "first in the scores of head 1 (heads counted from 0)" in str(found)
+    assert "first in the scores of head 1 (counted from 0)" in str(found)
     missing = MASKED.wrong("scale-missing")
     said = MASKED.found(missing, intermediates={"Q": Q, "K": K}).first_difference
     assert said == (
@@ -549,3 +549,27 @@ def test_nan_where_a_query_may_see_nothing():
     output = setting.right.copy()
     output[:, 2] = np.nan
     assert setting.found(output).right
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda S: 0.9 * S, "in the scores of each head. They are 0.9 times the layer's."),
+        (lambda S: S[:, [1, 0, 2, 3]], "They are the layer's heads in the order 1, 0, 2, 3."),
+        (
+            lambda S: S + np.eye(7)[:, 2:3],
+            "in the scores of each head of token 2 (counted from 0).",
+        ),
+        (
+            lambda S: S + np.eye(2)[0][:, None, None, None],
+            "in the scores of each head of sample 0 (counted from 0).",
+        ),
+        (lambda S: S + np.eye(4)[3][:, None, None], "in the scores of head 3 (counted from 0)."),
+    ],
+)
+def test_intermediates_tell_where_they_differ_and_what_they_share(change, said):
+    setting = SETTINGS["steps on scores"]
+    inputs = Inputs.of(setting.mh, [*setting.sources], None)
+    scores = change(Layer(inputs).scores)
+    output = setting.right + normal(*setting.right.shape, seed=9)
+    assert said in str(setting.found(output, intermediates={"scores": scores}))

@@ -71,7 +71,11 @@ def first_difference(problem: Problem, given: Mapping[str, np.ndarray]) -> str:
     for name, array in given.items():
         equal = _agrees(name, array, problem.right, problem)
         if not equal.all():
-            return f"The intermediates differ first in the {_NAMES[name]}{_of_heads(name, equal)}."
+            right = getattr(problem.right, name)
+            return (
+                f"The intermediates differ first in the {_NAMES[name]}{_where(name, equal)}."
+                f"{_in_common(name, array, right, problem.tolerances[-1])}"
+            )
     if not given:
         return ""
     said = [_NAMES[name] for name in given]
@@ -82,14 +86,35 @@ def first_difference(problem: Problem, given: Mapping[str, np.ndarray]) -> str:
     )
 
 
-def _of_heads(name: str, equal: np.ndarray) -> str:
+def _where(name: str, equal: np.ndarray) -> str:
+    """Which samples, heads and tokens differ, where it is not each one."""
+    axes = ("sample", "token") if name == "joined" else ("sample", "head", "token")
+    said = [" of each head"] * (name != "joined" and equal.shape[1] > 1)
+    for axis, word in enumerate(axes):
+        others = tuple(other for other in range(equal.ndim) if other != axis)
+        wrong = np.flatnonzero(~equal.all(axis=others)).tolist()
+        if len(wrong) < equal.shape[axis]:
+            said = said if word != "head" else []
+            numbers = ", ".join(map(str, wrong[:8])) + ", ..." * (len(wrong) > 8)
+            said.append(f" of {word}{'s' * (len(wrong) > 1)} {numbers} (counted from 0)")
+    return "".join(said)
+
+
+def _in_common(name: str, array: np.ndarray, right: np.ndarray, tolerance: float) -> str:
+    """Whether a factor, or another order of the heads, makes all of it the layer's."""
+    if array.shape != right.shape or not (np.isfinite(array) & np.isfinite(right)).all():
+        return ""
+    near = tolerance * np.abs(array).max(initial=0)
+    factor = float(np.vdot(right, array) / np.vdot(right, right)) if right.any() else 0.0
+    if factor and np.abs(array - factor * right).max() <= near:
+        return f" They are {factor:.4g} times the layer's."
     if name == "joined":
         return ""
-    wrong = np.flatnonzero(~equal.all(axis=(0, 2, 3))).tolist()
-    if len(wrong) == equal.shape[1]:
-        return " of each head" if len(wrong) > 1 else ""
-    heads = f"head {wrong[0]}" if len(wrong) == 1 else f"heads {', '.join(map(str, wrong))}"
-    return f" of {heads} (heads counted from 0)"
+    far = np.abs(array[:, :, None] - right[:, None]).max(axis=(0, 3, 4))  # (h, h)
+    order = far.argmin(axis=1).tolist()
+    if sorted(order) == [*range(len(order))] and far.min(axis=1).max() <= near:
+        return f" They are the layer's heads in the order {', '.join(map(str, order))}."
+    return ""
 
 
 def agreeing(found: Found, problem: Problem, given: Mapping[str, np.ndarray]) -> Found:

@@ -39,15 +39,11 @@ _KEPT = 2**20  # numbers in a source up to which a layer is kept, to lend its va
 _MIXING = {
     "samples": {
         "batch-and-tokens-exchanged",
-        "first-mask-used-for-all",
-        "mask-tiled-over-heads",
-        "softmax-over-samples",
     },
     "queries": {
         "heads-attend-to-heads",
         "heads-joined-by-view",
         "softmax-over-queries",
-        "softmax-over-queries-and-keys",
         "weights-turned",
     },
 }

@@ -56,12 +56,6 @@ def _off_by(offset):
     return lambda s, step: _padding(step(s)) & _tri(step(s), offset)
 
 
-def _repeated_as_a_whole(s, step):
-    mask = step(s)
-    places = np.arange(len(mask) * s.h)  # sample and head, in one axis
-    return mask[places % len(mask), places % s.h].reshape(mask.shape)
-
-
 def _visible(s):
     return s.asked(s.mask)
 
@@ -80,10 +74,6 @@ MISTAKES = {
     "padding-or-causal": {"mask": _both(lambda padding, causal: padding | causal)},
     "padding-reversed": {"mask": _both(lambda padding, causal: ~padding & causal)},
     "padding-applied-to-queries": {"mask": _both(lambda padding, causal: _turn(padding) & causal)},
-    "first-mask-used-for-all": {
-        "mask": lambda s, step: np.broadcast_to(step(s)[:1], step(s).shape)
-    },
-    "mask-tiled-over-heads": {"mask": _repeated_as_a_whole},
     "mask-of-ones-added": {"masked": lambda s, step: s.scores + _visible(s)},
     "mask-of-zeros-added": {"masked": lambda s, step: s.scores + ~_visible(s)},
     "hidden-scores-set-to-zero": {"masked": lambda s, step: np.where(_visible(s), s.scores, 0)},

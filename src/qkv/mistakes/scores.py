@@ -27,11 +27,6 @@ def _over(axis):
     return weights
 
 
-def _own(s, step):
-    need(s.X_Q.shape[1] == s.X_K.shape[1])
-    return s.asked(s.V_repeated)
-
-
 def _everywhere(reduced):
     def same(s, step):
         V = s.V_repeated
@@ -45,9 +40,6 @@ MISTAKES = {
     "scores-turned": {"products": _turned},
     "scale-missing": {"scale": lambda s, step: 1.0},
     "scale-twice-or-by-d_k": {"scale": lambda s, step: _scale(s) ** 2},
-    # d_k ** -1 / 2: Python takes the power before the quotient
-    "scale-by-twice-d_k": {"scale": lambda s, step: 1 / (2 * s.d_k)},
-    "scale-of-one-side": {"scale": lambda s, step: _scale(s) ** 0.5},
     "scale-multiplied": {"scale": lambda s, step: 1 / _scale(s)},
     "scale-by-d_k-where-there-is-another": {"scale": lambda s, step: s.d_k**-0.5},
     "scale-by-root-of-d_model": {"scale": lambda s, step: s.X_Q.shape[-1] ** -0.5},
@@ -58,13 +50,10 @@ MISTAKES = {
     },
     "softmax-over-queries": {"weights": _over(-2)},
     "softmax-over-heads": {"weights": _over(1)},
-    "softmax-over-samples": {"weights": _over(0)},
-    "softmax-over-queries-and-keys": {"weights": _over((-2, -1))},
     "softmax-missing": {"weights": lambda s, step: np.where(np.isneginf(s.masked), 0, s.masked)},
     "softmax-twice": {"weights": lambda s, step: softmax(step(s))},
     "weights-averaged-over-heads": {"weights": lambda s, step: step(s).mean(axis=1, keepdims=True)},
     "weights-turned": {"heads": lambda s, step: s.weights.swapaxes(-1, -2) @ s.V_repeated},
-    "own-value-only": {"heads": _own},
     "values-summed-everywhere": {"heads": _everywhere(lambda V: V.sum(axis=-2, keepdims=True))},
     "values-averaged": {"heads": _everywhere(lambda V: V.mean(axis=-2, keepdims=True))},
 }

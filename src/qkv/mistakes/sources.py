@@ -112,7 +112,6 @@ MISTAKES = {
     "X_Q-used-for-X_V": _from("QKQ"),
     "X_Q-used-for-X_K-and-X_V": _from("QQQ"),
     "X_K-used-for-X_Q": _from("KKV"),
-    "X_K-used-for-X_V": _from("QKK"),
     "X_V-used-for-X_K": _from("QVV"),
     "queries-not-projected": _not_projected("Q"),
     "queries-projected-twice": _projected_twice("Q"),
