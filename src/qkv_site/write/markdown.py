@@ -10,6 +10,7 @@ import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from xml.etree import ElementTree
 
 from nbformat import NotebookNode
@@ -202,6 +203,7 @@ def joined(pieces: Sequence[str]) -> str:
     return _EMPTY_LINES.sub("\n\n", "".join(pieces)).strip()
 
 
+@cache
 def words(latex: str) -> str:
     """LaTeX as plain text, `W_i^Q`."""
     return mathml.plain(ElementTree.fromstring(mathml.to_mathml(mathml.with_words(latex))))
