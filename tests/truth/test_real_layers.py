@@ -241,15 +241,17 @@ def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(form,
 def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_file(tmp_path):
     """The ViT of Transformers 5.23 has the names of Llama's layer in memory, and others in a file.
 
-    It does not rotate. `find_layers` says so if it has the configuration, and that the arrays do
-    not show a rotation if it has not.
+    It does not rotate. `find_layers` reads that from the configuration; without it, names and shapes
+    do not tell.
     """
     model = whole_models.built("vit", transformers("vit"))
     whole_models.check(model, model.module.state_dict())
     by_names = qkv.find_layers(model.module.state_dict(), h=2)
-    assert "(RoPE), which the arrays do not show." in " ".join(str(by_names).split())
+    assert "do not tell what stands between the maps (a rotation," in " ".join(
+        str(by_names).split()
+    )
     found = qkv.find_layers(model.module.state_dict(), config=model.config)
-    assert "layout 'llama' does not rotate" in " ".join(str(found).split())
+    assert {layer.load().between for layer in found} == {()}
 
     model.module.save_pretrained(tmp_path)
     in_file = qkv.find_layers(tmp_path, config=model.config)
@@ -260,7 +262,10 @@ def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_fi
 
 
 def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
-    """A model with QK-norm, such as Qwen 3, is listed with why its layers are refused."""
+    """Without its configuration, a model with QK-norm, such as Qwen 3, is listed and refused.
+
+    With it, the norm is a step of the loaded layer.
+    """
     library = transformers("qwen3")
     config = library.Qwen3Config(
         hidden_size=18,
@@ -271,12 +276,15 @@ def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
         intermediate_size=5,
         vocab_size=11,
     )
-    found = qkv.find_layers(library.Qwen3ForCausalLM(config).state_dict(), config=config)
-    assert [layer.layouts for layer in found] == [(), ()]
+    weights = library.Qwen3ForCausalLM(config).state_dict()
+    refused = qkv.find_layers(weights, h=6, h_kv=2)
+    assert [layer.layouts for layer in refused] == [(), ()]
     assert (
         "layers.0-1.self_attn.  refused          weights holds 'q_norm.weight': it belongs to"
-        in str(found)
+        in str(refused)
     )
+    for layer in qkv.find_layers(weights, config=config):
+        assert [type(step).__name__ for step in layer.load().between] == ["QKNorm", "Rotation"]
 
 
 # Masks

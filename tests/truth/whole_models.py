@@ -55,6 +55,7 @@ def gpt_neox(library: ModuleType) -> Model:
         num_hidden_layers=2,
         intermediate_size=7,
         vocab_size=11,
+        rotary_pct=0.5,
         attn_implementation="sdpa",
     )
     line = "gpt_neox.layers.0-1.attention.  gpt-neox  b_Q b_K b_V b_O  h=3, d_model=15, d_k=5"
