@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -17,6 +18,9 @@ from support import ADDRESS, CI, ROOT, Built, build_in_a_fork, make_project, mkd
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy, and of PyTorch
     os.environ.setdefault(threads, "1")  # each worker, and what it starts, has one core
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the builds that it starts need not compile anew
+
+# `.ci/zensical` has what it needs, and no other environment.
+collect_ignore = [] if find_spec("zensical") else ["zensical"]
 
 # The same examples on every run, and no verdict by the clock of a busy machine.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)

@@ -44,29 +44,32 @@ def pages(pages: list[Page], addresses: Mapping[str, str], settings) -> Iterator
     except tomllib.TOMLDecodeError as fault:
         report(Fault(0, "redirect", str(fault), NAME))
         return
-    titles = {page.name: page.title for page in pages}
+    known = {page.name: page for page in pages}
     for old, new in redirects.items():
-        faults = [*_faults(old, new, titles, addresses, settings.folder)]
+        faults = [*_faults(old, new, known, addresses)]
         for fault in faults:
             line = text.partition(f'"{old}"')[0].count("\n") + 1
             report(Fault(line, "redirect", fault, NAME))
         if not faults:
             name, _, heading = new.partition("#")
-            yield old, _page(old, addresses[name], heading, titles[name], settings.site.address)
+            yield (
+                old,
+                _page(old, addresses[name], heading, known[name].title, settings.site.address),
+            )
 
 
-def _faults(old, new, titles, addresses, folder):
+def _faults(old, new, known, addresses):
     if not isinstance(new, str):
         yield f"{old!r} has to lead to a page, a text such as 'how-to/masks.md'; it is {new!r}"
         return
     if old != old.strip("/") or old.endswith((".md", ".html")):
         yield f"{old!r} has to be an address without a slash at its ends and without .md"
-    if any(addresses[name].rstrip("/") == old for name in titles):
+    if any(addresses[name].rstrip("/") == old for name in known):
         yield f"{old!r} is a page itself"
     name, _, heading = new.partition("#")
-    if name not in titles:
+    if name not in known:
         yield f"{old!r} leads to {name!r}, and there is no such page"
-    elif heading and f'id="{heading}"' not in (folder / addresses[name] / "index.html").read_text():
+    elif heading and not known[name].below(heading):
         yield f"{old!r} leads to {new!r}, and that page has no heading {heading!r}"
 
 
