@@ -13,7 +13,6 @@ columns: (n_q, 1) and (n_k, 1), or (*batch, 1, n_q, 1) where samples have positi
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from types import MappingProxyType
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Step:
 
     changes = ""
     by_position = False
-    _arrays: Mapping[str, int] = MappingProxyType({})  # what it holds, and of how many axes
+    _arrays: tuple | Mapping[str, int] = ()  # what it holds, and of how many axes at most
     _positive = ()  # numbers that have to be
     _of_heads = ""  # an array whose last axis has the heads
 
@@ -39,7 +38,7 @@ class Step:
             setattr(cls, name, fact)
 
     def __post_init__(self):
-        for name, axes in self._arrays.items():
+        for name, axes in dict(self._arrays).items():
             _keep(self, name, axes)
         _check_positive(**{name: getattr(self, name) for name in self._positive})
 
@@ -62,12 +61,12 @@ class Step:
 
     def __repr__(self):
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        said = (
+        parts = (
             f"{name} {value.shape}" if isinstance(value, np.ndarray) else f"{name}={value!r}"
             for name, value in values.items()
             if value is not None
         )
-        return f"{type(self).__name__}({', '.join(said)})"
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def __eq__(self, other):
         if type(self) is not type(other):
@@ -92,9 +91,6 @@ class Rotation(
         angles: $\theta_k$; r of them turn the first 2r numbers of a head, and the others stay.
         pairs: Which numbers are a pair: "halves" are k and k + r, "neighbours" 2k and 2k + 1.
         magnitude: $m$, which YaRN needs.
-
-    Raises:
-        ValueError: If `pairs` is another word, or a number is not what it has to be.
 
     Examples:
         A quarter turn takes (1, 0) to (0, 1).
@@ -202,14 +198,12 @@ def _yarn(angles: np.ndarray, base: float, given: Mapping) -> tuple[np.ndarray, 
     return angles, magnitude if said is None else said
 
 
-SCALINGS: Mapping[str, Callable] = MappingProxyType(
-    {
-        "default": lambda angles, base, given: (angles, 1.0),
-        "linear": lambda angles, base, given: (angles / given["factor"], 1.0),
-        "llama3": _llama3,
-        "yarn": _yarn,
-    }
-)
+SCALINGS: Mapping[str, Callable] = {
+    "default": lambda angles, base, given: (angles, 1.0),
+    "linear": lambda angles, base, given: (angles / given["factor"], 1.0),
+    "llama3": _llama3,
+    "yarn": _yarn,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,9 +222,6 @@ class QKNorm(Step, changes="QK", _arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2
         eps: $\epsilon$.
         centre: Whether the mean is taken away first.
         all_heads: Whether a mean is over all heads of a token together.
-
-    Raises:
-        ValueError: If gains do not hold floating-point numbers, or have other axes.
 
     Examples:
         >>> Q, K, V = np.full((3, 1, 2, 4), 5.0)
@@ -334,9 +325,6 @@ class SoftCap(Step, changes="S", _positive=["c"]):
 class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_heads="slopes"):
     r"""A score falls with the distance, in each head by its slope: $s_{ij} + m_h\,(j - i)$.
 
-    A layer that adds $m_h j$ has the same weights: the softmax does not see what all scores of a
-    query share.
-
     Args:
         slopes: $m_h$, (h,).
 
@@ -367,7 +355,7 @@ class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_head
 class DistanceBias(Step, changes="S", by_position=True, _arrays={"table": 2}, _of_heads="table"):
     r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i),h}$.
 
-    Short distances have a bucket $b$ each; longer ones share buckets, ever wider ones.
+    Short distances have a bucket $b$ each; longer ones share ever wider buckets.
 
     Args:
         table: $T$, (buckets, h).

@@ -163,13 +163,7 @@ class MultiHead:
             >>> MultiHead.random(6, 2, d_k=5, d_v=7)
             MultiHead(h=2, d_model=6, d_k=5, d_v=7)
         """
-        given = {
-            "d_model": d_model,
-            "h": h,
-            "h_kv": h_kv,
-            "d_k": d_k,
-            "d_v": d_v,
-        }
+        given = {"d_model": d_model, "h": h, "h_kv": h_kv, "d_k": d_k, "d_v": d_v}
         check_sizes(**{name: size for name, size in given.items() if size is not None})
         if d_k is None:
             d_k = head_width(d_model, h)
@@ -228,14 +222,9 @@ class MultiHead:
         """
         X_K = X_Q if X_K is None else X_K
         X_V = X_K if X_V is None else X_V
+        sources = {"X_Q": X_Q, "X_K": X_K, "X_V": X_V}
         X_Q, X_K, X_V = bind(
-            MultiHead.project,
-            X_Q=X_Q,
-            X_K=X_K,
-            X_V=X_V,
-            fitting=self,
-            finite=True,
-            hint=_which_source,
+            MultiHead.project, **sources, fitting=self, finite=True, hint=_which_source
         )
         Q = _map_per_head(X_Q, self.W_Q, self.b_Q)  # (*batch, h, n_q, d_k)
         K = _map_per_head(X_K, self.W_K, self.b_K)  # (*batch, h_kv, n_k, d_k)
@@ -258,9 +247,9 @@ class MultiHead:
             K: Keys; a head of keys serves `h / h_kv` heads of queries.
             V: Values.
             mask: True where a query may attend, as in a call.
-            positions: Whole numbers, those of the queries and those of the keys, `(i, j)`, each
-                (n,) or (*batch, n), or one array for both; 0, 1, 2, ... where None and there are as
-                many keys as queries. Only some steps need them.
+            positions: Whole numbers of the queries and of the keys, `(i, j)`, each (n,) or
+                (*batch, n), or one array for both; where None, 0, 1, 2, ... of as many keys as
+                queries. Only some steps need them.
 
         Returns:
             The attended values of each head.
@@ -275,6 +264,7 @@ class MultiHead:
             >>> np.array_equal(mh.attend(Q, K, V), attention(Q, K, V))
             True
         """
+        Q, K, V = bind(MultiHead.attend, Q=Q, K=K, V=V)
         i, j = as_positions(positions, Q.shape[-2], K.shape[-2], self.between)
         for step in self.between:
             Q, K, V = step.vectors(Q, K, V, i, j)
@@ -367,18 +357,12 @@ class MultiHead:
     __hash__ = None
 
     def __repr__(self):
-        sizes = {
-            "h": self.h,
-            "h_kv": self.h_kv,
-            "d_model": self.d_model,
-            "d_k": self.d_k,
-            "d_v": self.d_v,
-        }
+        sizes = {name: getattr(self, name) for name in ("h", "h_kv", "d_model", "d_k", "d_v")}
         if self.h_kv == self.h:
             del sizes["h_kv"]
-        said = [f"{name}={size}" for name, size in sizes.items()]
-        said += [f"between={self.between!r}"] * bool(self.between)
-        return f"MultiHead({', '.join(said)})"
+        parts = [f"{name}={size}" for name, size in sizes.items()]
+        parts += [f"between={self.between!r}"] * bool(self.between)
+        return f"MultiHead({', '.join(parts)})"
 
 
 def _same(a: object, b: object) -> bool:

@@ -241,8 +241,8 @@ def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(form,
 def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_file(tmp_path):
     """The ViT of Transformers 5.23 has the names of Llama's layer in memory, and others in a file.
 
-    It does not rotate. `find_layers` reads that from the configuration; without it, names and shapes
-    do not tell.
+    It does not rotate. `find_layers` reads that from the configuration; names and shapes do not
+    tell.
     """
     model = whole_models.built("vit", transformers("vit"))
     whole_models.check(model, model.module.state_dict())
