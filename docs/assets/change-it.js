@@ -277,20 +277,18 @@ const inNumbers = (sides, { sizes }) => times(sides.map((side) => sizeOf(side, s
 
 /** The two shapes that do not fit, in numbers and as a drawing; the two sides that would have to be equal stand out. */
 function clash(line, { sizes }, data) {
-  const { tree, parts, shapes, axes } = line.misfit
+  const { parts, shapes } = line.misfit
   const met = inOrder(line, parts.map((part, i) => ({
     group: data.roles[rolesOf(part)[0]][0],
     letter: letterOf(part, line, data),
     lengths: inOrder(line, shapes[i]).map((side) => sizeOf(side, sizes)),
-    axis: isTurned(line) ? 1 - axes[i] : axes[i],
+    axis: isTurned(line) ? i : 1 - i, // columns of the left factor meet rows of the right one
   })))
   const [one, other] = met.map(({ lengths, axis }) => lengths[axis])
   const [first, second] = met.map(({ lengths, axis }) => times(lengths.map((each, i) => (i === axis ? `<b>${each}</b>` : each))))
-  const product = tree[0] === "Product"
-  const fit = product ? `${first} times ${second} does not fit` : `${first} and ${second} do not fit`
-  const sign = element("span", { className: "wq-sign" }, product ? "×" : "")
+  const sign = element("span", { className: "wq-sign" }, "×")
   const drawing = element("div", { className: "wq-drawn wq-clash", ariaHidden: "true" }, box(met[0]), sign, box(met[1]))
-  return [`${fit}: ${one} is not ${other}.`, drawing]
+  return [`${first} times ${second} does not fit: ${one} is not ${other}.`, drawing]
 }
 
 /** A matrix to scale, as src/qkv_site/markdown/matrices.py draws it. */

@@ -217,8 +217,8 @@ PANELS = {
     ),
     "a bias in a panel": (
         "```change-it\nQ[i] = X @ W_Q[i] + b_Q[i]\n```\n",
-        r"PAGE:4: formula `Q\[i\] = .*`: `b_Q\[i\]` is a node Symbol that docs/assets/evaluate\.js "
-        r"does not compute: it is a vector, and a matrix is expected",
+        r"PAGE:4: formula `Q\[i\] = .*`: `.* \+ b_Q\[i\]` is a node Sum that "
+        r"docs/assets/evaluate\.js does not compute: expected are products, ",
     ),
     "a role that a panel has no numbers for": (
         PANEL.format("S[i] = Q[i] @ K[i].T\n"),

@@ -16,13 +16,11 @@ import numpy as np
 from qkv import example, notation
 from qkv.notation import Block, Role
 from qkv.notation.tree import (
-    Apply,
     Expression,
     Formula,
     OverHeads,
     Product,
     Setting,
-    Sum,
     Symbol,
     axes,
     latex,
@@ -321,9 +319,8 @@ def _as_data(block: Block, formula: Formula, write: Callable[[str], str]) -> dic
 def _operands(expression: Expression) -> Iterator[Expression]:
     """The parts whose shapes have to fit."""
     for node in expression.walk():
-        match node:
-            case Product() | Sum() | Apply("attention"):
-                yield from node.parts()
+        if isinstance(node, Product):
+            yield from node.parts()
 
 
 def _part(block: Block, result: Symbol, part: Expression, source: str) -> str:

@@ -1,26 +1,20 @@
 """Trees of formulas as data, which docs/assets/evaluate.js computes in a reader's browser.
 
 A node is a list: its kind, then what it is made of. `["Product", left, right]` is a product, and
-`["Symbol", "W_Q[i]"]` the weight of head i. The script parses nothing. It has no vectors, and
-heads that share nothing.
+`["Symbol", "W_Q[i]"]` the weight of head i. The script parses nothing, and knows the kinds that
+lines of panels are made of: it has no sums and no vectors, and heads that share nothing.
 """
 
 from qkv.notation.tree import (
     Apply,
     Arithmetic,
     Expression,
-    Number,
     OverHeads,
     OverRoot,
     Product,
-    Root,
-    Sum,
     Symbol,
     Transpose,
 )
-
-# What the script computes; multihead, rotate and norm are not among it.
-FUNCTIONS = ("softmax", "attention")
 
 Tree = list
 
@@ -36,24 +30,23 @@ def as_data(node: Expression) -> Tree:
         >>> as_data(parse("X_Q @ W_Q[i]").sides[0])
         ['Product', ['Symbol', 'X_Q'], ['Symbol', 'W_Q[i]']]
     """
-    kind = type(node).__name__
     match node:
-        case Number(value):
-            return [kind, value]
         case Symbol(role) if str(node) == role.key and len(role.shape) != 1:
-            return [kind, role.key]
-        case Arithmetic(operator, left, right):
-            return [kind, operator, as_data(left), as_data(right)]
-        case Product(left, right) | Sum(left, right) | OverRoot(left, right):
-            return [kind, as_data(left), as_data(right)]
-        case Root(of) | Transpose(of):
-            return [kind, as_data(of)]
-        case Apply(function, arguments) if function in FUNCTIONS:
-            return [kind, function, *map(as_data, arguments)]
-        case OverHeads(how, each, "heads"):
-            return [kind, how, as_data(each)]
+            return ["Symbol", role.key]
+        case Arithmetic("*", left, right):
+            return ["Times", as_data(left), as_data(right)]
+        case Product(left, right):
+            return ["Product", as_data(left), as_data(right)]
+        case OverRoot(of, size):
+            return ["OverRoot", as_data(of), as_data(size)]
+        case Transpose(of):
+            return ["Transpose", as_data(of)]
+        case Apply("softmax", (scores,)):
+            return ["Softmax", as_data(scores)]
+        case OverHeads("concat", each, "heads"):
+            return ["Concat", as_data(each)]
     raise ValueError(
-        f"`{node}` is a node {kind} that docs/assets/evaluate.js does not compute: "
+        f"`{node}` is a node {type(node).__name__} that docs/assets/evaluate.js does not compute: "
         f"{_expected(node)}."
     )
 
@@ -61,10 +54,8 @@ def as_data(node: Expression) -> Tree:
 def _expected(node: Expression) -> str:
     """What may stand in the place of a node that the script does not compute."""
     match node:
-        case Symbol(role) if len(role.shape) == 1:
-            return "it is a vector, and a matrix is expected"
-        case Symbol(role):
+        case Symbol(role) if str(node) != role.key:
             return f"{role.key} is expected"
-        case OverHeads(heads=heads):
+        case OverHeads("concat", heads=heads):
             return f"it goes over {heads}, and heads are expected"
-    return f"of functions it knows {' and '.join(FUNCTIONS)}"
+    return "expected are products, transposes and softmax of matrices, and heads joined"
