@@ -15,7 +15,6 @@ const STOPS = {
   h_kv: ({ h }) => (h ? divisors(h) : []),
 }
 const explorer = document.querySelector("[data-wq-explorer]")
-const CALLED_BEFORE = { merged: "w_qk" } // in links that were made before it had this name
 
 function begin(root) {
   const form = root.querySelector("form")
@@ -66,7 +65,6 @@ function begin(root) {
     const version = form.elements.version.value
     const entered = textsOf(fields)
     linkTo({
-      reading: "",
       version,
       merged: version === "two-step" && merged.checked ? "yes" : "",
       ...entered,
@@ -88,8 +86,7 @@ function follow(form, fields) {
   const notes = []
   const choices = [...form.elements.version]
   const known = choices.map(({ value }) => value)
-  const asked = linked("version") ?? linked("reading")
-  const version = Object.hasOwn(CALLED_BEFORE, asked) ? CALLED_BEFORE[asked] : asked
+  const version = linked("version")
   if (version !== null && !known.includes(version)) {
     notes.push(`The link asks for the version “${version}”; expected is one of ${known.join(", ")}. `)
   }

@@ -307,7 +307,6 @@ def test_a_link_keeps_what_is_not_the_explorers(page):
             ["d_k is “<b>1</b>”", "Query and key weights as one matrix: "],
         ),
         *thorough(
-            ("reading=merged", ["Query and key weights as one matrix: "]),  # an older link's
             ("version=nonsense", ["version “nonsense”", "one of paper, packed, two-step"]),
             ("n=many", ["n is “many”"]),
         ),

@@ -74,7 +74,8 @@ def test_dumped_weights_are_what_the_real_layer_stores(case: Case):
 @pytest.mark.parametrize(
     ("name", "key", "value"),
     [(name, "key", "value") for name in ("keras", "flax-linen", "haiku", "bert")]
-    + [("llama-bias", "k_proj", "v_proj")],
+    + [(name, "k_proj", "v_proj") for name in ("llama-bias", "clip")]
+    + [("diffusers-bias", "to_k", "to_v")],
 )
 def test_a_key_bias_is_read_as_a_value_bias_is(name, key, value):
     """`qkv.load` takes the numbers of a key bias in the order of those of a value bias.
@@ -82,7 +83,7 @@ def test_a_key_bias_is_read_as_a_value_bias_is(name, key, value):
     With the same numbers stored for both, b_K and b_V are equal. Outputs show b_V, and the softmax
     hides b_K.
 
-    Covers: layers of Keras, Flax linen, Haiku, BERT and Llama.
+    Covers: layers of Keras, Flax linen, Haiku, BERT, Llama, CLIP and diffusers.
     """
     case = CASES[name]
     stored = stored_by(case.name)
