@@ -9,28 +9,6 @@ from support import ROOT, thorough
 WHICH = "/explanation/which-q/"
 
 
-@pytest.mark.parametrize(
-    ("notation", "words"),
-    [
-        (
-            "site",
-            "Source of the queries, 5 by 16, times one head's weight for queries, 16 by 4, gives "
-            "projected queries of one head, 5 by 4.",
-        ),
-        (
-            "ng-multi-head",
-            "One head's weight for queries, 4 by 16, times source of the queries, 16 by 5, gives "
-            "projected queries of one head, 4 by 5.",
-        ),
-    ],
-)
-def test_a_diagram_reads_as_a_sentence(shared, notation, words):
-    page = shared(WHICH)
-    page.locator("[data-wq-notation]").select_option(notation)
-    diagram = page.locator(".wq-diagram:visible")
-    assert f'- img "{words}"' in diagram.aria_snapshot()
-
-
 def test_a_rectangle_has_the_colour_of_its_role(shared, chromium, origin):
     dark = chromium.new_page(base_url=origin, color_scheme="dark")
     dark.goto(WHICH)

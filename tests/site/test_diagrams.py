@@ -108,22 +108,6 @@ def test_a_letter_stands_for_one_length(source):
             assert lengths.setdefault(axis.latex, axis.length) == axis.length, axis
 
 
-@pytest.mark.parametrize(
-    "line", [line for line in FORMULAS if "(" not in line and "K_R" not in line]
-)
-def test_columns_are_rows_turned_and_read_backwards(line):
-    def sides(name):
-        source = notation.source(name)
-        drawer = diagrams._Drawer.of(source, diagrams.read_sizes(""))
-        (written,) = notation.Block((line,)).write(source)
-        return [list(matrices(drawer.draw(side).html)) for side in written.sides]
-
-    for rows, columns in zip(sides("site"), sides("ng-multi-head"), strict=True):
-        turned = [(wide, high) for _, high, wide in reversed(rows)]
-        found = [(high, wide) for _, high, wide in columns]
-        assert found == (turned if "+" not in line else [*turned[1:], turned[0]])
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_source_has_its_letters(source):
     line = "Q[i] = X_Q @ W_Q[i]"

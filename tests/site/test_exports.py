@@ -3,19 +3,12 @@
 import pytest
 
 from qkv import notation
-from qkv.costs import SCHEMES, Sizes, cost, products
+from qkv.costs import SCHEMES, Sizes, products
 from qkv.notation.tree import parse
-from qkv.shapes.rules import evaluate
 from qkv_site.tables import exports
 
 SIZES = {"n": 3, "h": 14, "h_kv": 14, "d_model": 11, "d_k": 5}
 ALIASES = {"n_q": "n", "n_k": "n", "d_v": "d_k"}
-
-
-@pytest.fixture(scope="module")
-def versions():
-    """What the explorer gets of each version."""
-    return exports.explorer()["versions"]
 
 
 def test_every_version_has_a_name_and_formulas():
@@ -44,25 +37,3 @@ def test_each_product_has_its_formula(version):
             sizes = SIZES | {name: SIZES[same] for name, same in ALIASES.items()}
             shape = tuple(notation.size_of(size, sizes) for size in weight.shape)
             assert shape == (product.inner, product.columns), line
-
-
-@pytest.mark.parametrize("version", exports.FORMULAS)
-def test_the_sums_of_the_explorer_are_the_costs(version, versions):
-    sizes = SIZES | ({"h_kv": 2} if version == "grouped" else {})
-    layer = Sizes(n_q=3, **{name: size for name, size in sizes.items() if name != "n"})
-    data = versions[version]
-    costs = cost(exports.scheme_of(version), layer)
-    for name, count in data["counts"].items():
-        assert evaluate(count["terms"], sizes) == getattr(costs, name), name
-    found = products(exports.scheme_of(version), layer)
-    for step, product in zip(data["steps"], found, strict=True):
-        for name in ("count", "parameters", "multiply_adds"):
-            assert evaluate(step[name], sizes) == getattr(product, name), name
-        *_, result = step["matrices"]
-        shape = evaluate(result["rows"], sizes), evaluate(result["columns"], sizes)
-        assert shape == (product.rows, product.columns)
-
-
-def test_a_product_that_comes_twice_gets_a_coefficient():
-    sum_of = [("n_q", "d_model"), ("d_model", "n_k"), ("h_kv", "d_v")]
-    assert exports.collect(sum_of, grouped=False) == [[2, "n", "d_model"], [1, "h", "d_k"]]
