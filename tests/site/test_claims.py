@@ -4,6 +4,7 @@ import html
 import re
 
 import pytest
+from markdown import Markdown
 
 from qkv_site.markdown import claims
 from qkv_site.page import Site, parse
@@ -126,11 +127,14 @@ def test_what_was_read_in_code_has_its_commit_and_date_or_a_version():
 
 
 def test_links_to_the_ledger_say_how_the_statement_is_known():
-    link = '<a href="../claims/#test-whisper-has-no-key-bias">{}</a>'
-    assert 'data-kind="run">Checked</a>' in claims.marked(link.format("Checked"))
-    assert claims.marked(link.format("Run on the library")) == link.format("Run on the library")
-    unknown = '<a href="../claims/#libraries">here</a>'
-    assert claims.marked(unknown) == unknown
+    target = "../claims.md#test-whisper-has-no-key-bias"
+    assert claims.kind_to_say(target, "Checked") == "run"
+    assert claims.kind_to_say(target, "Run on the library") == ""
+    assert claims.kind_to_say("../claims.md#libraries", "here") == ""
+    assert claims.kind_to_say("page.md#test-whisper-has-no-key-bias", "here") == ""
+    text = f"# A page\n\n[Checked]({target})\n"
+    shown = Markdown(extensions=["qkv_site.write.html"]).convert(text)
+    assert f'<a data-kind="run" href="{target}">Checked</a>' in shown
 
 
 def test_a_trap_states_the_first_line_of_its_docstring():
