@@ -120,7 +120,8 @@ def make_project(project: Path, pages: dict[str, str]) -> None:
     shutil.copy(
         ROOT / "tests" / "truth" / "last_run.toml", truth
     )  # what blocks of libraries printed
-    shutil.copy(ROOT / "pyproject.toml", project)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):  # what the wheel is built from
+        shutil.copy(ROOT / name, project)
     (ROOT / ".cache").mkdir(exist_ok=True)
     (project / ".cache").symlink_to(ROOT / ".cache")  # compiled templates
     before, _, after = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")
