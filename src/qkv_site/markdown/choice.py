@@ -26,7 +26,7 @@ _BUTTONS = (
 )
 
 
-def told(page: Page, html: str) -> str:
+def line(page: Page, html: str) -> str:
     """The line of a page, once the rest of its HTML is written."""
     shown = _numbers(html) - sum(map(_numbers, page.uncounted), Counter())
     changing = Counter({each: shown[str(number)] for each, number in page.variants.items()})

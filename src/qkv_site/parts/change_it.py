@@ -110,7 +110,8 @@ def faults(code: str) -> tuple[tuple[int, str], ...]:
     for line in lines:
         formula = parse(line.formula)
         found += [
-            (line.number, f"formula `{line.formula}`: {why}") for why in _amiss(formula, made)
+            (line.number, f"formula `{line.formula}`: {why}")
+            for why in _faults_of_line(formula, made)
         ]
         if formula.defined:
             made.add(formula.defined.role.key)
@@ -119,7 +120,7 @@ def faults(code: str) -> tuple[tuple[int, str], ...]:
     return tuple(found)
 
 
-def _amiss(formula: Formula, made: set[str]) -> Iterator[str]:
+def _faults_of_line(formula: Formula, made: set[str]) -> Iterator[str]:
     """What the panel cannot do with a line, where these roles and sizes are known."""
     if formula.defined is None or len(formula.sides) != 2:
         yield f"a line of a panel says what a role is, as in {_QUERIES} = X_Q @ W_Q[i]"
@@ -206,14 +207,14 @@ def data(code: str) -> dict:
         "open": [_MERGED, _QUERIES],
         "sizes": {**FIXED, **SIZES, _WIDTH: SIZES["d_model"]},
         "fields": _fields(given.values(), blocks["two"]),
-        "source": _said(partial(_math, str(_source(blocks["one"])))),
-        "extra": _said(partial(_math, _EXTRA)),
+        "source": _in_each_source(partial(_math, str(_source(blocks["one"])))),
+        "extra": _in_each_source(partial(_math, _EXTRA)),
         "roles": {key: [role.group, role.meaning] for key, role in roles.items()},
         "given": {key: _given(role, blocks["two"].setting) for key, role in given.items()},
         "letters": _letters_of_sizes(blocks.values()),
         "maps": {
             name: {
-                "said": _said(partial(_choice, name)),
+                "said": _in_each_source(partial(_choice, name)),
                 "lines": _lines(block),
             }
             for name, block in blocks.items()
@@ -267,8 +268,8 @@ def _letters_of_sizes(blocks: Iterable[Block]) -> dict[str, Said]:
         for side in axes(part, block.setting)
     }
     named = {str(side): side for side in (*sizes, *map(parse_size, SIZES))}
-    letters = {name: _said(partial(_math, name)) for name in sorted(named)}
-    return letters | {_WIDTH: _said(_width)}
+    letters = {name: _in_each_source(partial(_math, name)) for name in sorted(named)}
+    return letters | {_WIDTH: _in_each_source(_width)}
 
 
 def _width(source: str) -> str:
@@ -306,11 +307,11 @@ def _as_data(block: Block, formula: Formula, write: Callable[[str], str]) -> dic
     return {
         "defines": result.role.key,
         "tree": trees.as_data(right),
-        "written": _said(write),
+        "written": _in_each_source(write),
         "turned": [each.id for each in notation.sources() if each.transposes(result.role)],
-        "result": _said(partial(_part, block, result, result)),
+        "result": _in_each_source(partial(_part, block, result, result)),
         "parts": [
-            [trees.as_data(part), _said(partial(_part, block, result, part))]
+            [trees.as_data(part), _in_each_source(partial(_part, block, result, part))]
             for part in dict.fromkeys(_operands(right))
         ],
     }
@@ -329,7 +330,7 @@ def _part(block: Block, result: Symbol, part: Expression, source: str) -> str:
     return to_mathml(latex(formulas.short(written.sides[-1]), mark))
 
 
-def _said(write: Callable[[str], str]) -> Said:
+def _in_each_source(write: Callable[[str], str]) -> Said:
     """What is written in each source; what several of them write alike stands there once."""
     return Said(formulas.alike(write).items())
 

@@ -126,7 +126,7 @@ class _Finish(Postprocessor):
         text = tables.labelled(text)
         if page.drawn:
             text = text.replace(key.PLACE, key.key(page))
-        text = text.replace(choice.PLACE, choice.told(page, text))
+        text = text.replace(choice.PLACE, choice.line(page, text))
         if "map" in page.meta:  # its letters are not counted among what a choice changed
             text = text.replace(layer_map.PLACE, layer_map.mini(page.meta["map"]))
         return text
