@@ -79,7 +79,7 @@ def test_tensors_that_require_their_gradient_are_taken_as_they_are():
     np.testing.assert_allclose(folded(given), LAYER(linear(given), given, given), rtol=1e-12)
     W_Q, W_K, W_V = (torch.nn.Parameter(torch.tensor(W)) for W in (LAYER.W_Q, LAYER.W_K, LAYER.W_V))
     assert dataclasses.replace(LAYER, W_Q=W_Q, W_K=W_K, W_V=W_V) == LAYER
-    grouped = MultiHead.random(6, 4, h_kv=2)  # its keys are repeated
+    grouped = MultiHead.random(6, 4, h_kv=2, d_k=5)  # its keys are repeated
     vectors = [torch.tensor(each, requires_grad=True) for each in grouped.project(X)]
     np.testing.assert_array_equal(attention(*vectors), attention(*grouped.project(X)))
 

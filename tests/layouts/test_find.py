@@ -495,3 +495,68 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1")
     with refuses("model.safetensors' is no whole safetensors file: "):
         find_layers(tmp_path)
+
+
+# What the review of libraries found
+
+
+@pytest.mark.parametrize(
+    ("layout", "model_type"),
+    [
+        ("clip", "mlcd_vision_model"),  # it rotates, and stores what CLIP stores
+        ("timm", "qwen2_vl"),  # so does its vision tower
+        ("gptj", "pegasus_x"),  # its decoder does not rotate
+        ("llama", "nemotron_h"),
+    ],
+)
+def test_a_type_that_is_not_known_is_never_loaded_as_one_that_is_near(layout, model_type):
+    mh = dataclasses.replace(BIASED, between=layouts()[layout].between)
+    biases = dict.fromkeys(("b_Q", "b_K", "b_V", "b_O"))
+    mh = mh if layouts()[layout].biases != "never" else dataclasses.replace(mh, **biases)
+    weights = dump(mh, layout, prefix="a.0.")
+    [layer] = find_layers(weights, config={"model_type": model_type, "num_attention_heads": 2})
+    with refuses("is refused", f"No layout knows the config's model_type, {model_type!r}"):
+        layer.load()
+    [untold] = found = find_layers(weights, h=2)  # without a config the table says what is open
+    assert "do not tell what stands between the maps (a rotation," in unwrapped(found)
+    if layouts()[layout].rotary:
+        with refuses("Most models with such names rotate"):
+            untold.load()(np.ones((3, 6)))
+
+
+def test_what_a_config_does_not_say_is_not_asked_of_it():
+    weights = dump(BIASED, "pytorch", prefix="image.") | dump(BIASED, "pytorch", prefix="text.")
+    config = {"text_config": {"model_type": "x", "num_attention_heads": 2}}
+    [image, _] = found = find_layers(weights, config=config)
+    assert "do not show their number, and config does not say it: pass h." in unwrapped(found)
+    with refuses("h cannot be told", "; config does not say it."):
+        image.load()
+    with refuses("h cannot be told", "; config.json says it."):
+        find_layers(weights)[0].load()
+
+
+def test_errors_quote_no_sizes_that_were_only_tried():
+    weights = dump(BIASED, "bert", prefix="a.") | {"a.self.query.weight": np.ones((6, 5, 2))}
+    [layer] = find_layers(weights)
+    assert layer.refused == (
+        "self.query.weight must have shape (h·d_k, d_model), but has shape (6, 5, 2)."
+    )
+
+
+def test_layers_on_an_axis_of_their_own():
+    """As flax.linen.scan stacks them."""
+    stacked_up = {name: np.stack([a] * 4) for name, a in dump(BIASED, "flax", prefix="a/").items()}
+    [layer] = find_layers(stacked_up)
+    assert layer.refused.endswith("stacked on the first axis: pass the arrays of one.")
+
+
+def test_names_of_a_known_model_that_a_layout_calls_otherwise():
+    """DistilBERT's; with its config they are changed."""
+    weights = {
+        name.replace("_proj", "_lin"): array
+        for name, array in dump(BIASED, "clip", prefix="layer.0.attention.").items()
+    }
+    with refuses("The names are those of a model of type 'distilbert': pass its config"):
+        find_layers(weights)
+    [layer] = find_layers(weights, config={"model_type": "distilbert", "n_heads": 2})
+    assert layer.load() == BIASED

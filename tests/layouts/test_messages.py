@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from qkv import MultiHead, dump, load
+from qkv import MultiHead, dump, find_layers, load
 from qkv.between import Rotation
 from qkv.layouts import layouts
 from support import refuses
@@ -30,6 +30,35 @@ def test_missing_name():
     weights = dump(BIASED, "bert")
     del weights["self.key.bias"]
     with refuses("layout 'bert'; missing: 'self.key.bias'.", "expected:", "bias of zeros"):
+        load(weights, "bert", h=2)
+
+
+@pytest.mark.parametrize("lost", ["in_proj_bias", "out_proj.bias"])
+def test_a_bias_that_was_lost_is_not_made_of_zeros(lost):
+    """PyTorch stores all biases or none, so zeros would be another layer."""
+    weights = dump(BIASED, "pytorch")
+    del weights[lost]
+    with refuses(f"missing: '{lost}'", "'pytorch' stores all biases or none", "was lost"):
+        load(weights, "pytorch", h=2)
+
+
+def test_maps_of_other_names_are_led_to_names():
+    """An own layer's q, k, v and o have the names of T5, which has no biases."""
+    weights = {f"{name}.weight": np.ones((6, 6)) for name in "qkvo"}
+    weights |= {f"{name}.bias": np.ones(6) for name in "qkvo"}
+    with refuses("surplus: 'k.bias'", "A layer of your own loads with names and stored."):
+        load(weights, "t5", h=2)
+    [layer] = find_layers(weights, h=2)
+    assert "A layer of your own loads with names and stored." in layer.refused
+    names = {f"{what}_{name.upper()}": f"{name}.{stored}" for name in "qkvo"
+             for what, stored in (("W", "weight"), ("b", "bias"))}  # fmt: skip
+    assert load(weights, h=2, names=names, stored="(out, in)").b_K.shape == (2, 3)
+
+
+def test_quantised_weights_beside_their_scales():
+    weights = dump(BIASED, "bert")
+    weights |= {"self.query.SCB": np.ones(6)}
+    with refuses("surplus: 'self.query.SCB'", "quantised by bitsandbytes"):
         load(weights, "bert", h=2)
 
 
@@ -222,6 +251,8 @@ def test_a_module_in_place_of_its_state_dict():
 def test_a_list_of_another_length():
     with refuses("must have 8 (query/kernel", "or 4 (query/kernel", "arrays, but has 3."):
         load([np.ones((6, 2, 3))] * 3, "keras", h=2)
+    with refuses("but has 10. A longer list may hold 'gate': use_gate=True"):
+        load([np.ones((6, 2, 3))] * 10, "keras", h=2)
 
 
 def test_quantised_weights():

@@ -32,12 +32,14 @@ class Known:
         config: The config of the part of the model that it belongs to; None if there is none.
         kind: What the config's `model_type` does besides; None where no layout knows that type.
         layout: The layout that knows the type.
+        asked: Whether there was a config for the model, be it of other parts.
     """
 
     sizes: Mapping[str, int]
     config: Mapping[str, Any] | None = None
     kind: Type | None = None
     layout: str | None = None
+    asked: bool = False
 
     @property
     def model_type(self) -> str:
@@ -77,12 +79,12 @@ def read_config(config: Mapping[str, Any], prefix: str, given: Mapping[str, int]
     if own:
         config = own[-1]  # of parts within parts the innermost comes last
     elif several:
-        return Known(given)
+        return Known(given, asked=True)
     said = dict(_sizes(config, _side(prefix)))
     if config.get("multi_query") and not config.get("new_decoder_architecture"):
         said["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
     kind, layout = find_type(str(config.get("model_type") or ""))
-    return Known(said | given, config, kind, layout)
+    return Known(said | given, config, kind, layout, asked=True)
 
 
 def find_type(model_type: str) -> tuple[Type | None, str | None]:

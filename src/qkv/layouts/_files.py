@@ -7,7 +7,7 @@ safetensors, since NumPy has no bfloat16, in which most released weights are sto
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,12 +127,14 @@ _OTHERWISE = {
     "bitsandbytes: call model.dequantize() in Transformers, and pass its state_dict().",
     r"\.weight_scale(_inv)?$": "They are quantised to float8, with scales beside: multiply each "
     "weight by its scale, as the library does, and pass the products.",
+    r"\.weight_[gv]$|\.parametrizations\.": "They are parts of a weight (weight norm): "
+    "call torch.nn.utils.parametrize.remove_parametrizations, and pass state_dict() then.",
     r"\blora_[AB]\b|\.base_layer\.": "They are an adapter's (LoRA): call model.merge_and_unload() "
     "of peft, and pass the merged model's state_dict().",
 }
 
 
-def stored_otherwise(names: Iterator[str] | Mapping[str, Any]) -> str:
+def stored_otherwise(names: Iterable[str]) -> str:
     """A sentence on weights that are quantised or belong to an adapter; empty for others."""
     names = tuple(names)
     return next(

@@ -16,7 +16,7 @@ from qkv.layouts._found import FoundLayer, Heads
 from qkv.layouts._layout import BIASES
 from qkv.layouts._load import find_arrangement, fit, flatten, no_mapping, prefixes
 from qkv.layouts._patterns import divisors
-from qkv.layouts._registry import layouts
+from qkv.layouts._registry import layouts, succeeds
 from qkv.layouts._table import table
 
 _LIKE_ATTENTION = re.compile(r"attn|attention|qkv|[qkv]_proj|to_[qkv]\b|w[qkv]\b|query|key")
@@ -47,8 +47,8 @@ def find_layers(
     there takes part in the decision: a layer with QK-norm is listed, with why it is refused.
     Names and shapes do not tell everything. Packed heads do not show their number. Some layouts
     share names and shapes and differ in the order of numbers. And what stores nothing is not seen:
-    a rotation, ALiBi, another scale, a window, a cap of the scores. Of a layout whose models
-    rotate, as a rule, the layers are `rotary`.
+    a rotation, ALiBi, another scale, a window, a cap of the scores, an attention across channels.
+    The model's configuration says it: what it says acts in the loaded layer, or is named.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
@@ -58,9 +58,9 @@ def find_layers(
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
             `to_dict()`: `num_attention_heads`, `num_key_value_heads` and `head_dim`, or what
-            GPT-2, T5 and Whisper call them. Where several layouts fit, its `model_type` may
-            decide; of some models it also tells whether they rotate, which ViT does not and
-            RoFormer does. Of a part of the model of which it says nothing the heads stay open.
+            GPT-2, T5 and Whisper call them; and what stands between the maps of the types of
+            model in `layouts()[...].types`. A layer of another type is refused. Of a part of the
+            model of which it says nothing the heads stay open.
 
     Returns:
         The layers, in the order of their first names. They print as a table, and
@@ -206,18 +206,21 @@ def _solutions(name: str, shapes: _Shapes) -> tuple[_Sizes, ...]:
     grouped = any("h_kv" in stored.symbols for stored in arrangement)
     if not widths:
         raise ValueError(f"{out.name} must have shape {out.shape}, but has shape ().")
-    solutions = []
+    solutions, misfit = [], ""
     for h in sorted({n for width in widths for n in divisors(width)}):
         for h_kv in divisors(h) if grouped else [h]:
             try:
                 _, sizes = fit(layout, by_name, {"h": h, "h_kv": h_kv})
-            except ValueError as error:
-                misfit = error
+            except ValueError as error:  # of sizes that were tried, and that nobody has passed
+                misfit = getattr(error, "untold", "") or misfit
             else:
                 solutions.append(sizes)
-    if not solutions:
-        raise misfit
-    return tuple(solutions)
+    if solutions:
+        return tuple(solutions)
+    misfit = misfit or f"No number of heads gives these shapes in layout {layout.name!r}."
+    if succeeds(_solutions, name, tuple((each, shape[1:]) for each, shape in shapes)):
+        misfit += " Its layers seem to be stacked on the first axis: pass the arrays of one."
+    raise ValueError(misfit)
 
 
 def _in_common(solutions: list[_Sizes]) -> dict[str, int]:
@@ -251,6 +254,14 @@ def _unread(arrays: Mapping[str, Any], found: FoundLayers) -> Iterator[str]:
             yield name
 
 
+def _renamed(arrays: Mapping[str, Any]) -> Iterator[str]:
+    """Types of model that are known to have such names where a layout has others."""
+    for layout in layouts().values():
+        for model_type, kind in layout.types.items():
+            if kind.rename and all(any(own in name for name in arrays) for own in kind.rename):
+                yield model_type
+
+
 def _names_looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str:
     names = {
         layout.name: " or ".join(
@@ -261,6 +272,11 @@ def _names_looked_for(arrays: Mapping[str, Any], others: tuple[str, ...]) -> str
         for layout in layouts().values()
     }
     has = f"It has {quote(arrays, 16)}" if arrays else "It is empty"
+    if known := {*_renamed(arrays)}:
+        return (
+            f"weights has no attention layer under a layout's names. The names are those of a "
+            f"model of type {quote(sorted(known))}: pass its config, and they are changed. {has}."
+        )
     if otherwise := stored_otherwise(arrays):
         return f"weights has no attention layer that can be read. {otherwise} {has}."
     if others:

@@ -140,7 +140,7 @@ class FoundLayer:
         if len(counts) > 1:
             raise ValueError(
                 f"{here} has packed heads, and {name} cannot be told from their widths. Pass "
-                f"{name}, one of {', '.join(map(str, sorted(counts)))}; a model's config.json "
-                "says it."
+                f"{name}, one of {', '.join(map(str, sorted(counts)))}; "
+                + ("config does not say it." if self.known.asked else "config.json says it.")
             )
         return counts.pop()

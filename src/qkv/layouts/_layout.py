@@ -14,8 +14,8 @@ from qkv.layouts._patterns import Pattern, names_in, size_of
 from qkv.layouts._types import Type
 
 QK_NORM = (
-    "it belongs to QK-norm, a norm between the projection and the dot product, "
-    "which MultiHead cannot express"
+    "it belongs to QK-norm, a norm between the projection and the dot product; qkv.between has "
+    "such a norm"
 )
 BIASES = ("b_Q", "b_K", "b_V", "b_O")
 _Axes = tuple[tuple[str, ...], ...]  # for each axis, the sizes that share it

@@ -8,6 +8,7 @@ import numpy as np
 
 from qkv._arrays import as_floats, check_groups, check_sizes, quote
 from qkv.between import Step
+from qkv.layouts._files import stored_otherwise
 from qkv.layouts._layout import Layout, Stored
 from qkv.layouts._own import OWN, check_names, own_layout
 from qkv.layouts._patterns import divisors
@@ -155,7 +156,14 @@ def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:
         if len(each) == len(weights):
             return dict(zip(each, weights, strict=True))
     expected = " or ".join(f"{len(each)} ({', '.join(each)})" for each in names)
-    raise ValueError(f"A list of weights must have {expected} arrays, but has {len(weights)}.")
+    more = "".join(
+        f" A longer list may hold {name!r}: {why}."
+        for name, why in layout.refused.items()
+        if len(weights) > max(map(len, names))
+    )
+    raise ValueError(
+        f"A list of weights must have {expected} arrays, but has {len(weights)}.{more}"
+    )
 
 
 def no_mapping(weights: object) -> TypeError:
@@ -207,7 +215,7 @@ def find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, ..
         if why := layout.why_refused(name):
             raise ValueError(
                 f"weights holds {name!r}: {why}. To load the rest of the layer knowingly, leave "
-                "that name out."
+                f"that name out{', and pass between' * ('qkv.between' in why)}."
             )
     came = frozenset(name for name in names if not layout.is_outside(name))
     arrangements = {
@@ -225,8 +233,21 @@ def find_arrangement(layout: Layout, names: Collection[str]) -> tuple[Stored, ..
         + f"; missing: {quote(missing, 16)}" * bool(missing)
         + f"; surplus: {quote(surplus, 16)}" * bool(surplus)
         + f". It has {quote(names, 16)}; expected: {quote(is_bias)}."
-        + " A bias of zeros changes nothing: add what is missing as zeros."
-        * (not surplus and all(is_bias[name] for name in missing))
+        + _of_missing_biases(layout) * (not surplus and all(is_bias[name] for name in missing))
+        + f" {stored_otherwise(surplus)}".rstrip()
+        + " A layer of your own loads with names and stored." * bool(surplus)
+    )
+
+
+def _of_missing_biases(layout: Layout) -> str:
+    if layout.biases == "all or none":
+        return (
+            f" Layout {layout.name!r} stores all biases or none: what is missing was lost, and "
+            "zeros in its place would be another layer."
+        )
+    return (
+        " If the model has no such bias, add it: a bias of zeros changes nothing. If it was lost, "
+        "zeros would be another layer."
     )
 
 

@@ -138,7 +138,8 @@ def convert_mask(
             f"but has shape {array.shape}. For one mask a sample, shared by its heads, pass "
             "mask[:, None]."
         )
-    array = array if array.ndim == 4 else array[None, None]
+    if array.ndim == 2:  # it has all queries, so one row is one query
+        n_q, array = array.shape[0] if n_q is None else n_q, array[None, None]
     match form:
         case "attn_mask":
             shaped = _one_for_each_head(_with_each_query(array, n_q), h)

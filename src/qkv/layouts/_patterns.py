@@ -71,11 +71,8 @@ class Pattern:
 
     def solve(self, name: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes known so far and those that an array of this shape adds to them."""
-        misfit = (
-            f"{name} must have shape {self} = {self.spell(sizes)}, but has shape {tuple(shape)}."
-        )
         if len(shape) != len(self.axes):
-            raise ValueError(misfit)
+            raise _misfit(name, self, shape, sizes)
         solved = dict(sizes)
         for axis, size in zip(self.axes, shape, strict=True):
             known, unknown = _known_and_unknown(axis, solved)
@@ -83,8 +80,19 @@ class Pattern:
             if unknown and size and size % known == 0:
                 solved[unknown[0]] = size // known
             elif unknown or size != known:
-                raise ValueError(misfit + _what_does_not_divide(axis, size, sizes))
+                why = _what_does_not_divide(axis, size, sizes)
+                raise _misfit(name, self, shape, sizes, why)
         return solved
+
+
+def _misfit(
+    name: str, pattern: Pattern, shape: tuple[int, ...], sizes: Mapping[str, int], why: str = ""
+) -> ValueError:
+    """An array that does not have its shape at these sizes; `untold` leaves the sizes out."""
+    came = f"but has shape {tuple(shape)}."
+    error = ValueError(f"{name} must have shape {pattern} = {pattern.spell(sizes)}, {came}{why}")
+    error.untold = f"{name} must have shape {pattern}, {came}"
+    return error
 
 
 def _fault(pattern: str, what: str) -> ValueError:

@@ -43,7 +43,8 @@ def _notes(layers: tuple[FoundLayer, ...], others: tuple[str, ...]) -> Iterator[
     if packed:
         usual = [heads for heads in packed[0].heads[::-1] if heads.d_k in _USUAL_WIDTHS]
         examples = "".join(f" If d_k is {heads.d_k}, h is {heads.h}." for heads in usual)
-        yield f"Packed heads do not show their number: pass h, or config.{examples}"
+        how = "and config does not say it: pass h" if packed[0].known.asked else "pass h, or config"
+        yield f"Packed heads do not show their number{',' * ('and' in how) or ':'} {how}.{examples}"
     if several := dict.fromkeys(layer.layouts for layer in layers if len(layer.layouts) > 1):
         names = "; ".join(map(quote, several))
         yield f"Names and shapes do not decide between layouts: pass layout to load ({names})."

@@ -35,7 +35,7 @@ def unpack(
         layout: One of `layouts()`.
         h: The number of heads, $h$.
         h_kv: The number of heads of keys and values. Where None, `h`, if the layout has no fewer,
-            or no other number fits, or `h` heads of keys would together be as wide as the model.
+            or no other number fits the shape.
         name: What the layout calls the array, without a prefix. Where None, the fused array whose
             shape fits.
         form: Where the library distinguishes cases, the one it is, as in `dump`.
@@ -108,10 +108,7 @@ def _check_groups_are_given(
     layout: Layout, stored: Stored, shape: tuple[int, ...], sizes: _Sizes, form: str | None
 ) -> None:
     """Refuse to guess that keys have as many heads as queries, where the shape does not show it."""
-    h = sizes["h"]
-    if h * sizes["d_k"] == sizes.get("d_model"):
-        return
-    counts = _fitting_groups(layout, shape, h, stored.name, form)
+    counts = _fitting_groups(layout, shape, sizes["h"], stored.name, form)
     if len(counts) > 1:
         raise ValueError(
             f"{stored.name} {stored.shape} of layout {layout.name!r} may have fewer heads of keys "

@@ -81,7 +81,7 @@ LAYOUT = Layout(
         "q_norm": QK_NORM,
         "k_norm": QK_NORM,
         "sinks": "of gpt-oss: each head adds e to the power of a learned number to the sum in its "
-        "softmax, which MultiHead cannot express",
+        "softmax; qkv.between has such sinks",
     },
     cannot=(
         "the rotation itself, of a head's whole width or, in some models, of a part of it",

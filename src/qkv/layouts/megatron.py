@@ -50,7 +50,7 @@ LAYOUT = Layout(
         "q_layernorm": QK_NORM,
         "k_layernorm": QK_NORM,
         "core_attention.softmax_offset": 'of softmax_type="learnable": each head adds e to '
-        "the power of a learned number to the sum in its softmax, which MultiHead cannot express",
+        "the power of a learned number to the sum in its softmax; qkv.between has such sinks",
     },
     cannot=(
         "the rotation itself; a model with learned positions, or a layer that no_rope_freq names, "

@@ -31,9 +31,9 @@ LAYOUT = Layout(
     ),
     scale=1.0,
     refused={
-        "relative_attention_bias": "it is added to the scores by relative position, which "
-        "MultiHead cannot express; the first layer of a T5 stack stores it and shares it with "
-        "the other layers"
+        "relative_attention_bias": "it is added to the scores by relative position; qkv.between "
+        "has such a bias, and find_layers reads it with the model's config. The first layer of a "
+        "T5 stack stores it and shares it with the other layers"
     },
     cannot=(
         "the relative position bias in layers that share the first one's",

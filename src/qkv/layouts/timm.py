@@ -40,6 +40,8 @@ LAYOUT = Layout(
     cannot=(
         "qk_norm or scale_norm with a norm_layer that has no weights, such as LayerNorm with "
         "elementwise_affine=False, is a norm that stores nothing",
+        "AttentionRope rotates queries and keys, and an attention across channels, such as DaViT's "
+        "ChannelAttention, is none across tokens: both may have the same names and shapes",
         "is_causal=True in the call hides later tokens: pass a mask to MultiHead",
         "dropout",
     ),

@@ -85,9 +85,14 @@ def which(
     check_sizes(**sizes)
     check_groups(h, sizes["h_kv"])
     free = {name for name, size in {"h_kv": h_kv, "d_k": d_k}.items() if size is None}
-    if not any(isinstance(each, tuple | list) for each in shape):
+    if not any(isinstance(each, tuple | list) or hasattr(each, "shape") for each in shape):
         return _which_one(shape, sizes, free)
     for each in shape:
+        if hasattr(each, "shape"):
+            raise ValueError(
+                f"which takes sizes, but came with an array of shape {tuple(each.shape)}: pass "
+                "which(*array.shape, ...)."
+            )
         if len(shape) == 1 or not isinstance(each, tuple | list):
             raise ValueError(
                 f"axis {shape.index(each)} of the shape must be a positive whole number, but is "
