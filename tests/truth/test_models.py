@@ -2,21 +2,25 @@
 
 import inspect
 import tomllib
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from real_layers import randomised
+from test_types import built, configured
 
 import qkv
 from qkv.layouts import layouts
+from qkv_site.tables import models
 from support import ROOT
 
 ROWS = tomllib.loads((ROOT / "docs" / "libraries" / "models.toml").read_text())["model"]
 BUILT = {model["type"]: model for model in ROWS if "type" in model}
 LOADED = {name: model for name, model in BUILT.items() if "layout" in model}
 SAVED = {name: model for name, model in BUILT.items() if "file" in model}
+
+COMPUTED = [name for name in BUILT if models.is_computed(BUILT[name])]
+RENAMED = [name for name in LOADED if name not in COMPUTED]
 
 H, H_KV, D_MODEL, N = 4, 2, 24, 7
 SIZES = {
@@ -37,24 +41,9 @@ OWN = {  # sizes that a model calls otherwise, or that do not fit unless they ar
     "falcon": {"num_kv_heads": H_KV, "new_decoder_architecture": True},
     "gpt_neox": {"rotary_pct": 2 / 3},
     "gptj": {"rotary_dim": 4},
-    "jamba": {
-        "num_key_value_heads": 2,
-        "num_hidden_layers": 8,
-        "attn_layer_period": 8,
-        "attn_layer_offset": 4,
-        "num_experts": 2,
-        "mamba_d_state": 4,
-    },
     "phi": {"partial_rotary_factor": 2 / 3},
     "mpt": {"d_model": D_MODEL, "n_heads": H, "n_layers": 2},
-    "vivit": {"num_frames": 2, "tubelet_size": [2, 16, 16]},
     "whisper": {"num_key_value_heads": H, "decoder_attention_heads": H},
-}
-# How many coordinates of a head are turned, where a part of it may be.
-TURNED = {"codegen": 4, "gpt_neox": 4, "gptj": 4, "phi": 4, "phi3": D_MODEL // H}
-OFF = {  # what a model has by default and MultiHead has not
-    "gemma2": {"attn_logit_softcapping": None},
-    "llama4_text": {"use_qk_norm": False},
 }
 
 
@@ -79,109 +68,59 @@ def weights_of(model, built):
     return stored
 
 
-def loaded(model, built):
-    """Its first layer, as a reader of the table loads it."""
-    stored = weights_of(model, built)
-    for name in model.get("left_out", ()):
-        with pytest.raises(ValueError, match=r"qkv\.between has such"):
-            qkv.load(stored, model["layout"], h=H)
-        del stored[name]
-    h_kv = {"fewer heads": H_KV, "one head": 1}.get(model.get("keys"), H)
-    return qkv.load(stored, model["layout"], h=H, h_kv=h_kv)
+def first_layer(name, **options):
+    grouped = {"new_decoder_architecture": True} if name == "falcon" else {}
+    config = configured(name, **grouped | options)
+    return qkv.find_layers(built(config).state_dict(), config=config)[0]
 
 
-def rotates(model):
-    return model.get("rotates", layouts()[model["layout"]].rotary)
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_models_first_layer_is_as_the_table_says(name):
+    """The first layer of a model is found under the layout and the prefix that the table gives it.
 
+    Its biases, its number of key heads, the option for their width, and what stands between its
+    maps are those of the table.
 
-@pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
-def test_a_models_layer_loads_as_the_table_says(model):
-    """A model's layer loads under the layout and the prefix that the table of models gives it.
-
-    Its biases are those of the table, and its heads are as wide as the table's option says.
-
-    Covers: the models of Transformers in the table, each built small.
+    Covers: the models of Transformers in the table that are computed, each built small.
     """
-    mh = loaded(model, build(model))
+    model, found = BUILT[name], first_layer(name)
+    mh = found.load()
+    assert (found.prefix, found.layouts) == (model["layer"], (model["layout"],))
+    assert found.biases == tuple(model.get("biases", "").split())
+    assert [type(step).__name__ for step in mh.between] == model.get("between", "").split()
+    assert mh.h_kv == {"fewer heads": 2, "one head": 1}.get(model.get("keys"), 4)
+    if "width" in model:
+        assert first_layer(name, **{model["width"]: 12}).load().d_k == 12
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_model_that_is_not_computed_loads_under_the_layouts_names(name):
+    """A layer of MPT or of ModernBERT loads, once its names are those of the table's layout.
+
+    Covers: one layer of each, built small, with its biases.
+    """
+    model = BUILT[name]
+    mh = qkv.load(weights_of(model, build(model)), model["layout"], h=H)
     biases = {b for b in ("b_Q", "b_K", "b_V", "b_O") if getattr(mh, b) is not None}
     assert biases == {*model.get("biases", "").split()}
-    if "width" in model:
-        mh = loaded(model, build(model, **{model["width"]: 10}))
-        assert mh.d_k == 10
-    else:
-        assert mh.d_k == D_MODEL // H
 
 
-def test_the_first_layer_of_t5_is_refused_and_its_second_one_loads():
-    """The first layer of T5 is refused, and its second one loads.
-
-    The first stores the bias by relative position.
-    """
-    model = BUILT["t5"]
-    first = model | {"layer": model["layer"].replace("block.1", "block.0")}
-    built = build(model)
-    assert loaded(model, built)
-    with pytest.raises(ValueError, match="relative_attention_bias"):
-        loaded(first, built)
-
-
-@pytest.mark.parametrize("model", SAVED.values(), ids=SAVED)
-def test_a_saved_models_layer_loads_under_the_names_of_its_file(model, tmp_path):
+@pytest.mark.parametrize("name", SAVED)
+def test_a_saved_models_layer_loads_under_the_names_of_its_file(name, tmp_path):
     """A layer of ViT or of DINOv2 has other names in a file, and loads under the layout of BERT.
 
     It is the same layer.
 
     Covers: ViT and DINOv2 as Transformers saves them.
     """
-    safetensors = pytest.importorskip("safetensors.numpy")
-    built = build(model)
-    built.save_pretrained(tmp_path)
-    weights = safetensors.load_file(tmp_path / "model.safetensors")
-    saved, kept = model["file"], loaded(model, built)
-    read = qkv.load(weights, saved["layout"], h=H, prefix=saved["layer"])
-    X = np.random.default_rng(1).normal(size=(N, D_MODEL))
-    np.testing.assert_array_equal(read(X), replace(kept, between=())(X))
-
-
-@pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
-def test_a_models_layer_computes_what_the_loaded_one_computes(model):
-    """A model's layer computes what the layer computes that `qkv.load` makes of its weights.
-
-    Rotation, norms of queries and keys, ALiBi, Gemma 2's bound, gpt-oss's sinks and masks are taken
-    out of the real one.
-
-    Covers: the models of Transformers in the table, each built small, to 1e-5, because some
-    compute in float32.
-    """
-    mh, output, X = plain(model, angles=0)
-    np.testing.assert_allclose(output, replace(mh, between=())(X), rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("model", LOADED.values(), ids=LOADED)
-def test_a_model_turns_the_pairs_that_the_table_names(model):
-    """A model's layer turns the pairs that the table of models names, or does not rotate.
-
-    Each token has an angle of its own, by which the loaded layer's projected queries and keys are
-    turned, with neighbours or halves as pairs. Then both compute the same. A model that does not
-    rotate computes what it computes without angles.
-
-    Covers: the models of Transformers in the table, each built small, without norms of queries and
-    keys, ALiBi, bounds, sinks and masks.
-    """
-    angles = np.arange(float(N)) / 3
-    mh, output, X = plain(model, angles)
-    unturned = replace(mh, between=())(X)
-    if not rotates(model):
-        np.testing.assert_allclose(output, unturned, rtol=0, atol=1e-5)
-        return
-    Q, K, V = mh.project(X)
-    how = {"angles": angles, "width": TURNED.get(model["type"], mh.d_k)}
-    Q, K = (turned(part, neighbours="pairs" in model, **how) for part in (Q, K))
-    K, V = (np.repeat(part, H // part.shape[-3], axis=-3) for part in (K, V))
-    expected = (qkv.attention(Q, K, V, scale=mh.scale) @ mh.W_O).sum(axis=-3)
-    expected += 0 if mh.b_O is None else mh.b_O
-    np.testing.assert_allclose(output, expected, rtol=0, atol=1e-5)
-    assert not np.allclose(expected, unturned, atol=1e-3)
+    pytest.importorskip("safetensors")
+    saved, config = BUILT[name]["file"], configured(name)
+    model = built(config)
+    model.save_pretrained(tmp_path)
+    [kept, *_] = qkv.find_layers(model.state_dict(), config=config)
+    [read, *_] = qkv.find_layers(tmp_path, h=kept.load().h)
+    assert (read.prefix, read.layouts) == (saved["layer"], (saved["layout"],))
+    assert read.load() == kept.load()
 
 
 @pytest.mark.parametrize(
@@ -232,77 +171,6 @@ def test_llama_4_rotates_in_three_layers_of_four():
     ] * 2
 
 
-def plain(model, angles):
-    """A model's layer as loaded, what the real one computes with these angles, and its source.
-
-    What `MultiHead` has no place for is taken out of the real one.
-    """
-    torch = pytest.importorskip("torch")
-    built = build(model, **OFF.get(model["type"], {}))
-    mh = loaded(model, built)
-    module = built.get_submodule(model["layer"].removesuffix("."))
-    for name in {name.partition(".")[0] for name in model.get("left_out", ())} - {"sinks"}:
-        setattr(module, name, torch.nn.Identity())
-    X = torch.from_numpy(np.random.default_rng(1).normal(size=(1, N, D_MODEL)))
-    with torch.no_grad():
-        if "sinks" in model.get("left_out", ()):
-            module.sinks.fill_(float("-inf"))
-        angles = torch.from_numpy(np.broadcast_to(angles, N).astype(float))
-        output = call(module, X, angles, TURNED.get(model["type"]))
-    if "scale" in model:
-        mh = replace(mh, scale=eval(model["scale"], vars(built.config)))
-    return mh, output.numpy(), X.numpy()
-
-
-def call(module, X, angles, width=None):
-    """The output of a layer that turns each token by an angle, and neither hides nor adds."""
-    if hasattr(module, "self"):  # BERT's, which goes on with a residual connection and a norm
-        return module.output.dense(module.self(X)[0])
-    zeros, angle = X.new_zeros(1, 1, N, N), angles[None, :, None]
-    given = {
-        "position_embeddings": (angle.cos(), angle.sin()),
-        "position_ids": X.new_zeros(1, N).long(),
-        "position_bias": X.new_zeros(H, N, N),
-        "attention_mask": zeros,
-        "mask": zeros,
-        "residual": X.new_zeros(1),
-        "alibi": X.new_zeros(H, 1, N),
-    }
-    if width:  # it turns as many coordinates as it is given
-        given["position_embeddings"] = [
-            part.expand(-1, -1, width) for part in (angle.cos(), angle.sin())
-        ]
-    name = type(module).__name__
-    if name == "Llama4TextAttention":  # it takes one array of complex numbers
-        given["position_embeddings"] = angle.cos() + 1j * angle.sin()
-    elif name == "FalconAttention":  # it turns where it gets no alibi
-        given["alibi"] = None
-    elif name == "MptAttention":  # it takes truth values, True where hidden
-        given["attention_mask"] = None
-    if hasattr(module, "embed_positions"):  # a table: sines of each pair, then cosines
-        pairs = module.embed_positions.shape[-1] // 2
-        table = [part[0].expand(-1, pairs) for part in (angle.sin(), angle.cos())]
-        module.embed_positions[:N] = pytest.importorskip("torch").cat(table, dim=-1)
-        given["position_ids"] = X.new_ones(1, N).cumsum(-1).long() - 1
-    wanted = inspect.signature(module.forward).parameters.keys() & given.keys()
-    output = module(X, **{name: given[name] for name in wanted})
-    return output[0] if isinstance(output, tuple) else output
-
-
-def turned(vectors, *, angles, width, neighbours):
-    """Vectors of tokens with the pairs of their first coordinates turned by each token's angle."""
-    first, second = (
-        (np.s_[..., 0:width:2], np.s_[..., 1:width:2])
-        if neighbours
-        else (np.s_[..., : width // 2], np.s_[..., width // 2 : width])
-    )
-    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
-    result = vectors.copy()
-    result[first] = vectors[first] * cos - vectors[second] * sin
-    result[second] = vectors[first] * sin + vectors[second] * cos
-    return result
-
-
 @pytest.mark.parametrize(
     "model", [model for model in BUILT.values() if "layout" not in model], ids=lambda m: m["type"]
 )
@@ -345,29 +213,3 @@ def test_an_option_in_the_table_changes_the_output_and_no_name(model, unseen):
     with torch.no_grad():
         states = [m.float()(input_ids=tokens).last_hidden_state for m in (plain, other)]
     assert not np.allclose(*states, rtol=0, atol=1e-4)
-
-
-UNROTATED = [name for name, kind in layouts()["llama"].types.items() if kind.rotates == "never"]
-
-
-@pytest.mark.parametrize("kind", UNROTATED)
-def test_models_that_do_not_rotate_and_have_names_of_those_that_do(kind):
-    """ViT, DeiT, DINOv2, I-JEPA, AST, ViViT and Jamba have Llama's names and do not rotate.
-
-    `find_layers` takes that from `model_type` in the configuration.
-    """
-    library = pytest.importorskip("transformers")
-    known = library.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
-    name = kind if kind in known else kind.replace("-", "_")
-    of_pictures = {"image_size": 32, "patch_size": 16, "max_length": 64, "num_mel_bins": 32}
-    sizes = {"num_key_value_heads": H, "num_hidden_layers": 1} | of_pictures | OWN.get(name, {})
-    model = build({"type": name}, **sizes)
-    [found] = qkv.find_layers(model.state_dict(), config=model.config)
-    assert found.layouts == ("llama",)
-    assert layouts()["llama"].rotary
-    X = np.random.default_rng(1).normal(size=(2, N, D_MODEL))
-    layer = model.get_submodule(found.prefix.rstrip("."))
-    torch = pytest.importorskip("torch")
-    output = layer(torch.from_numpy(X), attention_mask=None)[0]
-    off = np.abs(found.load()(X) - output.detach().numpy()).max()
-    assert off < 1e-5 * np.abs(output.detach().numpy()).max()

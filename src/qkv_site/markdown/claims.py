@@ -41,6 +41,7 @@ TESTS = tuple(
         "attention_weights",
         "real_layers",
         "models",
+        "types",
     )
 )
 # What tests share: a test that calls a helper of it uses the helper's library.

@@ -236,7 +236,7 @@ def _inside(layout: Layout) -> str:
     return (
         f"**You need no linear layer before it.** The matrix of each head is inside: "
         f"{query} is {{{{site: W_Q[i]}}}}{elsewhere}. "
-        "Python counts heads from 0, and the paper from 1: with `i = 0` it is {{site: W_Q[1]}}. "
+        "Python counts heads from 0, and the paper from 1: `i = 0` is its head 1. "
         f"In the picture, head {slices.MARKED + 1} is filled: `i = {slices.MARKED}`."
     )
 

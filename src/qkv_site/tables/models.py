@@ -18,6 +18,11 @@ def models() -> list[dict]:
     return tomllib.loads((PAGE.get().site.docs / "libraries/models.toml").read_text())["model"]
 
 
+def is_computed(model: dict) -> bool:
+    """Whether the loaded layer computes what the model's own layer computes, whole."""
+    return any(model.get("type") in layout.types for layout in layouts().values())
+
+
 def table() -> str:
     """For each model its layout, where a layer begins, and what the layout leaves open."""
     return libraries.fitting(
@@ -30,7 +35,8 @@ def table() -> str:
 
 
 def _layout(model: dict) -> str:
-    return f"[{model['layout']}]({model['layout']}.md)" if "layout" in model else "none"
+    name = f"[{model['layout']}]({model['layout']}.md)" if "layout" in model else "none"
+    return f"{name}, *computed*" if is_computed(model) else name
 
 
 def _told(model: dict) -> str:
@@ -53,8 +59,9 @@ def _told(model: dict) -> str:
 
 
 def _of_layer(model: dict) -> Iterator[str]:
-    for own, known in model.get("rename", {}).items():
-        yield f"Its `{own}` is the layout's `{known}`."
+    known = layouts()[model["layout"]].types.get(model.get("type"))
+    for own, renamed in (known.rename if known else model.get("rename", {})).items():
+        yield f"Its `{own.strip('.')}` is the layout's `{renamed.strip('.')}`."
     biases = model.get("biases", "").split()
     if len(biases) == 4:
         yield "All four maps have biases."
@@ -64,11 +71,7 @@ def _of_layer(model: dict) -> Iterator[str]:
         yield _KEYS[model["keys"]]
     if "width" in model:
         yield f"`{model['width']}` sets how wide a head is."
-    if "left_out" in model:
-        names = " and ".join(f"`{name}`" for name in model["left_out"])
-        over = f", which belong to norms over {model['over']}" if "over" in model else ""
-        yield f"Leave out {names}{over}."
-    if "scale" in model:
-        yield f"The scale is `{model['scale']}`."
-    if (rotary := layouts()[model["layout"]].rotary) != model.get("rotates", rotary):
-        yield f"It {'does not rotate' if rotary else 'rotates'}."
+    if steps := model.get("between", "").split():
+        yield f"Between the maps: {', '.join(f'`{step}`' for step in steps)}."
+    if known and known.pairs == "neighbours" and "Rotation" in steps:
+        yield "The rotation turns neighbours as pairs."
