@@ -61,6 +61,7 @@ class Build:
         self.settings = settings
         self._panels: dict[str, str] = {}
         self._pages: list[Page] = []
+        self._notebooks: list[Page] = []  # the pages that have one
         PAGE.set(Page("mkdocs.yml", site=settings.site))
 
     def values(self) -> dict[str, Any]:
@@ -100,7 +101,10 @@ class Build:
         meta["variants"] = [variants.html for variants in page.variants]
         meta["set_title"] = letters.set_in(meta.get("title") or title)
         meta["runs"] = any("source" in fence.given for fence in page.fences())
-        meta["notebook"] = notebooks.address(page.name) if notebooks.has_one(page) else ""
+        meta["notebook"] = ""
+        if notebooks.has_one(page):
+            meta["notebook"] = notebooks.address(page.name)
+            self._notebooks.append(page)
         if page.panel:
             written = json.dumps(page.panel, ensure_ascii=False, separators=(",", ":"))
             self._panels[change_it.address(page.name)] = written
@@ -109,7 +113,7 @@ class Build:
         """Write what is made of the pages beside them."""
         pages = sorted(self._pages, key=_order)
         self._write_assets()
-        for page in filter(notebooks.has_one, pages):
+        for page in self._notebooks:
             self._write_notebook(page, addresses)
         self._write_words(pages, addresses, menu)
         if self.settings.whole:
