@@ -149,10 +149,6 @@ low_rank_dimension
   ValueError: not a positive whole number: rank must be a positive whole number, but is 0
 cost
   ValueError: not one of `SCHEMES`: 'two-step', 'w_qk', but is 'pack'
-crossover_width
-  ValueError: not a positive whole number: n_k must be a positive whole number, but is 0
-crossover_tokens
-  ValueError: not a positive whole number: d_k must be a positive whole number, but is '64'
 padding
   ValueError: no whole numbers: shape (1,) and dtype float64
   ValueError: from 0 to `n_k`: from 0 to n_k = 4, but one is 5

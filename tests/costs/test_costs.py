@@ -11,8 +11,6 @@ from qkv.costs import (
     SCHEMES,
     Sizes,
     cost,
-    crossover_tokens,
-    crossover_width,
     degrees_of_freedom,
     layer_cost,
     low_rank_dimension,
@@ -163,40 +161,6 @@ def test_low_rank_dimension_is_the_rank_of_the_derivative(rows, columns, rank):
     assert np.linalg.matrix_rank(derivative) == low_rank_dimension(rows, columns, rank)
 
 
-def score_multiply_adds(scheme, sizes):
-    steps = products(scheme, sizes)
-    return sum(step.multiply_adds for step in steps if step.result in {"Q", "K", "X_Q W_QK", "S"})
-
-
-def test_scores_of_one_head_of_the_paper():
-    sizes = Sizes(d_model=512, h=1, n_q=100, d_k=64)
-    assert score_multiply_adds("paper", sizes) == 100 * 64 * (2 * 512 + 100) == 7_193_600
-    assert score_multiply_adds("w_qk", sizes) == 100 * 512 * (512 + 100) == 31_334_400
-
-
-@given(*[st.integers(1, 600)] * 3, st.integers(1, 700), st.integers(1, 8))
-def test_crossover_width_decides_which_scores_are_cheaper(d_model, n_q, n_k, d_k, h):
-    sizes = Sizes(d_model, h, n_q, n_k, d_k=d_k)
-    factors, one = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "w_qk"))
-    bound = crossover_width(d_model, n_q, n_k)
-    assert (factors < one) == (d_k < bound)
-    assert (factors == one) == (d_k == bound)
-
-
-@given(st.integers(1, 600), st.integers(1, 700), st.integers(1, 5000))
-def test_crossover_tokens_decides_which_scores_are_cheaper(d_model, d_k, n):
-    sizes = Sizes(d_model, 1, n, d_k=d_k)
-    factors, one = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "w_qk"))
-    assert (factors < one) == (n > crossover_tokens(d_model, d_k))
-
-
-def test_crossover_where_a_head_is_wider_than_half_the_model():
-    for n, cheaper in [(212, False), (213, True)]:
-        sizes = Sizes(512, 1, n, d_k=300)
-        factors, one = (score_multiply_adds(scheme, sizes) for scheme in ("paper", "w_qk"))
-        assert (factors < one) == cheaper == (n > crossover_tokens(512, 300))
-
-
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("sizes", "message"),
@@ -216,13 +180,9 @@ def test_sizes_that_make_no_layer(sizes, message):
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_unknown_scheme_and_sizes_of_crossovers():
+def test_unknown_scheme_and_rank():
     with pytest.raises(ValueError, match="'two-step', 'w_qk', but is 'pack'"):
         cost("pack", Sizes(6, 2, 3))
-    with pytest.raises(ValueError, match="n_k must be a positive whole number, but is 0"):
-        crossover_width(512, 100, 0)
-    with pytest.raises(ValueError, match="d_k must be a positive whole number, but is '64'"):
-        crossover_tokens(512, "64")
     with pytest.raises(ValueError, match="rank must be a positive whole number, but is 0"):
         low_rank_dimension(512, 512, 0)
 

@@ -7,7 +7,6 @@ these, and a number follows where the names get sizes.
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
 
 from qkv._arrays import check_groups, check_one_of, check_sizes, head_width
@@ -355,69 +354,6 @@ def counts(scheme: str) -> dict[str, tuple[Factors, ...]]:
         "activations": tuple(step.activations for step in every),
         "cached_per_token": (keys, ("h_kv", "d_v")),
     }
-
-
-def crossover_width(d_model: int, n_q: int, n_k: int | None = None) -> Fraction:
-    r"""Find the head width below which two factors score cheaper than one map, queries first.
-
-    $$d_k\,(2n + p) < n\,(n + p) \iff d_k < \frac{n\,(n + p)}{2n + p}
-      \qquad n = d_{model},\; p = n_q = n_k$$
-
-    The left side is $XW^Q$, $XW^K$ and $QK^\top$, the right side $(XW^{QK})X^\top$, both divided
-    by $p$. The bound rises from $n/2$ for few tokens to $n$ for many.
-
-    The map meets the queries first. If there are fewer keys than queries, it costs less to let it
-    meet the keys first, and this bound says nothing about that.
-
-    Args:
-        d_model: Width of the sources.
-        n_q: Number of queries.
-        n_k: Number of keys; `n_q` where None.
-
-    Returns:
-        The width at which both cost the same.
-
-    Raises:
-        ValueError: If a size is not a positive whole number.
-
-    Examples:
-        >>> crossover_width(512, 512)
-        Fraction(1024, 3)
-
-    Source:
-        The inequality of a comment on Cross Validated, question 515477, solved for the
-        width and for unlike lengths.
-    """
-    n_k = n_q if n_k is None else n_k
-    check_sizes(d_model=d_model, n_q=n_q, n_k=n_k)
-    return Fraction(n_q * d_model * (d_model + n_k), d_model * (n_q + n_k) + n_q * n_k)
-
-
-def crossover_tokens(d_model: int, d_k: int) -> Fraction | float:
-    r"""Find the number of tokens above which two factors score with fewer multiplications.
-
-    $$d_k\,(2n + p) < n\,(n + p) \iff p > \frac{n\,(2 d_k - n)}{n - d_k}
-      \qquad \frac{n}{2} < d_k < n = d_{model}$$
-
-    Args:
-        d_model: Width of the source.
-        d_k: Width of a head.
-
-    Returns:
-        The number at which both cost the same; 0 where the factors win for any number
-        ($d_k \le n/2$), infinity where they never do ($d_k \ge n$).
-
-    Raises:
-        ValueError: If a size is not a positive whole number.
-
-    Examples:
-        >>> crossover_tokens(512, 64), float(crossover_tokens(512, 300)), crossover_tokens(512, 512)
-        (Fraction(0, 1), 212.52830188679246, inf)
-    """
-    check_sizes(d_model=d_model, d_k=d_k)
-    if d_k >= d_model:
-        return math.inf
-    return max(Fraction(0), Fraction(d_model * (2 * d_k - d_model), d_model - d_k))
 
 
 def _multiply(factors: Factors, sizes: Sizes) -> int:
