@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support import ROOT, refuses, thorough
+from support import ROOT, thorough
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 MADE = {".git", ".venv", ".cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "site", "build"}
@@ -142,26 +142,3 @@ def test_an_example_is_followed(name, tmp_path):
 def test_each_example_is_followed():
     headings = re.findall(r"^### Worked example: .*$", TEXT, re.MULTILINE)
     assert sorted(headings) == sorted(example.heading for example in EXAMPLES.values())
-
-
-def test_a_step_that_cannot_be_done_is_refused(tmp_path):
-    newcomer = Newcomer(tmp_path)
-    (tmp_path / "a.txt").write_text("one\ntwo\ntwo\n")
-    with refuses("a.txt is there already"):
-        newcomer.do("Write `a.txt`:", "text", "new\n")
-    with refuses("a.txt has 2 lines with 'two', expected 1"):
-        newcomer.do("In `a.txt`, below the line with `two`:", "text", "new\n")
-    with refuses("No step is known", "Somewhere"):
-        newcomer.do("Somewhere:", "text", "new\n")
-    with pytest.raises(AssertionError, match="false"):
-        newcomer.do("Run:", "console", "false\n")
-
-
-def test_lines_go_below_and_above_the_line_that_is_named(tmp_path):
-    newcomer = Newcomer(tmp_path)
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    newcomer.follow(
-        "In `a.txt`, below the line with `one`:\n\n```text\nB\n```\n\n"
-        "Then. In `a.txt`, above the line\nwith `one`:\n\n```text\nA\n```\n"
-    )
-    assert (tmp_path / "a.txt").read_text() == "A\none\nB\ntwo\n"

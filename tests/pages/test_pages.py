@@ -225,16 +225,6 @@ def test_a_number_matters_if_one_turn_of_a_loop_notices_it():
     assert unnoticed == []
 
 
-def test_an_assertion_that_does_not_hold_fails():
-    with pytest.raises(AssertionError):
-        replay("a page", blocks_of("assert 1 + 1 == 3\n"))
-
-
-def test_what_a_block_prints_is_kept():
-    _, said = replay("a page", blocks_of("print(1)\n", "one = 1\n"))
-    assert said == ["1", ""]
-
-
 def test_every_block_that_says_it_runs_is_found():
     for page, found in PAGES.items():
         fences = [line for line in READ[page].text.splitlines() if 'exec="on"' in line]

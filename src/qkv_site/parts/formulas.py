@@ -207,12 +207,11 @@ def _written(content: str, source: str, *, tied: bool = False) -> str:
     """What stands in a sentence, in the letters of a source; and whose they are, if it is tied."""
     if content.startswith('"'):
         return _side(content, source)
-    shape = re.match(r"shape\(([^,]+)\)", content)
     of = source if tied else ""
-    mathml = to_mathml(_latex(content, source, mark=mark), of="" if shape else of)
-    whose = f' data-of="{of}"' if of else ""
+    is_shape = content.startswith("shape(")
+    mathml = to_mathml(_latex(content, source, mark=mark), of="" if is_shape else of)
     mathml = _with_note(mathml)
-    return f'<span{whose} data-shape="{shape[1]}">{mathml}</span>' if shape else mathml
+    return f'<span data-of="{of}">{mathml}</span>' if of and is_shape else mathml
 
 
 def _latex(content: str, source: str, **options) -> str:
