@@ -146,6 +146,14 @@ def test_scores_that_are_not_finite(bad, mask):
     assert softmax(scores, mask=hidden)[1, 2] == 0
 
 
+@pytest.mark.parametrize("scale", [0, -1.0, np.nan, np.inf])
+def test_a_scale_is_positive(scale):
+    """Of equation (1) alone as of a layer."""
+    for call in (attention, lambda *arrays, scale: dataclasses.replace(LAYER, scale=scale)):
+        with refuses("scale must be a positive number, but is"):
+            call(Q, K, V, scale=scale)
+
+
 def test_softmax_needs_scores():
     with refuses("scores must have shape (..., n_k), but has shape ()"):
         softmax(np.float64(1))

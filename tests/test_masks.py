@@ -70,6 +70,11 @@ def test_the_heads_of_a_sentence_stand_together():
     np.testing.assert_array_equal(per_head, ~np.broadcast_to(mask, (3, 2, 5, 5)))
 
 
+def test_a_mask_of_two_axes_says_how_many_queries_there_are():
+    step = causal(1, 5, aligned="end")
+    np.testing.assert_array_equal(convert_mask(step, "attn_mask"), ~step)
+
+
 @pytest.mark.parametrize(("lengths", "n_q"), [([2, 1], 3), ([2, 1], 1), ([2], 3)])
 def test_pytorch_takes_padding_with_its_queries(lengths, n_q):
     torch = pytest.importorskip("torch")

@@ -379,6 +379,13 @@ def head_width(d_model: int, h: int) -> int:
     return d_model // h
 
 
+def check_positive(**numbers: float) -> None:
+    """Refuse a number that is not above 0 and finite."""
+    for name, value in numbers.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, but is {value!r}.")
+
+
 def check_groups(h: int, h_kv: int) -> None:
     """Refuse heads of keys and values that do not serve as many heads of queries each."""
     if h % h_kv:

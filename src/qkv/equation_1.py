@@ -9,6 +9,7 @@ from qkv._arrays import (
     Bool,
     Float,
     as_mask,
+    check_positive,
     check_scores,
     in_tiles,
     takes_arrays,
@@ -126,7 +127,8 @@ def attention(
     Raises:
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.
         ValueError: If shapes do not fit; the message quotes them. If an array holds NaN or
-            infinity, or the largest score of a query overflows.
+            infinity, or the largest score of a query overflows. If `scale` is not a positive
+            number.
 
     Examples:
         3 queries of width 2 attend to 5 keys; each value is 7 wide.
@@ -143,6 +145,7 @@ def attention(
         Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1, equation (1).
     """
     scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else float(scale)
+    check_positive(scale=scale)
     S = Q * scale @ K.swapaxes(-1, -2)  # (*batch, n_q, n_k)
     A = _softmax_in_place(S, mask)  # (*batch, n_q, n_k)
     heads = A @ V  # (*batch, n_q, d_v)

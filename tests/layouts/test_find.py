@@ -560,3 +560,10 @@ def test_names_of_a_known_model_that_a_layout_calls_otherwise():
         find_layers(weights)
     [layer] = find_layers(weights, config={"model_type": "distilbert", "n_heads": 2})
     assert layer.load() == BIASED
+
+
+def test_refused_layers_that_are_alike_share_a_line_whatever_their_prefix():
+    weights = stacked(BIASED, "pytorch", "layers.0.attn.", "layers.1.attn.")
+    found = find_layers(weights, h=4)
+    assert lines(found)[1] == "layers.0-1.attn."
+    assert "h = 4 does not fit the shapes" in str(found)

@@ -359,3 +359,9 @@ def test_candidates_print_as_a_text_and_are_values():
 def test_shapes_and_sizes_that_fit_nothing(shape, sizes, message):
     with pytest.raises(ValueError, match=message):
         which(*shape, **sizes)
+
+
+def test_an_array_in_place_of_its_shape():
+    for arrays in ((np.ones((30, 20)),), (np.ones((30, 20)), (20, 5))):
+        with pytest.raises(ValueError, match=r"array of shape \(30, 20\): pass which\(\*array"):
+            which(*arrays, d_model=20, h=4)

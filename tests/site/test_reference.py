@@ -8,8 +8,10 @@ import zlib
 import pytest
 
 import qkv
+from qkv_site.write import reference
 from support import ROOT
 
+MASK_FORMS = "qkv.layouts.MASK_FORMS"
 MODULES = [m.name for m in pkgutil.iter_modules(qkv.__path__) if not m.name.startswith("_")]
 
 
@@ -51,3 +53,25 @@ def test_each_public_name_is_in_the_reference(name, inventory):
 def test_each_name_of_the_package_is_in_the_reference(inventory):
     homes = {n.rpartition(".")[2] for n in inventory if n.startswith("qkv.")}
     assert [n for n in qkv.__all__ if n not in homes] == []
+
+
+def test_the_copy_of_the_reference_says_how_methods_are_called_and_what_values_are():
+    heads = (ROOT / "docs" / "reference" / "heads.md").read_text()
+    [layer] = [each for each in reference.split(heads) if getattr(each, "methods", ())]
+    said = {method.title: method for method in layer.methods}
+    assert {"random", "project", "attend", "join", "__call__", "d_k"} == {*said} - {
+        "h", "h_kv", "d_model", "d_v"
+    }  # fmt: skip
+    assert all(method.docstring for method in layer.methods)
+    assert "mask" in said["__call__"].signature
+    masks = (ROOT / "docs" / "reference" / "masks.md").read_text()
+    [forms] = [each for each in reference.split(masks) if getattr(each, "title", "") == MASK_FORMS]
+    assert "a name for each argument" in forms.docstring
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [("heads", "project(self, X_Q"), ("masks", "a name for each argument, to its form")],
+)
+def test_the_copy_shows_them(site, page, shown):
+    assert shown in (site / "reference" / page / "index.md").read_text()

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from real_layers import randomised
-from test_types import built, configured
+from small_models import built, configured
 
 import qkv
 from qkv.layouts import layouts

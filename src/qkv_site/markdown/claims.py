@@ -45,7 +45,7 @@ TESTS = tuple(
     )
 )
 # What tests share: a test that calls a helper of it uses the helper's library.
-SHARED = (TRUTH / "arrays.py", TRUTH / "conftest.py")
+SHARED = (TRUTH / "arrays.py", TRUTH / "small_models.py", TRUTH / "conftest.py")
 LAST_RUN = TRUTH / "last_run.toml"
 
 # What a test imports or names, the package's name on PyPI, and how people write it.

@@ -99,7 +99,10 @@ class _Writer(Writer):
                 yield "\n" + fenced("python", f"{each.name.rpartition('.')[2]}{each.signature}")
         yield "\n" + _docstring(each)
         for method in each.methods:
-            yield f"\n**{method.name.rpartition('.')[2]}**\n\n{_docstring(method)}"
+            yield f"\n**{method.title}**\n\n"
+            if method.signature:
+                yield fenced("python", f"{method.title}{method.signature}") + "\n"
+            yield _docstring(method)
         yield "\n"
 
     def executed(self, block: Python, printed: Printed) -> Iterator[str]:

@@ -6,6 +6,7 @@ A page asks for it with a line `::: qkv.attention`, and options below it.
 import ast
 import inspect
 import itertools
+import pkgutil
 import pydoc
 import re
 import textwrap
@@ -89,7 +90,7 @@ def split(prose: str) -> Iterator[str | Documented]:
 def _documented(name: str, members: list[str] | None) -> Iterator[Documented]:
     thing = pydoc.locate(name)
     if not isinstance(thing, ModuleType):
-        yield _named(name, name, thing)
+        yield _named(name, name, thing, "" if callable(thing) else _below(name, thing))
         return
     yield Documented(name, name, thing)
     said = _below_values(thing)
@@ -106,6 +107,15 @@ def _named(name: str, title: str, thing: object, said: str = "") -> Documented:
         if method == "__call__" or not method.startswith("_")
     )
     return Documented(name, title, thing, said, tuple(each for each in found if each.docstring))
+
+
+def _below(name: str, value: object) -> str:
+    """The string below a value, in the module of its package that makes it."""
+    package, _, own = name.rpartition(".")
+    parts = pkgutil.iter_modules(pydoc.locate(package).__path__, f"{package}.")
+    found = (module for module in map(pydoc.locate, (each.name for each in parts)))
+    of_value = (each for each in found if getattr(each, own, None) is value)
+    return next(filter(None, (_below_values(each).get(own) for each in of_value)), "")
 
 
 def _below_values(module: ModuleType) -> dict[str, str]:
