@@ -142,3 +142,13 @@ def test_an_example_is_followed(name, tmp_path):
 def test_each_example_is_followed():
     headings = re.findall(r"^### Worked example: .*$", TEXT, re.MULTILINE)
     assert sorted(headings) == sorted(example.heading for example in EXAMPLES.values())
+
+
+def test_lines_go_below_and_above_the_line_that_is_named(tmp_path):
+    newcomer = Newcomer(tmp_path)
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    newcomer.follow(
+        "In `a.txt`, below the line with `one`:\n\n```text\nB\n```\n\n"
+        "Then. In `a.txt`, above the line\nwith `one`:\n\n```text\nA\n```\n"
+    )
+    assert (tmp_path / "a.txt").read_text() == "A\none\nB\ntwo\n"
