@@ -2,6 +2,7 @@ r"""What each attention function of a library takes and does, as Markdown: made 
 
 import re
 import tomllib
+from collections.abc import Callable, Iterable
 
 from qkv_site.page import PAGE
 from qkv_site.tables.libraries import table
@@ -18,7 +19,7 @@ _TESTS = {
 }
 _TESTS["axes"] = f"an-attention-function-{_TESTS['axes']}"
 _AXES = {"width": "h·d_k", "any": "any width", "d": "d_k"}
-_ALIGNED = {"start": "at the first key", "end": "at the last key"}
+_ALIGNED = {"start": "at the first key", "end": "at the last key", "": ""}
 _NOTHING = {"mean": "the mean of the values"}
 _NONE = "—"
 
@@ -31,52 +32,36 @@ def functions() -> list[dict]:
 
 def sources() -> str:
     """For each function the order and the axes of its sources, its scale, and fewer heads."""
-    return table(
-        ("function", "order", "axes of the queries", "scale", "fewer heads of keys"),
-        (
-            (
-                _name(function),
-                _checked(function, "axes", ", ".join(name[0] for name in function["order"])),
-                _checked(function, "axes", _axes(function["axes"])),
-                _checked(function, "axes", function["scale"]),
-                _checked(function, "groups", _option(function["groups"])),
-            )
-            for function in functions()
+    return _of_each(
+        ("order", "axes of the queries", "scale", "fewer heads of keys"),
+        lambda function: (
+            _checked(function, "axes", ", ".join(name[0] for name in function["order"])),
+            _checked(function, "axes", _axes(function["axes"])),
+            _checked(function, "axes", function["scale"]),
+            _checked(function, "groups", _option(function["groups"])),
         ),
     )
 
 
 def masks() -> str:
     """For each function how it reads a mask."""
-    return table(
-        ("function", "True in a mask", "its axes", "a mask of 1.0 and 0.0"),
-        (
-            (
-                _name(function),
-                _checked(function, "true", _code(function["mask"], function["true"])),
-                _checked(function, "shape", function.get("mask_axes", "")),
-                _checked(function, "floats", function["floats"]),
-            )
-            for function in functions()
+    return _of_each(
+        ("True in a mask", "its axes", "a mask of 1.0 and 0.0"),
+        lambda function: (
+            _checked(function, "true", _code(function["mask"], function["true"])),
+            _checked(function, "shape", function.get("mask_axes", "")),
+            _checked(function, "floats", function["floats"]),
         ),
     )
 
 
 def hidden() -> str:
     """For each function its causal mask, and what a query gets that sees nothing."""
-    return table(
-        ("function", "causal mask", "a query that sees no key"),
-        (
-            (
-                _name(function),
-                _checked(
-                    function, "causal", _code(function["ask"], _ALIGNED.get(function["causal"], ""))
-                ),
-                _checked(
-                    function, "nothing", _NOTHING.get(function["nothing"], function["nothing"])
-                ),
-            )
-            for function in functions()
+    return _of_each(
+        ("causal mask", "a query that sees no key"),
+        lambda function: (
+            _checked(function, "causal", _code(function["ask"], _ALIGNED[function["causal"]])),
+            _checked(function, "nothing", _NOTHING.get(function["nothing"], function["nothing"])),
         ),
     )
 
@@ -84,19 +69,18 @@ def hidden() -> str:
 def letters() -> str:
     """For each function the letters with which its documentation writes the sizes."""
     sizes = "batch", "queries", "keys", "heads", "width"
-    return table(
-        ("function", "batch", "queries", "keys", "heads", "width of a head"),
-        (
-            (
-                _name(function),
-                *(
-                    f"`{letter}`" if letter else _NONE
-                    for letter in map(function["letters"].get, sizes)
-                ),
-            )
-            for function in functions()
+    return _of_each(
+        ("batch", "queries", "keys", "heads", "width of a head"),
+        lambda function: (
+            f"`{letter}`" if letter else _NONE for letter in map(function["letters"].get, sizes)
         ),
     )
+
+
+def _of_each(head: tuple[str, ...], cells: Callable[[dict], Iterable[str]]) -> str:
+    """A table with a row for each function."""
+    rows = ((_name(function), *cells(function)) for function in functions())
+    return table(("function", *head), rows)
 
 
 def read_in() -> str:
