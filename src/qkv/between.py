@@ -5,9 +5,10 @@ Gemma 2 caps their scores. Each such step is a frozen value here, and a layer ho
 order in which they act: `MultiHead(..., between=(QKNorm(g_Q, g_K), Rotation.of(10000, 64)))`.
 Where a step acts, it overrides a method of `Step`; so does one of your own.
 
-Axes are those of `MultiHead.project`: Q (*batch, h, n_q, d_k), K (*batch, h_kv, n_k, d_k), and
-scores S (*batch, h, n_q, n_k). Positions are whole numbers, i of the queries and j of the keys, in
-columns: (n_q, 1) and (n_k, 1), or (*batch, 1, n_q, 1) where samples have positions of their own.
+Axes are those of `MultiHead.project`: queries `(*batch, h, n_q, d_k)`, keys
+`(*batch, h_kv, n_k, d_k)`, and scores `(*batch, h, n_q, n_k)`. Positions are whole numbers in
+columns, i of the queries, `(n_q, 1)`, and j of the keys, `(n_k, 1)`; where samples have positions
+of their own, `(*batch, 1, n_q, 1)`.
 """
 
 import math
