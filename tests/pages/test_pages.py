@@ -210,18 +210,18 @@ def test_a_number_without_ground_is_found(statement, missing):
     assert unfounded(statement, SHOWN) == missing
 
 
-def blocks_of(*codes):
+def planted(*codes):
     return [Python(1, 1, given={"exec": "on"}, code=code) for code in codes]
 
 
 def test_a_number_that_does_not_matter_is_found():
-    found = blocks_of("two = 1 + 1\n", "assert two == 2 or True\nassert (two, 3) == (2, 3)\n")
+    found = planted("two = 1 + 1\n", "assert two == 2 or True\nassert (two, 3) == (2, 3)\n")
     unnoticed, _ = replay("a page", found)
     assert unnoticed == ["line 2: assert two == 3 or True"]
 
 
 def test_a_number_matters_if_one_turn_of_a_loop_notices_it():
-    unnoticed, _ = replay("a page", blocks_of("for n in (2, 3):\n    assert n == 2 or n == 3\n"))
+    unnoticed, _ = replay("a page", planted("for n in (2, 3):\n    assert n == 2 or n == 3\n"))
     assert unnoticed == []
 
 
@@ -309,7 +309,7 @@ def test_pages_have_blocks_to_paste():
     ],
 )
 def test_a_block_that_does_not_run_alone_is_found(code, fault):
-    (block,) = blocks_of(code)
+    (block,) = planted(code)
     assert fault in why_not_alone(block)
     assert bool(fault) == bool(why_not_alone(block))
 
