@@ -12,7 +12,7 @@ BELOW = urlsplit(ADDRESS).path  # "/attention/"
 # The home page, a panel, what a script draws, and then one page of each kind.
 PAGES = ["", "explanation/which-q/", "explore/"]
 MORE = ["self-test/", "which-shape/", "explanation/", "explanation/worked-example/",
-        "how-to/masks/", "libraries/pytorch/", "questions/", "reference/attention/",
+        "how-to/masks/", "libraries/pytorch/", "questions/", "reference/equation_1/",
         "symptoms/nan/", "threads/", "notation/", "claims/"]  # fmt: skip
 BLOCKED = "Content Security Policy"
 
