@@ -10,8 +10,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from arrays import D_K, E, H, attend, close
-from real_layers import CASES, keras_library, randomised, timm_code, transformers
-from record import flat
+from real_layers import keras_library, randomised, timm_code, transformers
 
 import qkv
 from qkv_site.tables import counts, fused
@@ -183,30 +182,6 @@ def test_gpt_bigcode_with_the_sizes_of_santacoder_has_2304_rows(torch):
     assert one.c_attn.weight.shape == (2304, 2048)
     assert 16 * 128 + 128 + 128 == 3 * 768 == 2304
     assert many.c_attn.weight.shape == (3 * 2048, 2048)
-
-
-def test_each_case_of_a_fused_weight_is_cut_as_its_layout_says(rng):
-    """What `qkv.unpack` cuts out of a fused weight are the maps with which the layer computes.
-
-    Covers: the fused weights among the layers of `real_layers.CASES`, in float64.
-    """
-    seen = set()
-    for case in CASES.values():
-        stored = dict(flat(case.layer().weights))
-        mh = qkv.load(stored, case.layout, h=case.h, h_kv=case.h_kv, prefix=case.prefix)
-        for form in qkv.layouts.layouts()[case.layout].forms:
-            for each in form.stored:
-                if len(each.parts) > 1 and case.prefix + each.name in stored and not each.is_bias:
-                    array = stored[case.prefix + each.name]
-                    given = {"h": case.h, "h_kv": case.h_kv, "name": each.name, "form": form.when}
-                    try:
-                        parts = qkv.unpack(array, case.layout, **given)
-                    except ValueError:  # another form of the layout
-                        continue
-                    if all(np.array_equal(parts[part], getattr(mh, part)) for part in parts):
-                        seen.add(case.layout)
-    fused = {"pytorch", "gpt2", "gpt-neox", "bloom", "falcon", "gpt-bigcode", "codegen", "phi3"}
-    assert seen >= fused | {"timm", "vit-pytorch"}
 
 
 def test_the_lines_of_the_table_of_fused_weights_cut_each_of_them(torch, rng):
