@@ -1,7 +1,6 @@
 """The table of models says what is so: each model, built small, is asked for every line of it."""
 
 import inspect
-import tomllib
 from functools import partial
 
 import numpy as np
@@ -12,10 +11,8 @@ from small_models import built, configured
 import qkv
 from qkv.layouts import layouts
 from qkv_site.tables import models
-from support import ROOT
 
-ROWS = tomllib.loads((ROOT / "docs" / "libraries" / "models.toml").read_text())["model"]
-BUILT = {model["type"]: model for model in ROWS if "type" in model}
+BUILT = {model["type"]: model for model in models.models() if "type" in model}
 LOADED = {name: model for name, model in BUILT.items() if "layout" in model}
 SAVED = {name: model for name, model in BUILT.items() if "file" in model}
 

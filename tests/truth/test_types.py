@@ -139,6 +139,7 @@ OPTIONS = {  # a type of model, its options, and what has to be there and to be 
     ),
     "ALiBi": ("falcon", {"alibi": True}, "ALiBi"),
     "ALiBi and biases": ("bloom", {}, "ALiBi"),
+    "ALiBi and a clip": ("mpt", {"attn_config": {"clip_qkv": 0.3}}, "ALiBi Clip"),
     "table": ("t5", {}, "DistanceBias scale"),
 }
 SDPA = {"ALiBi"}  # Falcon's layer in eager mode adds the bias twice

@@ -41,7 +41,7 @@ def crosses(prefix: str) -> bool:
 
 # Options that have such a name and change nothing here, or are read elsewhere.
 _ELSEWHERE = re.compile(
-    r"dropout|_pdrop|probs|implementation|_bias$|num_attention_heads|_in_fp32|reorder"
+    r"dropout|_pdrop|probs|implementation|attn_impl|attn_type|_bias$|num_attention_heads|_in_fp32|reorder"
     r"|max_position_embeddings|^scale_embedding|initializer|rms_norm|layer_scale|use_cache|^logit"
     r"|final_|parallel_|attn_layer_|expert|rout|embedding_mult|residual_mult|mlp_|ssm_|mamba_|attention_heads"
 )
@@ -160,6 +160,8 @@ def read_between(
         slopes = ALiBi.of(sizes["h"]).slopes
         by = (sizes["d_k"] ** -0.5 if scale is None else scale) if kind.scaled_bias else 1.0
         steps.append(ALiBi(slopes * by))
+        if (largest := said("alibi_bias_max", default=8)) != 8:
+            steps.append(Unknown(f"The config has alibi_bias_max {largest}; 8 is computed here."))
     farthest = said("relative_attention_max_distance", default=128)
     said("relative_attention_num_buckets")
     if (table := arrays.get("relative_attention_bias.weight")) is not None:

@@ -72,6 +72,7 @@ def read_config(config: Mapping[str, Any], prefix: str, given: Mapping[str, int]
     Of a part that has none, the heads are left open.
     """
     parts = {name: part for name, part in config.items() if isinstance(part, Mapping)}
+    parts.pop("attn_config", None)  # MPT's options of its attention, and no part of a model
     own = [
         part for name, part in parts.items() if any(each in prefix for each in _in_prefixes(name))
     ]

@@ -1,8 +1,17 @@
 """What nanoGPT stores."""
 
 from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import types
+
+# Each was built small and run whole: tests/truth/test_types.py.
+TYPES = types(
+    "mpt",
+    rotates="never",
+    rename={"attn.Wqkv.": "attn.c_attn.", "attn.out_proj.": "attn.c_proj."},
+)
 
 LAYOUT = Layout(
+    types=TYPES,
     name="nanogpt",
     order=130,
     title="nanoGPT, CausalSelfAttention",

@@ -14,8 +14,9 @@ _KEYS = {
 
 
 def models() -> list[dict]:
-    """The models of `docs/libraries/models.toml`."""
-    return tomllib.loads((PAGE.get().site.docs / "libraries/models.toml").read_text())["model"]
+    """The models of `docs/libraries/models.toml`, each with its type if a test builds it."""
+    said = tomllib.loads((PAGE.get().site.docs / "libraries/models.toml").read_text())
+    return [model if "read" in model else {"type": name} | model for name, model in said.items()]
 
 
 def is_computed(model: dict) -> bool:
