@@ -163,7 +163,7 @@ def test_values_are_equal_by_their_numbers_and_do_not_change():
         (lambda: QKNorm(np.ones((6, 4, 1))), "at most 2 axes, but has shape (6, 4, 1)"),
         (lambda: Clip(0.0), "c must be a positive number, but is 0.0"),
         (lambda: with_steps(*ALL)(X[:, :3], X), "3 queries of 7 keys may stand anywhere"),
-        (lambda: with_steps(*ALL)(X, positions=np.arange(6)), "there are 7 queries, and their"),
+        (lambda: with_steps(*ALL)(X, positions=np.arange(6)), "There are 7 queries, but their"),
         (lambda: MH.join(np.ones((6, 5, 4))), "heads must have shape"),
         (lambda: with_steps(Unknown("There is a gate."))(X), "There is a gate. To compute"),
     ],

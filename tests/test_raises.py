@@ -48,7 +48,7 @@ MultiHead.__call__
   ValueError: what stands between the maps is not known: There is a gate. To compute
 MultiHead.attend
   TypeError: positions are no whole numbers: positions must be whole numbers, but those
-  ValueError: positions do not fit: there are 7 queries, and their
+  ValueError: positions do not fit: There are 7 queries, but their
   ValueError: what stands there is not known: There is a gate. To compute
 MultiHead.join
   ValueError: do not have the shape: heads must have shape

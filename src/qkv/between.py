@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from qkv._arrays import Float, check_one_of
+from qkv._arrays import Float, check_one_of, check_positive
 
 
 class Step:
@@ -41,7 +41,7 @@ class Step:
     def __post_init__(self):
         for name, axes in dict(self._arrays).items():
             _keep(self, name, axes)
-        _check_positive(**{name: getattr(self, name) for name in self._positive})
+        check_positive(**{name: getattr(self, name) for name in self._positive})
 
     def vectors(self, Q, K, V, i, j):
         """Queries, keys and values after this step."""
@@ -137,7 +137,7 @@ class Rotation(
         """
         if not (isinstance(width, int) and width >= 2 and width % 2 == 0):
             raise ValueError(f"width must be an even number from 2 on, but is {width!r}.")
-        _check_positive(base=base)
+        check_positive(base=base)
         scaling = {"rope_type": "default"} | dict(scaling or {})
         check_one_of("rope_type", scaling["rope_type"], SCALINGS)
         angles = base ** (-np.arange(0.0, width, 2) / width)
@@ -453,9 +453,3 @@ def _keep(step: Step, name: str, axes: int) -> None:
         )
     array.flags.writeable = False
     object.__setattr__(step, name, array)
-
-
-def _check_positive(**numbers: float) -> None:
-    for name, value in numbers.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, but is {value!r}.")

@@ -393,11 +393,8 @@ def as_positions(
     for of, n, p in zip(("queries", "keys"), (n_q, n_k), map(np.asarray, pair), strict=True):
         if p.dtype.kind not in "iu":
             raise TypeError(f"positions must be whole numbers, but those of {of} are {p.dtype}.")
-        if p.ndim == 0 or p.shape[-1] != n:
-            raise ValueError(
-                f"positions must be one for each token, but there are {n} {of}, and their "
-                f"positions have shape {p.shape}."
-            )
+        if p.shape[-1:] != (n,):
+            raise ValueError(f"There are {n} {of}, but their positions have shape {p.shape}.")
         columns.append(p[:, None] if p.ndim == 1 else p[..., None, :, None])
     return tuple(columns)
 

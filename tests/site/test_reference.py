@@ -60,7 +60,7 @@ def test_each_name_of_the_package_is_in_the_reference(inventory):
 
 
 def test_the_copy_of_the_reference_says_how_methods_are_called_and_what_values_are():
-    heads = (ROOT / "docs" / "reference" / "heads.md").read_text()
+    heads = (ROOT / "docs" / "reference" / "multi_head.md").read_text()
     [layer] = [each for each in reference.split(heads) if getattr(each, "methods", ())]
     said = {method.title: method for method in layer.methods}
     assert {"random", "project", "attend", "join", "__call__", "d_k"} == {*said} - {
@@ -75,7 +75,7 @@ def test_the_copy_of_the_reference_says_how_methods_are_called_and_what_values_a
 
 @pytest.mark.parametrize(
     ("page", "shown"),
-    [("heads", "project(self, X_Q"), ("masks", "a name for each argument, to its form")],
+    [("multi_head", "project(self, X_Q"), ("masks", "a name for each argument, to its form")],
 )
 def test_the_copy_shows_them(site, page, shown):
     assert shown in (site / "reference" / page / "index.md").read_text()

@@ -45,7 +45,7 @@ def in_a_row(candidates: Sequence[Candidates]) -> Chain:
 
 def _narrowed(candidates: Candidates, kept: set[Candidate]) -> Candidates:
     left = Candidates(candidate for candidate in candidates if candidate in kept)
-    left.shape, left.if_told = candidates.shape, {}  # other sizes would be another row
+    left.shape, left.at_other_sizes = candidates.shape, {}  # other sizes would be another row
     return left
 
 
