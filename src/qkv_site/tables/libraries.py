@@ -339,6 +339,13 @@ def _limits(layout: Layout) -> Iterator[str]:
     if layout.cannot:
         yield "The weights do not show whether the layer uses one of these:"
         yield "\n".join(f"- {each}" for each in layout.cannot)
+    if names := [f"`{name}`" for name in layout.types]:
+        such_as = f", such as {', '.join(names[:4])}" if len(names) > 4 else f": {', '.join(names)}"
+        yield (
+            "A model's config shows what acts between the maps, and its mask. `qkv.find_layers` "
+            f"[computes them](../how-to/weights-out-of-a-checkpoint.md#config) for "
+            f"{len(names)} {'types' if len(names) > 1 else 'type'} of model{such_as}."
+        )
     if layout.unknown:
         yield "`qkv.load` does not know these forms, and refuses what they store:"
         yield "\n".join(f"- {each}" for each in layout.unknown)
