@@ -369,13 +369,13 @@ class Tested(Figure):
         trap = self.trap
         code = escape(self._code(), quote=False).replace("{", "&#123;")
         return (
-            f'<details data-kind="run"><summary>{_in_code(self._said())}</summary>'
+            f'<details data-kind="run"><summary>{_in_code(self._summary())}</summary>'
             f'<pre id="{trap.id}">{code}</pre></details>'
         )
 
     def markdown(self, letters: Letters) -> str:
         """The code stands below what is said."""
-        return f"{self._said()}\n\n```python\n{self._code()}\n```"
+        return f"{self._summary()}\n\n```python\n{self._code()}\n```"
 
     def searched(self) -> str:
         """All of it."""
@@ -384,7 +384,7 @@ class Tested(Figure):
     def _code(self) -> str:
         return f"# {self.trap.file}, line {self.trap.line}\n{self.trap.code}"
 
-    def _said(self) -> str:
+    def _summary(self) -> str:
         trap, run, known = self.trap, self.run, dict(_LIBRARIES.values())
         on = ", ".join(
             f"{known[package]} {run['versions'][package]}"

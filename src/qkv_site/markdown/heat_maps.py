@@ -304,7 +304,7 @@ class _Numbers:
 
     def table(self, caption: str) -> Table:
         """The same as text."""
-        rows = [[*map(self._said, *each)] for each in self._rows()]
+        rows = [[*map(self._as_words, *each)] for each in self._rows()]
         return tables.with_names(rows, self.rows, self.columns, caption, " ".join(self._corner()))
 
     def _rows(self) -> zip:
@@ -317,7 +317,7 @@ class _Numbers:
         down, across = self.corner
         return [f"{down} ↓", f"{across} →"] if down and across else []
 
-    def _said(self, value: float, wrong: bool) -> str:
+    def _as_words(self, value: float, wrong: bool) -> str:
         return _number(value, self.digits) + " ✕" * bool(wrong)
 
     def _shaded(self, value: float, wrong: bool) -> str:

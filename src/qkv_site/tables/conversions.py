@@ -34,7 +34,7 @@ def signs(source: str, target: str) -> str:
     The layer is converted, loaded again and called; where nothing is said to be lost, its output
     has to be the same.
     """
-    return _signs(_alike(source), target)
+    return _signs(_first_with_the_same_layer(source), target)
 
 
 @cache
@@ -53,7 +53,7 @@ def _stored_and_loaded(name: str) -> MultiHead:
 
 
 @cache
-def _alike(name: str) -> str:
+def _first_with_the_same_layer(name: str) -> str:
     """The first layout of which the same layer comes out."""
     layer = _stored_and_loaded(name)
     return next(other for other in layouts() if _stored_and_loaded(other) == layer)

@@ -378,7 +378,7 @@ def _biases(layout: Layout) -> str:
         said = f"{_named(most)}, all of them or none"
     else:
         said = ", or ".join(
-            (_named(most), *(_of(some, most) + _where(some, layout) for some in fewer))
+            (_named(most), *(_in_few_words(some, most) + _where(some, layout) for some in fewer))
         )
     return (
         f"In a form that `qkv.load` knows, it has {said}." if layout.unknown else f"It has {said}."
@@ -389,7 +389,7 @@ def _named(biases: Iterable[str]) -> str:
     return ", ".join(f"`{bias}`" for bias in biases)
 
 
-def _of(some: tuple[str, ...], most: tuple[str, ...]) -> str:
+def _in_few_words(some: tuple[str, ...], most: tuple[str, ...]) -> str:
     """Some of these biases, in few words."""
     missing = [bias for bias in most if bias not in some]
     if len(missing) < len(some):

@@ -71,13 +71,13 @@ def _folded(title: str, known: tuple[Mistake, ...], pages: dict[str, list[str]])
 def _table(known: tuple[Mistake, ...], pages: dict[str, list[str]]) -> str:
     alike = groupby(known, key=lambda each: (each.symptom, each.cure, each.seen_as))
     rows = (
-        (_alike(kin), f"{symptom}{_leads(pages[seen_as])}", cure)
+        (_with_one_cure(kin), f"{symptom}{_leads(pages[seen_as])}", cure)
         for (symptom, cure, seen_as), kin in alike
     )
     return table(("the mistake", "what you see", "what to do"), rows)
 
 
-def _alike(kin: Iterable[Mistake]) -> str:
+def _with_one_cure(kin: Iterable[Mistake]) -> str:
     """Mistakes that are seen and cured alike: a list if there are several."""
     said = [f"{described(each)} `{each.name}`" for each in kin]
     return said[0] if len(said) == 1 else f"<ul>{''.join(f'<li>{it}</li>' for it in said)}</ul>"

@@ -15,8 +15,8 @@ _KEYS = {
 
 def models() -> list[dict]:
     """The models of `docs/libraries/models.toml`, each with its type if a test builds it."""
-    said = tomllib.loads((PAGE.get().site.docs / "libraries/models.toml").read_text())
-    return [model if "read" in model else {"type": name} | model for name, model in said.items()]
+    entries = tomllib.loads((PAGE.get().site.docs / "libraries/models.toml").read_text())
+    return [model if "read" in model else {"type": name} | model for name, model in entries.items()]
 
 
 def is_computed(model: dict) -> bool:
@@ -29,7 +29,7 @@ def table() -> str:
     return libraries.fitting(
         ("model and layout", "the names of a layer begin with; and what to know"),
         (
-            (f"{model['name']}<br>{_layout(model)}", f"`{model['layer']}`<br>{_told(model)}")
+            (f"{model['name']}<br>{_layout(model)}", f"`{model['layer']}`<br>{_notes(model)}")
             for model in models()
         ),
     )
@@ -40,23 +40,23 @@ def _layout(model: dict) -> str:
     return f"{name}, *computed*" if is_computed(model) else name
 
 
-def _told(model: dict) -> str:
-    said = [*(_of_layer(model) if "layout" in model else ())]
+def _notes(model: dict) -> str:
+    notes = [*(_of_layer(model) if "layout" in model else ())]
     if unseen := model.get("unseen"):
         options = ", ".join(f"{each['what']} (`{each['option']}`)" for each in unseen)
-        said.append(f"Not in the weights: {options}.")
+        notes.append(f"Not in the weights: {options}.")
     if saved := model.get("file"):
-        said.append(
+        notes.append(
             f"In a file the names begin with `{saved['layer']}`, and the layout is "
             f"[{saved['layout']}]({saved['layout']}.md)."
         )
     if "why" in model:
-        said.append(model["why"])
+        notes.append(model["why"])
     if "pairs" in model:
-        said.append(f"A rotation turns {model['pairs']} as pairs.")
+        notes.append(f"A rotation turns {model['pairs']} as pairs.")
     if "read" in model:
-        said.append(f"*Read: {model['read']}.*")
-    return " ".join(said)
+        notes.append(f"*Read: {model['read']}.*")
+    return " ".join(notes)
 
 
 def _of_layer(model: dict) -> Iterator[str]:

@@ -232,7 +232,7 @@ def _row(steps: list[dict], *, wide: bool) -> str:
     factors = [step["matrices"][1] for step in steps]
     *_, result = steps[-1]["matrices"]
     drawn = _matrix(first) + "".join(_part(r"\times", each) for each in factors)
-    said = "".join(map(_said, steps))
+    said = "".join(map(_step_row, steps))
     return (
         f'<li{" class=wq-chain" * wide}><div class="wq-said">{said}</div>'
         f'<div class="wq-drawn" data-turned="{" ".join(steps[0]["turned"])}">'
@@ -240,7 +240,7 @@ def _row(steps: list[dict], *, wide: bool) -> str:
     )
 
 
-def _said(step: dict) -> str:
+def _step_row(step: dict) -> str:
     numbers = [
         f"{label}: " + _number(step[name], "data-step", name)
         for name, label in _OF_A_STEP.items()

@@ -178,7 +178,7 @@ class _Writer(Writer):
         written = "html" in block.given or code != block.code.strip()
         yield f"\n\n{self.statement(block)}"
         if code:
-            said = [] if written or not printed.text else [_said(printed.text)]
+            said = [] if written or not printed.text else [_as_stream(printed.text)]
             yield new_code_cell(code, outputs=said)
         if not (written and printed):
             return
@@ -234,7 +234,7 @@ class _Writer(Writer):
         return f"[{said}]({urljoin(self.site, address)})"
 
 
-def _said(printed: str) -> NotebookNode:
+def _as_stream(printed: str) -> NotebookNode:
     return new_output("stream", text=printed)
 
 
