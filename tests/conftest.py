@@ -20,7 +20,7 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy, and of 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the builds that it starts need not compile anew
 
 # `.ci/zensical` has what it needs, and no other environment.
-collect_ignore = [] if find_spec("zensical") else ["zensical"]
+collect_ignore = [] if find_spec("zensical") else ["with_zensical"]
 
 # The same examples on every run, and no verdict by the clock of a busy machine.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)

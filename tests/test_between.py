@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qkv import MultiHead, attention
+from qkv import MultiHead, attention, w_qk
 from qkv.between import (
     ALiBi,
     Clip,
@@ -20,6 +20,7 @@ from qkv.between import (
     Temperature,
     Unknown,
 )
+from qkv.maps import gauge
 from qkv.masks import causal
 from support import refuses
 
@@ -117,12 +118,21 @@ def test_the_steps_of_a_layer_are_closed():
     np.testing.assert_array_equal(MH.join(MH.attend(*MH.project(X))), MH(X))
     np.testing.assert_allclose(attention(Q, K, V), MH.attend(Q, K, V))
 
-    class Halved(Step, changes="Q"):
+    class Halved(Step):
         def vectors(self, Q, K, V, i, j):
             return Q / 2, K, V
 
+    class Later(Step):
+        def scores(self, S, i, j):
+            return S / 2
+
     halved = replace(MH, W_Q=MH.W_Q / 2, b_Q=MH.b_Q / 2)
-    np.testing.assert_allclose(with_steps(Halved())(X), halved(X))
+    for step in Halved(), Later():
+        np.testing.assert_allclose(with_steps(step)(X), halved(X))
+    with refuses("Halved() stands between W_Q and W_K"):
+        w_qk(with_steps(Halved()), constant=True)
+    with pytest.raises(TypeError, match="keyword"):
+        type("Misspelt", (Step,), {}, change="S")
 
 
 def test_one_head_needs_no_output_map():
@@ -165,6 +175,11 @@ def test_values_are_equal_by_their_numbers_and_do_not_change():
         (lambda: with_steps(*ALL)(X[:, :3], X), "3 queries of 7 keys may stand anywhere"),
         (lambda: with_steps(*ALL)(X, positions=np.arange(6)), "There are 7 queries, but their"),
         (lambda: MH.join(np.ones((6, 5, 4))), "heads must have shape"),
+        (lambda: with_steps(*ALL).attend(Q, K, np.full_like(V, np.nan)), "V must be finite"),
+        (lambda: with_steps(*ALL).attend(np.repeat(Q, 2, -3), K, V), "Q must have shape"),
+        (lambda: gauge(with_steps(Clip(0.5)), B=2 * np.eye(5)), "stands between W_V and W_O"),
+        (lambda: DistanceBias(np.ones((2, 6))), "expected at least 1"),
+        (lambda: MH(X, mask=np.ones(7, bool)), "for one of keys alone, mask[None]"),
         (lambda: with_steps(Unknown("There is a gate."))(X), "There is a gate. To compute"),
     ],
 )
@@ -175,6 +190,8 @@ def test_what_does_not_fit_is_refused(refused, said):
 
 @pytest.mark.usefixtures("unchecked")
 def test_what_is_no_step_or_no_position_is_refused():
+    with refuses("A packed weight holds all heads side by side"):
+        MultiHead(*np.ones((3, 512, 512)))
     with pytest.raises(TypeError, match=r"between must hold steps of qkv\.between, but has 'RoPE'"):
         replace(MH, between=("RoPE",))
     with pytest.raises(TypeError, match="positions must be whole numbers, but those"):

@@ -3,7 +3,7 @@ r"""What stands between the maps in today's layers: small values, each with its 
 In the paper queries and keys go from the maps straight to equation (1). Llama rotates them first,
 Gemma 2 caps their scores. Each such step is a frozen value here, and a layer holds them in the
 order in which they act: `MultiHead(..., between=(QKNorm(g_Q, g_K), Rotation.of(10000, 64)))`.
-Where a step acts, it overrides a method of `Step`; so does one of your own.
+A step overrides the method of `Step` for where it acts; so does one of your own.
 
 Axes are those of `MultiHead.project`: queries `(*batch, h, n_q, d_k)`, keys
 `(*batch, h_kv, n_k, d_k)`, and scores `(*batch, h, n_q, n_k)`. Positions are whole numbers in
@@ -13,7 +13,7 @@ of their own, `(*batch, 1, n_q, 1)`.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,16 +30,23 @@ class Step:
 
     changes = ""
     by_position = False
-    _arrays: tuple | Mapping[str, int] = ()  # what it holds, and of how many axes at most
-    _positive = ()  # numbers that have to be
-    _of_heads = ""  # an array whose last axis has the heads
 
-    def __init_subclass__(cls, **facts):
-        for name, fact in facts.items():
-            setattr(cls, name, fact)
+    def __init_subclass__(
+        cls, changes="", by_position=False, arrays=None, positive=(), of_heads="", **options
+    ):
+        """Note what a step changes: what it says, or all that the methods it overrides may change.
+
+        `arrays` are its arrays, with how many axes they have at most; `positive` its numbers that
+        have to be; `of_heads` its array whose last axis has the heads.
+        """
+        super().__init_subclass__(**options)  # which refuses what is none of these
+        own = {"vectors": "QKV", "scores": "S", "weights": "A"}
+        cls.changes = changes or "".join(own[name] for name in own if name in vars(cls))
+        cls.by_position = by_position
+        cls._arrays, cls._positive, cls._of_heads = arrays or {}, positive, of_heads
 
     def __post_init__(self):
-        for name, axes in dict(self._arrays).items():
+        for name, axes in self._arrays.items():
             _keep(self, name, axes)
         check_positive(**{name: getattr(self, name) for name in self._positive})
 
@@ -61,27 +68,24 @@ class Step:
             raise ValueError(f"{self._of_heads} is for {n} heads, but the layer has h = {h}.")
 
     def __repr__(self):
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        parts = (
+        parts = [
             f"{name} {value.shape}" if isinstance(value, np.ndarray) else f"{name}={value!r}"
-            for name, value in values.items()
+            for name, value in vars(self).items()
             if value is not None
-        )
+        ]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __eq__(self, other):
         if type(self) is not type(other):
             return NotImplemented
-        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        return all(np.array_equal(a, b) for a, b in pairs)
+        a, b = vars(self), vars(other)
+        return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
     __hash__ = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rotation(
-    Step, changes="QK", by_position=True, _arrays={"angles": 1}, _positive=["magnitude"]
-):
+class Rotation(Step, changes="QK", by_position=True, arrays={"angles": 1}, positive=["magnitude"]):
     r"""RoPE: turns pairs of numbers of each query and key, by angles that grow with its position.
 
     $$(x_a + \mathrm{i}\,x_b) \mapsto m\,e^{\mathrm{i} p \theta_k}\,(x_a + \mathrm{i}\,x_b)$$
@@ -126,7 +130,8 @@ class Rotation(
             scaling: As a config.json has it: `rope_type`, one of `SCALINGS`, and what that needs.
 
         Raises:
-            ValueError: If `width` is odd, `base` not positive, or the scaling not known or whole.
+            ValueError: If `width` is no even number from 2 on, `base` is not positive, or the
+                scaling is not known or lacks a number.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
@@ -187,7 +192,7 @@ def _yarn(angles: np.ndarray, base: float, given: Mapping) -> tuple[np.ndarray, 
     def growth(by: float) -> float:
         return 0.1 * by * math.log(factor) + 1 if factor > 1 else 1.0
 
-    low, high = pair_with(given.get("beta_fast") or 32), pair_with(given.get("beta_slow") or 1)
+    low, high = pair_with(given.get("beta_fast") or 32.0), pair_with(given.get("beta_slow") or 1.0)
     if given.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, width - 1)
@@ -208,7 +213,7 @@ SCALINGS: Mapping[str, Callable] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QKNorm(Step, changes="QK", _arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}):
+class QKNorm(Step, changes="QK", arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}):
     r"""A norm of each query and key; where it stands in `between` says whether before a rotation.
 
     $$x \mapsto g\,\frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} + b$$
@@ -264,7 +269,7 @@ class QKNorm(Step, changes="QK", _arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Clip(Step, changes="QKV", _positive=["c"]):
+class Clip(Step, changes="QKV", positive=["c"]):
     r"""Queries, keys and values stay within a limit: $x \mapsto \min(\max(x, -c), c)$.
 
     Examples:
@@ -282,7 +287,7 @@ class Clip(Step, changes="QKV", _positive=["c"]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Temperature(Step, changes="Q", by_position=True, _positive=["f"]):
+class Temperature(Step, changes="Q", by_position=True, positive=["f"]):
     r"""Queries grow with their position, so that long texts do not flatten their weights.
 
     $$q_p \mapsto \left(1 + a \ln(1 + \lfloor (p + p_0) / f \rfloor)\right) q_p$$
@@ -305,8 +310,8 @@ class Temperature(Step, changes="Q", by_position=True, _positive=["f"]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SoftCap(Step, changes="S", _positive=["c"]):
-    r"""Scores stay below a limit, softly: $s \mapsto c \tanh(s / c)$.
+class SoftCap(Step, changes="S", positive=["c"]):
+    r"""Scores stay between -c and c, softly: $s \mapsto c \tanh(s / c)$.
 
     Examples:
         >>> SoftCap(50.0).scores(np.array([1.0, 5000.0]), None, None).round(4).tolist()
@@ -323,8 +328,10 @@ class SoftCap(Step, changes="S", _positive=["c"]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_heads="slopes"):
-    r"""A score falls with the distance, in each head by its slope: $s_{ij} + m_h\,(j - i)$.
+class ALiBi(Step, changes="S", by_position=True, arrays={"slopes": 1}, of_heads="slopes"):
+    r"""A score falls the further back its key is, by the head's slope: $s_{ij} + m_h\,(j - i)$.
+
+    Later keys would gain: it is made for a causal mask.
 
     Args:
         slopes: $m_h$, (h,).
@@ -342,7 +349,11 @@ class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_head
 
     @classmethod
     def of(cls, h: int) -> "ALiBi":
-        """The paper's slopes; where h is no power of two, more from between them."""
+        """The paper's slopes for h heads.
+
+        Where h is no power of two: those of the next smaller one, and then every other slope of
+        the next larger one, from the largest on.
+        """
         H = 2 ** math.floor(math.log2(h))
         slopes = 2.0 ** (-8 * np.arange(1, H + 1) / H)
         between = 2.0 ** (-8 * (np.arange(1, H + 1) - 0.5) / H)
@@ -353,14 +364,14 @@ class ALiBi(Step, changes="S", by_position=True, _arrays={"slopes": 1}, _of_head
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistanceBias(Step, changes="S", by_position=True, _arrays={"table": 2}, _of_heads="table"):
+class DistanceBias(Step, changes="S", by_position=True, arrays={"table": 2}, of_heads="table"):
     r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i),h}$.
 
     Short distances have a bucket $b$ each; longer ones share ever wider buckets.
 
     Args:
         table: $T$, (buckets, h).
-        farthest: The distance from which on all share the last bucket.
+        farthest: From this distance on all share the last bucket; it begins somewhat earlier.
         both_ways: Whether keys after the query have half of the buckets to themselves.
 
     Examples:
@@ -377,6 +388,15 @@ class DistanceBias(Step, changes="S", by_position=True, _arrays={"table": 2}, _o
     table: Float[np.ndarray, "buckets h"]
     farthest: int = 128
     both_ways: bool = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        one_each = len(self.table) // (4 if self.both_ways else 2)
+        if not 1 <= one_each < self.farthest:
+            raise ValueError(
+                f"table has {len(self.table)} rows, so {one_each} distances have one each: "
+                f"expected at least 1, and less than farthest = {self.farthest}."
+            )
 
     def scores(self, S, i, j):
         buckets = self._bucket(j.swapaxes(-1, -2) - i)  # (n_q, n_k), or (*batch, 1, n_q, n_k)
@@ -395,7 +415,7 @@ class DistanceBias(Step, changes="S", by_position=True, _arrays={"table": 2}, _o
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sinks(Step, changes="A", _arrays={"t": 1}, _of_heads="t"):
+class Sinks(Step, changes="A", arrays={"t": 1}, of_heads="t"):
     r"""Each head's softmax has one more score, learned, whose value is zero.
 
     $$A_{ij} = \frac{e^{s_{ij}}}{e^{t_h} + \sum_l e^{s_{il}}}$$
@@ -416,8 +436,8 @@ class Sinks(Step, changes="A", _arrays={"t": 1}, _of_heads="t"):
     def weights(self, A, S):
         t = self.t[:, None, None].astype(S.dtype)
         largest = np.maximum(S.max(axis=-1, keepdims=True), t)
-        E = np.exp(S - largest)
-        return E / (np.exp(t - largest) + E.sum(axis=-1, keepdims=True))
+        Z = np.exp(S - largest).sum(axis=-1, keepdims=True)
+        return A * (Z / (np.exp(t - largest) + Z))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -284,14 +284,13 @@ def gauge(
         (False, True)
     """
     if A is not None:
-        refuse_steps(
-            mh, "QK", "W_Q and W_K", "and A cancels only if it commutes with that. Pass B alone."
-        )
+        refuse_steps(mh, "QK", "W_Q and W_K", "and A cancels only if it commutes with that.")
         A, A_inverse = _invert("A", A, mh.h_kv)
         W_Q, b_Q = merge(mh.W_Q, _per_query_head(mh, A), b_first=mh.b_Q)
         W_K, b_K = merge(mh.W_K, A_inverse.swapaxes(-1, -2), b_first=mh.b_K)
         mh = replace(mh, W_Q=W_Q, W_K=W_K, b_Q=b_Q, b_K=b_K)
     if B is not None:
+        refuse_steps(mh, "V", "W_V and W_O", "and B cancels only if it commutes with that.")
         B, B_inverse = _invert("B", B, mh.h_kv)
         W_V, b_V = merge(mh.W_V, B, b_first=mh.b_V)
         mh = replace(mh, W_V=W_V, b_V=b_V, W_O=_per_query_head(mh, B_inverse) @ mh.W_O)

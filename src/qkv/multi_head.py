@@ -86,13 +86,13 @@ class MultiHead:
     between: tuple[Step, ...] = ()
 
     def __post_init__(self):
-        if self.W_O is None:
-            object.__setattr__(self, "W_O", _side_by_side(self.W_Q, self.W_V))
         parts = {name: getattr(self, name) for name in shapes_of(MultiHead)}
         arrays = bind(MultiHead, **parts, hint=_how_to_unpack)
         for name, array in zip(parts, arrays, strict=True):
             object.__setattr__(self, name, _freeze(array))  # the way around frozen=True
         check_groups(self.h, self.h_kv)
+        if self.W_O is None:
+            object.__setattr__(self, "W_O", _freeze(_side_by_side(self.h, self.W_V)))
         if self.scale is not None:
             object.__setattr__(self, "scale", _positive("scale", self.scale))
         object.__setattr__(self, "between", tuple(self.between))
@@ -264,20 +264,20 @@ class MultiHead:
             >>> np.array_equal(mh.attend(Q, K, V), attention(Q, K, V))
             True
         """
-        Q, K, V = bind(MultiHead.attend, Q=Q, K=K, V=V)
+        Q, K, V = bind(MultiHead.attend, Q=Q, K=K, V=V, fitting=self, finite=True)
         i, j = as_positions(positions, Q.shape[-2], K.shape[-2], self.between)
         for step in self.between:
             Q, K, V = step.vectors(Q, K, V, i, j)
         K, V = (repeat_heads(each, Q.shape) for each in (K, V))
         mask = _mask_per_head(mask, Q, K)
-        if not any({*step.changes} & {*"SA"} for step in self.between):
+        if not any({"S", "A"} & {*step.changes} for step in self.between):  # none inside it
             return attention(Q, K, V, mask=mask, scale=self.scale)
 
         S = Q @ K.swapaxes(-1, -2) * (self.d_k**-0.5 if self.scale is None else self.scale)
         for step in self.between:
             S = step.scores(S, i, j)
-        S = S if mask is None else np.where(as_mask(mask, S.shape), S, -np.inf)
-        A = softmax(S)  # (*batch, h, n_q, n_k)
+        allowed = as_mask(np.True_ if mask is None else mask, S.shape)
+        A, S = softmax(S, mask=allowed), np.where(allowed, S, -np.inf)  # (*batch, h, n_q, n_k)
         for step in self.between:
             A = step.weights(A, S)
         return A @ V
@@ -331,8 +331,8 @@ class MultiHead:
             The output, (*batch, n_q, d_out).
 
         Raises:
-            TypeError: If a source does not hold floating-point numbers, or the mask is not
-                boolean.
+            TypeError: If a source does not hold floating-point numbers, the mask is not boolean,
+                or positions are no whole numbers.
             ValueError: If shapes do not fit, a source holds NaN or infinity, the largest score of a
                 query overflows, or what stands between the maps is not known.
 
@@ -371,10 +371,10 @@ def _same(a: object, b: object) -> bool:
     return type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
 
 
-def _side_by_side(W_Q: object, W_V: object) -> np.ndarray:
+def _side_by_side(h: int, W_V: np.ndarray) -> np.ndarray:
     """The W_O that changes nothing: head i is written to its own columns."""
-    h, d_v = np.shape(W_Q)[0], np.shape(W_V)[-1]
-    return np.eye(h * d_v, dtype=np.asarray(W_V).dtype).reshape(h, d_v, h * d_v)
+    d_v = W_V.shape[-1]
+    return np.eye(h * d_v, dtype=W_V.dtype).reshape(h, d_v, h * d_v)
 
 
 def as_positions(
@@ -456,6 +456,7 @@ def _mask_per_head(mask: object, Q: np.ndarray, K: np.ndarray) -> object:
         raise ValueError(
             f"mask must have shape (n_q, n_k) = {shape[-2:]} or all axes of the scores, "
             f"(*batch, h, n_q, n_k) = {shape} where any may be 1, but has shape {np.shape(mask)}. "
-            "For one mask a sample, shared by its heads, pass mask[:, None]."
+            "For one mask a sample, shared by its heads, pass mask[:, None]; for one of keys "
+            "alone, mask[None]."
         )
     return mask

@@ -116,6 +116,19 @@ OPTIONS = {  # a type of model, its options, and what has to be there and to be 
     "norm": ("qwen3", {}, "QKNorm Rotation"),
     "norm over all": ("olmo2", {}, "QKNorm Rotation"),
     "norm of Cohere": ("cohere", {"use_qk_norm": True}, "QKNorm Rotation angles"),
+    "norm over one head of keys": ("olmo2", {"num_key_value_heads": 1}, "QKNorm Rotation"),
+    "clip after a norm": ("olmoe", {"clip_qkv": 0.3}, "QKNorm Clip Rotation"),
+    "temperature": (
+        "ministral3",
+        _rope(
+            rope_type="yarn",
+            original_max_position_embeddings=4,
+            beta_fast=32.0,
+            beta_slow=1.0,
+            llama_4_scaling_beta=0.5,
+        ),
+        "Rotation angles Temperature window",
+    ),
     "clip": ("olmo", {"clip_qkv": 0.3}, "Clip Rotation"),
     "cap": (
         "gemma2",
@@ -183,6 +196,30 @@ def test_leaving_out_what_a_config_says_is_noticed(name):
             noticed[what] = max(noticed.get(what, 0), off(other, seen, *given))
     assert {*noticed} == {*expected.split()}
     assert min(noticed.values()) > 1e-3, noticed
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "options"),
+    [
+        ("gemma2", "layer_types", {}),
+        ("llama4_text", "layer_types", {"attention_chunk_size": 4}),
+        ("qwen2", "layer_types", OPTIONS["window by option"][1]),
+        ("smollm3", "no_rope_layers", {}),
+    ],
+)
+def test_a_config_without_its_list_of_layers_is_not_guessed(kind, name, options):
+    """Without the list that says what each layer does, a layer refuses to be called, and its mask.
+
+    Covers: the windows of Gemma 2 and Qwen2, the chunks of Llama 4 and the rotations of SmolLM3.
+    """
+    config = configured(kind, **options)
+    written = config.to_dict()
+    del written[name]
+    layer = qkv.find_layers(built(config).state_dict(), config=written)[0]
+    with pytest.raises(ValueError, match=f"The config has no {name}, "):
+        layer.load()(np.ones((2, layer.sizes["d_model"])))
+    with pytest.raises(ValueError, match=f"The mask is not known. The config has no {name}, "):
+        layer.mask(2)
 
 
 STEPS = {name: OPTIONS[name][:2] for name in ("norm", "cap", "sinks", "partial", "ALiBi", "table")}

@@ -51,6 +51,13 @@ _ACTS = re.compile(
 )
 
 
+_OF_ROTATIONS = {
+    *("rope_type", "type", "factor", "original_max_position_embeddings", "mrope_section"),
+    *("low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow", "truncate"),
+    *("mscale", "mscale_all_dim", "attention_factor", "max_position_embeddings"),
+}
+
+
 class Options:
     """A config that notes which of its options were read."""
 
@@ -145,10 +152,15 @@ def read_between(
     window = _window(said, kind, layer_type)
     norm = _norm(said, kind, arrays, sizes)
     rotation = _rotation(said, kind, layer, layer_type, window, sizes["d_k"])
-    steps = [Clip(float(c)) for c in [said("clip_qkv")] if c]
-    steps += [*norm, *rotation] if kind.norm_first else [*rotation, *norm]
+    clip = [Clip(float(c)) for c in [said("clip_qkv")] if c]
+    steps = [*clip, *norm] if kind.clip_first else [*norm, *clip]
+    steps = [*steps, *rotation] if kind.norm_first else [*rotation, *steps]
+    steps += [Unknown(why) for why in _missing(said, kind)]
     if kind.bare_norm and said(kind.bare_norm) and rotation:
         steps.append(QKNorm(eps=said("rms_norm_eps")))
+    if beta := (said("rope_parameters") or {}).get("llama_4_scaling_beta"):  # Ministral 3
+        length = said("rope_parameters")["original_max_position_embeddings"]
+        steps.append(Temperature(float(beta), float(length), p_0=0))
     tuned = said("attn_temperature_tuning")
     a, f = said("attn_scale"), said("floor_scale")
     if tuned and not rotation:
@@ -173,9 +185,21 @@ def read_between(
     return Between(tuple(steps), scale, causal, window, chunk, tuple(said.unread()))
 
 
+def _missing(said, kind) -> Iterator[str]:
+    """Options that Transformers would fill in, and that say what each layer does."""
+    slides = said("sliding_window") and said("use_sliding_window", default=True)
+    windowed = (slides and kind.windows == "by config") or said("attention_chunk_size")
+    for name, needed in (("layer_types", windowed), ("no_rope_layers", kind.rotates == "by layer")):
+        if needed and said(name) is None:
+            yield (
+                f"The config has no {name}, which says what each layer does: pass one that "
+                "AutoConfig has completed."
+            )
+
+
 def _norm(said, kind, arrays, sizes) -> list[Step]:
     """The arrays tell that there is a norm, and what it is over; the type tells which it is."""
-    stored = {}
+    stored, together = {}, False
     for name, array in arrays.items():
         if (found := STEPS.fullmatch(name)) and found["norm"]:
             part = ("b_" if name.endswith("bias") else "g_") + name[0].upper()
@@ -183,7 +207,7 @@ def _norm(said, kind, arrays, sizes) -> list[Step]:
             array = array + kind.gains_from if part[0] == "g" else array
             alone = array.size == sizes["d_k"]
             stored[part] = array.reshape(-1 if alone else (heads, sizes["d_k"]))
-            together = np.ndim(arrays[name]) == 1 and not alone
+            together |= np.ndim(arrays[name]) == 1 and not alone
     if not stored:
         return []
     eps = said("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", default=1e-6)
@@ -205,11 +229,12 @@ def _rotation(said, kind, layer, layer_type, window, d_k) -> list[Step]:
     if width:
         return [Rotation.of(10000.0, width, kind.pairs)]
     rope = dict((older if rope is None else rope.get(layer_type, rope)) or {})
-    base = said.of_layer("layer_rope_theta", layer) or rope.pop("rope_theta", None)
-    if said("layer_rope_theta") and not said.of_layer("layer_rope_theta", layer):
+    base = rope.pop("rope_theta", None)
+    if said("layer_rope_theta") and not (base := said.of_layer("layer_rope_theta", layer)):
         return []
     if base is None:
         return [Unknown("The config has no rope_theta, which is the base of the rotation.")]
+    rope.pop("llama_4_scaling_beta", None)  # read beside the temperature
     share = rope.pop("partial_rotary_factor", None)
     share = said("partial_rotary_factor", "rotary_pct", default=1.0) if share is None else share
     rule = rope["rope_type"] = rope.get("rope_type") or rope.get("type") or "default"
@@ -218,6 +243,8 @@ def _rotation(said, kind, layer, layer_type, window, d_k) -> list[Step]:
     rope.setdefault("original_max_position_embeddings", said("max_position_embeddings"))
     if rule not in SCALINGS:
         return [Unknown(f"The config has rope_type {rule!r}, which is not computed here.")]
+    if others := rope.keys() - _OF_ROTATIONS:
+        return [Unknown(f"The config's rotation has {', '.join(sorted(others))}, not read here.")]
     return [Rotation.of(float(base), int(d_k * share), kind.pairs, rope)]
 
 

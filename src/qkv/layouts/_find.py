@@ -44,7 +44,7 @@ def find_layers(
     r"""Find the attention layers in the weights of a whole model.
 
     A layer is found where all matrices of a layout stand behind one prefix. What else stands
-    there takes part in the decision: a layer with QK-norm is listed, with why it is refused.
+    there takes part in the decision: without `config`, a layer with QK-norm is listed as refused.
     Names and shapes do not tell everything. Packed heads do not show their number. Some layouts
     share names and shapes and differ in the order of numbers. And what stores nothing is not seen:
     a rotation, ALiBi, another scale, a window, a cap of the scores, an attention across channels.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qkv._arrays import Bool, check_sizes, quote
+from qkv.between import Unknown
 from qkv.layouts._between import Between, read_between
 from qkv.layouts._config import Known
 from qkv.layouts._load import load
@@ -56,7 +57,8 @@ class FoundLayer:
         """Read the layer's weights as one matrix per head, as `qkv.load` does.
 
         What stands between its maps (a rotation, a norm, a cap, ...) and its scale are those of the
-        configuration. Where nothing tells what stands there, the layer refuses to be called.
+        configuration. Without one, a layer of a layout whose models as a rule rotate refuses to be
+        called; ALiBi, a cap of the scores and another scale are not noticed.
 
         Args:
             h: The number of heads; it may be left out where it was told, or follows from the
@@ -130,8 +132,10 @@ class FoundLayer:
             )
         n_k = n_q if n_k is None else n_k
         check_sizes(n_q=n_q, n_k=n_k)
-        sizes = self.heads[0]._asdict()
-        return self._between(sizes, None).mask(n_q, n_k)
+        between = self._between(self.heads[0]._asdict(), None)
+        if unknown := [step for step in between.all_steps if isinstance(step, Unknown)]:
+            raise ValueError(f"The mask is not known. {unknown[0].why}")
+        return between.mask(n_q, n_k)
 
     def _given_or_only(self, here: str, name: str, given: int | None, counts: set[int]) -> int:
         """A number of heads that was given, or the one that there can be."""

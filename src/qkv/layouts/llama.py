@@ -19,9 +19,9 @@ TYPES = (
         "apertus arcee aria_text cosmos3_edge_text cwm dots1 falcon_h1 flex_olmo gemma gemma2 "
         "glm4_moe gpt_oss granite granite_docling_text granite_swa granitemoe granitemoe_swa "
         "granitemoeshared higgs_audio_v2 hy_v3 hyperclovax internlm3 iquestcoder jais2 kolibri1 "
-        "llama mellum minimax_m2 ministral ministral3 mistral mixtral molmo2_text nemotron olmo "
-        "olmo2 olmo3 olmo_hybrid olmoe phimoe qwen2 qwen2_5_vl_text qwen2_moe qwen2_vl_text "
-        "qwen3 qwen3_moe qwen3_vl_text seed_oss smollm3 solar_open starcoder2 vaultgemma"
+        "llama mellum minimax_m2 ministral molmo2_text nemotron olmo olmo2 olmo3 olmo_hybrid "
+        "qwen2 qwen2_5_vl_text qwen2_moe qwen2_vl_text qwen3 qwen3_moe qwen3_vl_text seed_oss "
+        "solar_open vaultgemma"
     )
     | types("jamba", rotates="never")
     | types("llama", base=10000.0)  # a config.json of 2023 does not say it
@@ -31,8 +31,10 @@ TYPES = (
     | types("exaone4 exaone_moe flint", rotates="in windows")
     | types("gemma3_text", gains_from=1.0, capped=False)
     | types("hunyuan_v1_dense hunyuan_v1_moe", norm_first=False)
-    | types("llama4_text", pairs="neighbours", bare_norm="use_qk_norm")
-    | types("minimax", windows="always")
+    | types("llama4_text", rotates="by layer", pairs="neighbours", bare_norm="use_qk_norm")
+    | types("minimax ministral3 mistral mixtral phimoe starcoder2", windows="always")
+    | types("olmoe", clip_first=False)
+    | types("smollm3", rotates="by layer")
     | types("qwen3_vl_moe_text", windows="never")
     | types("stablelm", norm="LayerNorm")
     | types("phi", norm="LayerNorm", rename={"self_attn.dense.": "self_attn.o_proj."})

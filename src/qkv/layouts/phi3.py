@@ -4,7 +4,7 @@ from qkv.layouts._layout import Form, Layout, Stored
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
-TYPES = types("phi3")
+TYPES = types("phi3", windows="always")
 
 LAYOUT = Layout(
     types=TYPES,
