@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qkv._arrays import Float, check_one_of, check_positive
+from qkv._arrays import Float, check_one_of, check_positive, detached
 
 
 class Step:
@@ -465,7 +465,7 @@ def _keep(step: Step, name: str, axes: int) -> None:
     """Give a step a read-only copy of an array of at most so many axes that it was given."""
     if (value := getattr(step, name)) is None:
         return
-    array = np.array(value.detach() if hasattr(value, "detach") else value)
+    array = np.array(detached(value))
     if array.dtype.kind != "f" or not 1 <= array.ndim <= axes or 0 in array.shape:
         raise ValueError(
             f"{name} must hold floating-point numbers on at most {axes} axes, but has shape "

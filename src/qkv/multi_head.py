@@ -1,6 +1,5 @@
 r"""Section 3.2.2: multi-head attention, as one frozen value with the paper's weights."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -12,6 +11,7 @@ from qkv._arrays import (
     as_mask,
     bind,
     check_groups,
+    check_positive,
     check_sizes,
     head_width,
     repeat_heads,
@@ -94,7 +94,8 @@ class MultiHead:
         if self.W_O is None:
             object.__setattr__(self, "W_O", _freeze(_side_by_side(self.h, self.W_V)))
         if self.scale is not None:
-            object.__setattr__(self, "scale", _positive("scale", self.scale))
+            check_positive(scale=self.scale)
+            object.__setattr__(self, "scale", float(self.scale))
         object.__setattr__(self, "between", tuple(self.between))
         for step in self.between:
             if not isinstance(step, Step):
@@ -409,12 +410,6 @@ def _freeze(array: np.ndarray | None) -> np.ndarray | None:
 def _map_per_head(X: np.ndarray, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
     per_head = X[..., None, :, :] @ W
     return per_head if b is None else per_head + b[:, None, :]
-
-
-def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, but is {value!r}.")
-    return float(value)
 
 
 def _how_to_unpack(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:

@@ -11,20 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from qkv import between
 from qkv._arrays import as_floats
-from qkv.between import (
-    SCALINGS,
-    ALiBi,
-    Clip,
-    DistanceBias,
-    QKNorm,
-    Rotation,
-    Sinks,
-    SoftCap,
-    Step,
-    Temperature,
-    Unknown,
-)
 from qkv.layouts._types import Type
 
 # Arrays behind a layer's prefix that belong to a step, and not to a map.
@@ -49,8 +37,6 @@ _ACTS = re.compile(
     r"attn|attention|rope|rotary|window|softcap|clip_qkv|alibi|qk_|_scal|sink|local_|chunk"
     r"|position_embedding_type|relative|multiplier"
 )
-
-
 _OF_ROTATIONS = {
     *("rope_type", "type", "factor", "original_max_position_embeddings", "mrope_section"),
     *("low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow", "truncate"),
@@ -96,7 +82,7 @@ class Between:
         unread: Options that may act and are not read, by their names.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[between.Step, ...] = ()
     scale: float | None = None
     causal: bool | None = None
     window: int | None = None
@@ -104,15 +90,11 @@ class Between:
     unread: tuple[str, ...] = ()
 
     @property
-    def all_steps(self) -> tuple[Step, ...]:
+    def all_steps(self) -> tuple[between.Step, ...]:
         """The steps, and one that is not known where an option may act that was not read."""
-        if not self.unread:
-            return self.steps
         names = ", ".join(map(repr, self.unread))
-        return (
-            *self.steps,
-            Unknown(f"The config says {names}, which may act and is not computed."),
-        )
+        why = f"The config says {names}, which may act and is not computed."
+        return (*self.steps, between.Unknown(why)) if self.unread else self.steps
 
     def mask(self, n_q: int, n_k: int) -> np.ndarray:
         """True where the last n_q of n_k tokens may attend to each of them."""
@@ -152,36 +134,34 @@ def read_between(
     window = _window(said, kind, layer_type)
     norm = _norm(said, kind, arrays, sizes)
     rotation = _rotation(said, kind, layer, layer_type, window, sizes["d_k"])
-    clip = [Clip(float(c)) for c in [said("clip_qkv")] if c]
+    clip = [between.Clip(float(c)) for c in [said("clip_qkv")] if c]
     steps = [*clip, *norm] if kind.clip_first else [*norm, *clip]
     steps = [*steps, *rotation] if kind.norm_first else [*rotation, *steps]
-    steps += [Unknown(why) for why in _missing(said, kind)]
+    steps += [between.Unknown(why) for why in _missing(said, kind)]
     if kind.bare_norm and said(kind.bare_norm) and rotation:
-        steps.append(QKNorm(eps=said("rms_norm_eps")))
-    if beta := (said("rope_parameters") or {}).get("llama_4_scaling_beta"):  # Ministral 3
-        length = said("rope_parameters")["original_max_position_embeddings"]
-        steps.append(Temperature(float(beta), float(length), p_0=0))
-    tuned = said("attn_temperature_tuning")
-    a, f = said("attn_scale"), said("floor_scale")
+        steps.append(between.QKNorm(eps=said("rms_norm_eps")))
+    rope = said("rope_parameters") or {}
+    if beta := rope.get("llama_4_scaling_beta"):  # Ministral 3
+        length = rope.get("original_max_position_embeddings") or said("max_position_embeddings")
+        steps.append(between.Temperature(float(beta), float(length), p_0=0))
+    tuned, a, f = map(said, ("attn_temperature_tuning", "attn_scale", "floor_scale"))
     if tuned and not rotation:
-        steps.append(Temperature(float(a), float(f)))
+        steps.append(between.Temperature(float(a), float(f)))
     scale = _scale(said, layer, sizes["d_k"], scale)
     if (cap := said("attn_logit_softcapping")) and kind.capped:
-        steps.append(SoftCap(float(cap)))
+        steps.append(between.SoftCap(float(cap)))
     if kind.alibi or said("alibi"):
-        slopes = ALiBi.of(sizes["h"]).slopes
         by = (sizes["d_k"] ** -0.5 if scale is None else scale) if kind.scaled_bias else 1.0
-        steps.append(ALiBi(slopes * by))
+        steps.append(between.ALiBi(by * between.ALiBi.of(sizes["h"]).slopes))
         if (largest := said("alibi_bias_max", default=8)) != 8:
-            steps.append(Unknown(f"The config has alibi_bias_max {largest}; 8 is computed here."))
+            steps.append(between.Unknown(f"alibi_bias_max is {largest} in the config, not 8."))
     farthest = said("relative_attention_max_distance", default=128)
     said("relative_attention_num_buckets")
     if (table := arrays.get("relative_attention_bias.weight")) is not None:
-        steps.append(DistanceBias(table, farthest, both_ways=not causal))
+        steps.append(between.DistanceBias(table, farthest, both_ways=not causal))
     if "sinks" in arrays:
-        steps.append(Sinks(arrays["sinks"]))
-    chunk = said("attention_chunk_size")
-    chunk = chunk if layer_type == "chunked_attention" else None
+        steps.append(between.Sinks(arrays["sinks"]))
+    chunk = {"chunked_attention": said("attention_chunk_size")}.get(layer_type)
     return Between(tuple(steps), scale, causal, window, chunk, tuple(said.unread()))
 
 
@@ -197,7 +177,7 @@ def _missing(said, kind) -> Iterator[str]:
             )
 
 
-def _norm(said, kind, arrays, sizes) -> list[Step]:
+def _norm(said, kind, arrays, sizes) -> list[between.Step]:
     """The arrays tell that there is a norm, and what it is over; the type tells which it is."""
     stored, together = {}, False
     for name, array in arrays.items():
@@ -212,10 +192,10 @@ def _norm(said, kind, arrays, sizes) -> list[Step]:
         return []
     eps = said("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", default=1e-6)
     said("use_qk_norm", "qk_layernorm", "qk_norm_type")
-    return [QKNorm(**stored, eps=eps, centre=kind.norm == "LayerNorm", all_heads=together)]
+    return [between.QKNorm(**stored, eps=eps, centre=kind.norm == "LayerNorm", all_heads=together)]
 
 
-def _rotation(said, kind, layer, layer_type, window, d_k) -> list[Step]:
+def _rotation(said, kind, layer, layer_type, window, d_k) -> list[between.Step]:
     """The rotation of a layer, if it has one."""
     turned = said.of_layer("no_rope_layers", layer)  # 1 where it rotates, whatever its name
     said("no_rope_layer_interval")
@@ -227,13 +207,13 @@ def _rotation(said, kind, layer, layer_type, window, d_k) -> list[Step]:
     if kind.rotates == "in windows" and said("sliding_window") and window is None:
         return []
     if width:
-        return [Rotation.of(10000.0, width, kind.pairs)]
+        return [between.Rotation.of(10000.0, width, kind.pairs)]
     rope = dict((older if rope is None else rope.get(layer_type, rope)) or {})
     base = rope.pop("rope_theta", None)
     if said("layer_rope_theta") and not (base := said.of_layer("layer_rope_theta", layer)):
         return []
     if base is None:
-        return [Unknown("The config has no rope_theta, which is the base of the rotation.")]
+        return [between.Unknown("The config has no rope_theta, which is the base of the rotation.")]
     rope.pop("llama_4_scaling_beta", None)  # read beside the temperature
     share = rope.pop("partial_rotary_factor", None)
     share = said("partial_rotary_factor", "rotary_pct", default=1.0) if share is None else share
@@ -241,11 +221,11 @@ def _rotation(said, kind, layer, layer_type, window, d_k) -> list[Step]:
     if layer not in said("rope_scaling_layers", default=(layer,)):
         rule = rope["rope_type"] = "default"
     rope.setdefault("original_max_position_embeddings", said("max_position_embeddings"))
-    if rule not in SCALINGS:
-        return [Unknown(f"The config has rope_type {rule!r}, which is not computed here.")]
+    if rule not in between.SCALINGS:
+        return [between.Unknown(f"The config has rope_type {rule!r}, which is not computed here.")]
     if others := rope.keys() - _OF_ROTATIONS:
-        return [Unknown(f"The config's rotation has {', '.join(sorted(others))}, not read here.")]
-    return [Rotation.of(float(base), int(d_k * share), kind.pairs, rope)]
+        return [between.Unknown(f"The config's rotation has {min(others)}, not read here.")]
+    return [between.Rotation.of(float(base), int(d_k * share), kind.pairs, rope)]
 
 
 def _window(said, kind, layer_type) -> int | None:
