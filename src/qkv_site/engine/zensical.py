@@ -54,9 +54,8 @@ def build(configuration: Path, folder: Path) -> int:
         RuntimeError: If Zensical finds a fault, such as a link that leads nowhere.
     """
     global _build
-    from zensical.config import parse_config
-
     import zensical
+    from zensical.config import parse_config
 
     root = configuration.parent
     given = parse_config(str(configuration))
