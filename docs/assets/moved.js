@@ -1,7 +1,10 @@
-// Which Q? — a page has moved: the letters and the heading that a link asks for move with it.
+// Which Q? — a page has moved: the letters that a link asks for move with it, and so does its heading.
 
-const { href } = document.querySelector("a")
-const there = new URL(href)
+// A statement or a name of the package has an id that is unique on the site. Any other id may mean something
+// else on the new page, so it leads on where the list of redirects says so.
+const link = document.querySelector("a")
+const id = decodeURIComponent(location.hash.slice(1))
+const there = new URL(JSON.parse(link.dataset.headings)[id] ?? link.href, location.href)
 there.search = location.search
-there.hash = location.hash || there.hash
+if (/^(claim-|qkv)/.test(id)) there.hash = location.hash
 location.replace(there)

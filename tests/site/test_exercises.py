@@ -16,5 +16,5 @@ def test_answers_are_folded_in(site, name):
     built = (site / name.removesuffix(".md") / "index.html").read_text()
     _, _, exercises = built.partition('id="try-it"')
     questions = [part for part in PAGES[name].parts if getattr(part, "kind", "") == "question"]
-    assert exercises.count('<details class="question">') == len(questions) > 1
+    assert exercises.count('<details class="question">') == len(questions) > 0
     assert "<details open" not in exercises

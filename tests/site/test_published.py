@@ -1,8 +1,11 @@
 """The site as it is published below an address: what search engines are told, and redirects."""
 
+import json
 import os
 import re
 import shutil
+import tomllib
+from html import unescape
 
 import pytest
 
@@ -45,12 +48,39 @@ def test_a_redirect_leads_to_its_page_and_to_no_script_of_its_own(site):
     assert policy.put_into(policy.EMPTY) in html
 
 
+PUBLISHED = tomllib.loads((ROOT / "tests" / "site" / "published.toml").read_text())
+LEADS = re.compile(r'<a href="([^"]+)" data-headings="([^"]*)">')
+
+
+@pytest.mark.parametrize("address", PUBLISHED)
+def test_what_was_published_leads_to_a_place_that_is_there(site, address):
+    file = site / address / "index.html"
+    assert file.exists(), f"/{address} is no page any more: expected a line in docs/redirects.toml"
+    if not is_redirect(file):
+        missing = {part for part in PUBLISHED[address] if f'id="{part}"' not in file.read_text()}
+        assert not missing, f"/{address} has no headings {missing} any more"
+        return
+    target, headings = map(unescape, LEADS.search(file.read_text()).groups())
+    headings = json.loads(headings)
+    lost = {
+        part for part in PUBLISHED[address] if not part.startswith(("claim-", "qkv"))
+    } - headings.keys()
+    assert not lost, f"docs/redirects.toml, /{address}: expected headings = {{...}} for {lost}"
+    for place in (target, *headings.values()):
+        new, _, part = place.partition("#")
+        reached = (file.parent / new / "index.html").resolve()
+        assert not is_redirect(reached), f"/{address} leads to {place}, which leads on"
+        assert not part or f'id="{part}"' in reached.read_text(), f"{place} is not there"
+
+
 TO_NOWHERE = {
     '"old" = "gone.md"': "'old' leads to 'gone.md', and there is no",
     '"older" = "page.md#gone"': "'older' leads to 'page.md#gone', and that",
     '"page" = "index.md"': "'page' is a page itself",
     '"old/" = "page.md"': "'old/' has to be an address without a slash",
     '"oldest" = 5': "'oldest' has to lead to a page",
+    '"typo" = { too = "page.md" }': "'typo' has to lead to a page",
+    '"part" = { to = "page.md", headings = { a = "#lost" } }': "'part' leads to 'page.md#lost'",
 }
 
 

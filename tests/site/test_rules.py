@@ -25,7 +25,7 @@ EXPLANATIONS = {
         r":5: no exercises: expected \"## Try it",
     ),
     "a heading below the exercises": (f"{PAGE}## More\n\nSo.\n", r":20: no exercises: "),
-    "one exercise": (PAGE.replace(QUESTION, "", 1), r":5: 1 exercises: expected "),
+    "a heading alone": (PAGE.partition("??? question")[0], r":5: 0 exercises: expected "),
     "four exercises": (PAGE + QUESTION * 2, r":5: 4 exercises: "),
     "a sentence between the exercises": (PAGE + "So it is.\n", r":20: no exercise stands here: "),
     "no answer that runs": (PAGE.replace(RUNS, ""), r":5: no answer is seen to run: "),

@@ -104,4 +104,12 @@ def _menu(nav):
     yield "", [item.file.src_uri for item in nav.items if item.is_page]
     for item in nav.items:
         if item.is_section:
-            yield item.title, [page.file.src_uri for page in item.children if page.is_page]
+            yield item.title, [*_below(item)]
+
+
+def _below(section):
+    for item in section.children:
+        if item.is_page:
+            yield item.file.src_uri
+        elif item.is_section:
+            yield from _below(item)

@@ -8,6 +8,7 @@ show in a configuration that inherits `mkdocs.yml` and is there while Zensical b
 import logging
 import posixpath
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -165,4 +166,11 @@ def _menu(nav: list) -> Menu:
     yield "", [item["url"] for item in nav if not item["children"]]
     for item in nav:
         if item["children"]:
-            yield item["title"], [page["url"] for page in item["children"] if not page["children"]]
+            yield item["title"], [*_below(item)]
+
+
+def _below(item: dict) -> Iterator[str]:
+    if not item["children"]:
+        yield item["url"]
+    for child in item["children"]:
+        yield from _below(child)

@@ -1,5 +1,6 @@
 """Pages that lead to others: `docs/redirects.toml` names them all."""
 
+import json
 import posixpath
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ _PAGE = """<!doctype html>
 <noscript><meta http-equiv="refresh" content="0; url={target}"></noscript>
 <script type="module" src="{script}"></script>
 </head>
-<body><p>This address leads to <a href="{target}">{title}</a>.</p></body>
+<body><p>This address leads to <a href="{target}" data-headings="{headings}">{title}</a>.</p></body>
 </html>
 """
 
@@ -45,40 +46,77 @@ def pages(pages: list[Page], addresses: Mapping[str, str], settings) -> Iterator
         report(Fault(0, "redirect", str(fault), NAME))
         return
     known = {page.name: page for page in pages}
-    for old, new in redirects.items():
-        faults = [*_faults(old, new, known, addresses)]
+    for old, given in redirects.items():
+        faults = [*_faults(old, given, known, addresses)]
         for fault in faults:
             line = text.partition(f'"{old}"')[0].count("\n") + 1
             report(Fault(line, "redirect", fault, NAME))
         if not faults:
-            name, _, heading = new.partition("#")
+            to, headings = _leads(given)
+            seen = {part: _address(old, place, addresses) for part, place in headings.items()}
+            name = to.partition("#")[0]
+            canonical = settings.site.address and settings.site.address + addresses[name]
             yield (
                 old,
-                _page(old, addresses[name], heading, known[name].title, settings.site.address),
+                _page(old, _address(old, to, addresses), seen, known[name].title, canonical),
             )
 
 
-def _faults(old, new, known, addresses):
-    if not isinstance(new, str):
-        yield f"{old!r} has to lead to a page, a text such as 'how-to/masks.md'; it is {new!r}"
+def _leads(given) -> tuple[str, dict[str, str]]:
+    """Where an address leads, and where each of its headings does."""
+    if isinstance(given, str):
+        return given, {}
+    to = given["to"]
+    name = to.partition("#")[0]
+    headings = given.get("headings", {})
+    return to, {
+        part: f"{name}{place}" if place[0] == "#" else place for part, place in headings.items()
+    }
+
+
+def _faults(old, given, known, addresses):
+    if not (isinstance(given, str) or _is_table(given)):
+        yield (
+            f"{old!r} has to lead to a page, a text such as 'how-to/masks.md', or to have "
+            "to = such a text, and headings = {old-id = '#new-id', other-id = 'page.md#id'}; "
+            f"it is {given!r}"
+        )
         return
     if old != old.strip("/") or old.endswith((".md", ".html")):
         yield f"{old!r} has to be an address without a slash at its ends and without .md"
     if any(addresses[name].rstrip("/") == old for name in known):
         yield f"{old!r} is a page itself"
-    name, _, heading = new.partition("#")
-    if name not in known:
-        yield f"{old!r} leads to {name!r}, and there is no such page"
-    elif heading and not known[name].below(heading):
-        yield f"{old!r} leads to {new!r}, and that page has no heading {heading!r}"
+    to, headings = _leads(given)
+    for place in (to, *headings.values()):
+        name, _, heading = place.partition("#")
+        if name not in known:
+            yield f"{old!r} leads to {name!r}, and there is no such page"
+        elif heading and not known[name].below(heading):
+            yield f"{old!r} leads to {place!r}, and that page has no heading {heading!r}"
 
 
-def _page(old, url, heading, title, address):
-    seen = posixpath.relpath(f"/{url}", f"/{old}") + "/"
+def _is_table(given) -> bool:
+    if not isinstance(given, dict) or not {"to"} <= given.keys() <= {"to", "headings"}:
+        return False
+    headings = given.get("headings", {})
+    places = headings.values() if isinstance(headings, dict) else [None]
+    return isinstance(given["to"], str) and all(
+        isinstance(place, str) and "#" in place for place in places
+    )
+
+
+def _address(old, place, addresses):
+    """The address of a place, as it is seen from an old one."""
+    name, sign, heading = place.partition("#")
+    return posixpath.relpath(f"/{addresses[name]}", f"/{old}") + "/" + sign + heading
+
+
+def _page(old, target, headings, title, canonical):
     return _PAGE.format(
         policy=policy.EMPTY,
         title=escape(title),
-        canonical=escape(address + url if address else seen),
-        target=escape(f"{seen}#{heading}" if heading else seen),
+        canonical=escape(canonical or target.partition("#")[0]),
+        target=escape(target),
+        headings=escape(json.dumps(headings)),
         script=posixpath.relpath("/assets/moved.js", f"/{old}"),
     )
