@@ -153,7 +153,7 @@ GIVEN = {
     "explanation/really-two-maps.md": {5120},  # DeepSeek-V2
     "explanation/scaling.md": {1.87},  # DeepSeek-V3
     "explanation/widths.md": {192},  # DeepSeek-V3
-    "how-to/weights-into-a-library.md": {1e-6},  # of the tests on real layers, and a tab
+    "how-to/convert.md": {1e-6},  # of the tests on real layers, and a tab
     "how-to/weights-out-of-a-checkpoint.md": {1e-6},  # of the tests on real layers, and a tab
     "threads/a-benchmark-of-merging.md": {31.1, 50.1},  # the times of the answer
     "threads/why-both-matrices.md": {768},  # BERT-base
