@@ -291,7 +291,7 @@ def test_a_block_to_paste_runs_alone(page):
 
 
 def test_pages_have_blocks_to_paste():
-    assert {"symptoms/scale.md", "explanation/one-vector.md"} <= PASTED.keys()
+    assert {"symptoms/scale.md", "explanation/dot-product-or-distance.md"} <= PASTED.keys()
     symptoms = {page for page in PAGES if page.startswith("symptoms/")}
     assert symptoms - PASTED.keys() == {"symptoms/index.md"}
 

@@ -237,7 +237,7 @@ def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
 @pytest.mark.parametrize("averaged", [True, False])
 @torch.no_grad()
 def test_weights_of_several_keys_are_told_from_those_of_one(n, averaged, dtype, seed):
-    keys_are_there = check("explanation/one-vector", "keys_are_there")
+    keys_are_there = check("explanation/dot-product-or-distance", "keys_are_there")
     layer = mha(64, 4, seed).to(dtype)
     x = torch.randn(3, n, 64).to(dtype)
     _, weights = layer(x, x, x, average_attn_weights=averaged)
