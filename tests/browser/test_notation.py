@@ -76,7 +76,7 @@ def test_a_page_counts_what_the_choice_changed(page, address):
 
 
 def test_a_page_says_why_nothing_changed(page):
-    page.goto("/how-to/which-notation-is-this/?notation=ng-multi-head")
+    page.goto("/explanation/rows-or-columns/?notation=ng-multi-head")
     assert "This page compares sources, so its formulas stay." in page.locator(TOLD).inner_text()
 
 

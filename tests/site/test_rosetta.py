@@ -53,21 +53,32 @@ def test_q_is_the_source_in_one_section_of_the_paper_and_projected_in_the_other(
     )
 
 
-def test_every_cell_has_its_letter_or_says_that_there_is_none(site):
-    pages = ("letters", "letters-of-weights")
-    tables = "".join((site / name / "index.html").read_text() for name in pages)
-    found = {cells[0]: cells[1:] for cells in rows(tables)}
-    named = {key for source in TEXTS for key in source.letters}
+def test_every_letter_of_a_text_stands_in_a_table_and_what_has_none_says_so(page):
+    tables = page[page.index('id="all-sources"') : page.index('id="sources"')]
+    found = rows(tables)
+    heads, columns = [], {}  # of each role, the cells of its column
+    for first, *cells in found:
+        if shown(first) == "in":
+            heads = [re.findall("<code>(.*?)</code>", cell)[-1] for cell in cells]
+            columns |= {head: {} for head in heads}
+        elif shown(first) and "<code>" not in first:
+            columns |= {
+                key: columns[key] | {shown(first): cell}
+                for key, cell in zip(heads, cells, strict=True)
+            }
+    few = {
+        re.findall("<code>(.*?)</code>", first)[-1]: row for first, *row in found if "<br" in first
+    }
+    assert len(columns) > 12 < len(few)
     for role in notation.roles():
-        if role.key not in named:
-            assert not any(f"<code>{role.key}</code>" in head for head in found)
-            continue
-        [cells] = [cells for head, cells in found.items() if f"<code>{role.key}</code>" in head]
-        for source, cell in zip(notation.sources(), cells, strict=True):
+        for source in TEXTS:
+            cell = columns.get(role.key, {}).get(source.short + " †" * (not source.checked), "")
+            cell = cell or (few[role.key][1] if source.names(role) else "none")
             if source.names(role):
+                letter = source.letters[role.key]
                 assert formulas.inline(role.key, source.id) in cell
-                assert shown(source.letters[role.key].where) in shown(cell)
-                assert ("†" in cell) != source.letters[role.key].checked
+                assert shown(letter.where) in shown(cell)
+                assert letter.checked or "†" in cell
             else:
                 assert cell.startswith("none")
 

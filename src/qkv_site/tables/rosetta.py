@@ -3,12 +3,11 @@
 import re
 
 from qkv import notation
-from qkv.layouts import layouts
 from qkv.notation import Role, Source
-from qkv_site.tables import libraries
 from qkv_site.tables.libraries import table
 
 _NOT_CHECKED = " †"
+_FEW = 2  # a role with so few letters is a line of its own, and no column
 
 
 def meanings(letter: str) -> str:
@@ -35,38 +34,35 @@ def plain(latex: str) -> str:
     return re.split("[_^]", re.sub(r"\\[a-z]+|[{}\s]", "", latex))[0]
 
 
-def in_libraries() -> str:
-    """What the first argument of each library's layer stands for, and where it stores W_Q."""
+def letters(*groups: str) -> str:
+    """Texts down, roles of these groups across: each text's letters, and where it says so.
+
+    A role that few texts have a letter for is in `few` instead.
+    """
+    roles = [role for role in notation.roles() if role.group in groups if len(_texts(role)) > _FEW]
+    heads = (f"{role.meaning} `{role.key}`" for role in roles)
+    shapes = [("shape", *map(_shape, roles))] * any(role.shape for role in roles)
+    rows = (
+        (_linked(source), *(_cell(role, source) for role in roles)) for source in notation.sources()
+    )
+    body = table(("in", *heads), [*shapes, *rows])
+    return f'<div class="wq-wide wq-rosetta" markdown="1">\n\n{body}\n\n</div>'
+
+
+def few() -> str:
+    """The roles that few texts have a letter for: the letters, each with its text."""
     return table(
-        ("in", "the argument", "and stands for", "the weight W_Q is stored in", "of shape"),
+        ("", "of shape", "written"),
         (
             (
-                f"[{layout.title}](libraries/{layout.name}.md)",
-                f"`{next(iter(layout.arguments))}`",
-                notation.role("X_Q").meaning,
-                f"`{stored.name}`",
-                f"${libraries.shape(stored)}$",
+                f"{role.meaning}<br>`{role.key}`",
+                _shape(role),
+                "<br>".join(f"{_named(role, source)}: {_linked(source)}" for source in texts),
             )
-            for layout in layouts().values()
-            for stored in [libraries.holding("W_Q", layout)]
+            for role in notation.roles()
+            if 0 < len(texts := _texts(role)) <= _FEW
         ),
     )
-
-
-def rosetta(*groups: str) -> str:
-    """Roles of these groups down, sources across: the letter, its shape, and where it says so.
-
-    A role that this site alone has a letter for is left out.
-    """
-    sources = notation.sources()
-    named = {key for source in sources if source.id != "site" for key in source.letters}
-    rows = (
-        (f"{role.meaning}<br>`{role.key}`", *(_cell(role, source) for source in sources))
-        for role in notation.roles()
-        if role.group in groups and role.key in named
-    )
-    body = table(("role", *map(_linked, sources)), rows)
-    return f'<div class="wq-wide wq-rosetta" markdown="1">\n\n{body}\n\n</div>'
 
 
 def described() -> str:
@@ -93,18 +89,33 @@ def _formula(line: str, source: Source) -> str:
     return f"{{{{{source.id}: {line}}}}}"
 
 
+def _texts(role: Role) -> list[Source]:
+    """The texts that have a letter for a role."""
+    sources = notation.sources()
+    return [source for source in sources if source.id != "site" and source.names(role)]
+
+
 def _cell(role: Role, source: Source) -> str:
     if source.names(role):
-        letter = source.letters[role.key]
-        written = _formula(role.key, source) + ("" if letter.checked else _NOT_CHECKED)
-        return " ".join(filter(None, (written, _shape(role, source), letter.where)))
+        return _named(role, source)
     if not any(entry.borrowed for entry in notation.legend(role.key, source)):
         return f"none: {_formula(role.key, source)}"
     return "none"
 
 
-def _shape(role: Role, source: Source) -> str:
-    return _formula(f"shape({role.key})", source) if role.shape else ""
+def _named(role: Role, source: Source) -> str:
+    """A letter, and where it stands if that is not where the whole text is cited."""
+    letter = source.letters[role.key]
+    written = _formula(role.key, source) + ("" if letter.checked else _NOT_CHECKED)
+    return "<br>".join(filter(None, (written, letter.where)))
+
+
+def _shape(role: Role, source: Source | None = None) -> str:
+    """A role's shape in the letters of a source, or in those that the reader chose."""
+    line = f"shape({role.key})"
+    if not role.shape:
+        return ""
+    return _formula(line, source) if source else f"{{{{{line}}}}}"
 
 
 def _description(source: Source) -> str:
