@@ -95,7 +95,7 @@ def test_a_folded_norm_passes_and_a_wrong_fold_does_not(width, h, seed):
 @WIDTHS
 @SIZES
 def test_a_batch_of_a_right_layer_passes_and_a_tiled_mask_does_not(width, h, seed, size):
-    samples_are_apart = check("symptoms/only-batches", "samples_are_apart")
+    samples_are_apart = check("symptoms/grouped-heads", "samples_are_apart")
     layer = mha(width, h, seed)
     X = size * np.random.default_rng(seed).normal(size=(3, 7, width))
     real = np.arange(7) < np.array([7, 5, 2])[:, None, None]
@@ -114,7 +114,7 @@ def test_a_batch_of_a_right_layer_passes_and_a_tiled_mask_does_not(width, h, see
 @SEEDS
 @WIDTHS
 def test_sources_in_place_pass_and_exchanged_ones_do_not(width, h, seed):
-    sources_are_in_place = check("symptoms/only-cross-attention", "sources_are_in_place", width)
+    sources_are_in_place = check("symptoms/square-weight", "sources_are_in_place", width)
     layer = partial(called, mha(width, h, seed))
     assert sources_are_in_place(lambda q, k, v: layer(q[None], k[None], v[None])[0])
     assert not sources_are_in_place(lambda q, k, v: layer(q[None], v[None], k[None])[0])
@@ -125,7 +125,7 @@ def test_sources_in_place_pass_and_exchanged_ones_do_not(width, h, seed):
 @pytest.mark.parametrize("option", ["add_zero_attn", "add_bias_kv"])
 def test_the_check_of_sources_refuses_a_layer_with_an_added_key(option):
     """As the page says: weights on the given keys sum to less than 1."""
-    sources_are_in_place = check("symptoms/only-cross-attention", "sources_are_in_place")
+    sources_are_in_place = check("symptoms/square-weight", "sources_are_in_place")
     layer = mha(24, 3, 0, **{option: True})
     assert not sources_are_in_place(lambda *QKV: called(layer, *(x[None] for x in QKV))[0])
 
@@ -390,7 +390,7 @@ def test_a_step_that_differs_is_named_in_float32(width, h, seed, size, bias):
 @WIDTHS
 @SIZES
 def test_a_bias_that_is_left_out_is_named_in_float32(width, h, size, seed):
-    constant_difference = check("symptoms/constant-vector", "constant_difference")
+    constant_difference = check("symptoms/steps", "constant_difference")
     layer = mha(width, h, seed)
     X = size * np.random.default_rng(seed).normal(size=(5, width)).astype(np.float32)
     theirs = called(layer, X, X, X)
@@ -460,7 +460,7 @@ def test_a_bias_after_the_scale_passes_in_half_precision_and_one_before_it_does_
 
 @HALF
 def test_values_meet_their_keys_in_half_precision(dtype):
-    values_meet_their_keys = check("symptoms/same-vector", "values_meet_their_keys")
+    values_meet_their_keys = check("symptoms/idle", "values_meet_their_keys")
 
     def by(equation):
         return lambda *AV: shortened(dtype, partial(torch.einsum, equation), *AV)
@@ -540,11 +540,11 @@ def test_pages_whose_check_fails_in_half_precision_ask_for_float32(dtype):
     assert step_that_differs(mine, theirs, X, W_O) == []
     assert asks_for_float32("symptoms/steps")
 
-    constant_difference = check("symptoms/constant-vector", "constant_difference")
+    constant_difference = check("symptoms/steps", "constant_difference")
     b_O = layer.out_proj.bias.float().numpy()
     layer.out_proj.bias.zero_()
     assert constant_difference(output(layer), theirs, {"b_O": b_O}) != ["-1 b_O"]
-    assert asks_for_float32("symptoms/constant-vector")
+    assert asks_for_float32("symptoms/steps")
 
     rows_that_make = check("symptoms/first-third", "rows_that_make")
     fused = np.random.default_rng(1).normal(size=(512, 64))
@@ -573,7 +573,7 @@ def test_checks_that_a_layer_in_training_fails_ask_for_eval():
     def causal(x):
         return called(layer, *[x[None]] * 3, attn_mask=later)[0]
 
-    samples_are_apart = check("symptoms/only-batches", "samples_are_apart")
+    samples_are_apart = check("symptoms/grouped-heads", "samples_are_apart")
     hides_padding = check("symptoms/padding-leaks", "hides_padding")
     outputs_that_change = check("symptoms/index", "outputs_that_change")
     for training in (True, False):
@@ -581,7 +581,7 @@ def test_checks_that_a_layer_in_training_fails_ask_for_eval():
         assert samples_are_apart(padded, X, real) != training
         assert hides_padding(padded, X, real) != training
         assert (outputs_that_change(causal, X[0], 2).tolist() == [2, 3, 4, 5, 6]) != training
-    for page in ("only-batches", "padding-leaks", "index"):
+    for page in ("grouped-heads", "padding-leaks", "index"):
         assert "call `eval()`" in (ROOT / "docs" / "symptoms" / f"{page}.md").read_text()
 
 
@@ -604,7 +604,7 @@ def test_key_heads_are_named_beside_a_sink():
 def test_right_weights_with_a_soft_cap_or_a_sink_do_not_get_sharp():
     """As the page says. The cap is that of Gemma 2, by its own function."""
     library = pytest.importorskip("transformers.models.gemma2.modeling_gemma2")
-    gets_sharp = check("symptoms/flat-weights", "gets_sharp")
+    gets_sharp = check("symptoms/scale", "gets_sharp")
     module = torch.nn.Module().eval()
     module.num_key_value_groups = 1
 

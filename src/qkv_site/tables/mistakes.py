@@ -1,77 +1,104 @@
 r"""The known mistakes as Markdown: made from `qkv.mistakes`.
 
-A page says in its front matter, `symptoms: [heads-mixed]`, which symptoms it explains. From this a
-mistake knows its page, a page its mistakes, and the overview of the symptoms its rows.
+A page says in its front matter, `symptoms: [scale, flat-weights#flat]`, which symptoms it explains,
+and below which heading if it is not the whole page. From this a mistake knows its place, a page its
+mistakes, and the overview of the symptoms its rows.
 """
 
 import posixpath
 import textwrap
-from collections.abc import Iterable
-from itertools import chain, groupby, takewhile
+from collections.abc import Iterable, Iterator
+from itertools import groupby, takewhile
 
 from qkv import mistakes
 from qkv.mistakes import Mistake
-from qkv_site.page import PAGE, Heading
+from qkv_site.page import PAGE, Heading, Page
 from qkv_site.tables.libraries import fitting, table
 
 
 def tables() -> str:
     """A folded table for each part of a layer: the mistake, what one sees, and what to do."""
-    pages = pages_of_symptoms()
-    return "\n\n".join(_folded(title, known, pages) for title, known in mistakes.parts().items())
+    places = places_of_symptoms()
+    return "\n\n".join(_folded(title, known, places) for title, known in mistakes.parts().items())
 
 
 def known() -> str:
     """A folded table of the mistakes that show a symptom of this page."""
-    shown = PAGE.get().meta.get("symptoms", [])
+    shown = {symptom for symptom, _ in _symptoms(PAGE.get())}
     found = tuple(each for each in mistakes.known().values() if each.seen_as in shown)
     title = "The mistake" if len(found) == 1 else f"The {len(found)} mistakes"
-    return _folded(f"{title} of this kind", found, pages_of_symptoms())
+    return _folded(f"{title} of this kind", found, places_of_symptoms())
 
 
 def overview() -> str:
-    """What one sees, with a link to its page, and what may be the cause or is asked about it."""
-    pages = pages_of_symptoms()
-    listed = dict.fromkeys(chain.from_iterable(pages.values()))
-    rows = ((_link(page), _causes(page)) for page in listed)
+    """What one sees, with a link to its place, and what may be the cause or is asked about it."""
+    said = mistakes.symptoms()
+    rows = (
+        (_link(place, said[symptom] if nth == 0 else _title(place)), _causes(place))
+        for symptom, places in places_of_symptoms().items()
+        for nth, place in enumerate(places)
+    )
     return fitting(("what you see", "causes, and questions about them"), rows)
 
 
-def pages_of_symptoms() -> dict[str, list[str]]:
-    """Each symptom's pages, as files below `docs`, in the order of the symptoms."""
+def places_of_symptoms() -> dict[str, list[str]]:
+    """Where each symptom is explained, as in symptoms/scale.md#flat; pages of symptoms first."""
     found = {symptom: [] for symptom in mistakes.symptoms()}
-    for name, page in PAGE.get().site.pages.items():
-        for symptom in page.meta.get("symptoms", []):
-            found[symptom].append(name)
+    pages = PAGE.get().site.pages
+    for name in sorted(pages, key=lambda name: (not name.startswith("symptoms/"), name)):
+        for symptom, part in _symptoms(pages[name]):
+            found[symptom].append(f"{name}#{part}" if part else name)
     return found
 
 
-def _link(page: str) -> str:
-    return f"[{PAGE.get().site.pages[page].title}]({_address(page)})"
+def _symptoms(page: Page) -> Iterator[tuple[str, str]]:
+    """Which symptoms a page explains, and the heading of each if it is not the whole page."""
+    for each in page.meta.get("symptoms", []):
+        symptom, _, part = each.partition("#")
+        yield symptom, part
 
 
-def _causes(page: str) -> str:
-    """The headings of a page that ask about causes: those before its own check, or its list."""
-    if not page.startswith("symptoms/"):
+def _link(place: str, title: str) -> str:
+    return f"[{title}]({_address(place)})"
+
+
+def _title(place: str) -> str:
+    name, _, part = place.partition("#")
+    page = PAGE.get().site.pages[name]
+    titles = {it.id: it.title for it in page.parts if isinstance(it, Heading)}
+    return titles[part] if part else page.title
+
+
+def _causes(place: str) -> str:
+    """The headings that ask about causes: those before the place's own check, or its list."""
+    name, _, part = place.partition("#")
+    if not part and not name.startswith("symptoms/"):
         return ""
-    parts = PAGE.get().site.pages[page].parts
-    headings = (part for part in parts if isinstance(part, Heading) and part.level == 2)
-    causes = takewhile(lambda it: it.id not in ("check", "known"), headings)
-    return "<br>".join(f"[{it.title}]({_address(page)}#{it.id})" for it in causes)
+    page = PAGE.get().site.pages[name]
+    parts = page.below(part) if part else page.parts
+    own = {other for _, other in _symptoms(page)} - {part}
+    headings = [it for it in parts if isinstance(it, Heading) and it.id not in own]
+    level = min((it.level for it in headings if it.level > 1), default=0)
+    at_level = (it for it in headings if it.level == level)
+    causes = takewhile(lambda it: it.id != "known" and not it.id.endswith("check"), at_level)
+    return "<br>".join(_link(f"{name}#{it.id}", it.title) for it in causes)
 
 
-def _address(page: str) -> str:
-    return posixpath.relpath(page, posixpath.dirname(PAGE.get().name))
+def _address(place: str) -> str:
+    name, _, part = place.partition("#")
+    here = PAGE.get().name
+    path = "" if name == here else posixpath.relpath(name, posixpath.dirname(here))
+    return f"{path}#{part}" if part else path
 
 
-def _folded(title: str, known: tuple[Mistake, ...], pages: dict[str, list[str]]) -> str:
-    return f'??? note "{title}"\n\n{textwrap.indent(_table(known, pages), "    ")}'
+def _folded(title: str, known: tuple[Mistake, ...], places: dict[str, list[str]]) -> str:
+    return f'??? note "{title}"\n\n{textwrap.indent(_table(known, places), "    ")}'
 
 
-def _table(known: tuple[Mistake, ...], pages: dict[str, list[str]]) -> str:
+def _table(known: tuple[Mistake, ...], places: dict[str, list[str]]) -> str:
     alike = groupby(known, key=lambda each: (each.symptom, each.cure, each.seen_as))
     rows = (
-        (_with_one_cure(kin), f"{symptom}{_leads(pages[seen_as])}", cure)
+        (_with_one_cure(kin), f"{symptom}{_leads(places[seen_as])}", cure)
         for (symptom, cure, seen_as), kin in alike
     )
     return table(("the mistake", "what you see", "what to do"), rows)
@@ -83,8 +110,9 @@ def _with_one_cure(kin: Iterable[Mistake]) -> str:
     return said[0] if len(said) == 1 else f"<ul>{''.join(f'<li>{it}</li>' for it in said)}</ul>"
 
 
-def _leads(pages: list[str]) -> str:
-    return "" if PAGE.get().name in pages else f" [More]({_address(pages[0])})"
+def _leads(places: list[str]) -> str:
+    pages = {place.partition("#")[0] for place in places}
+    return "" if PAGE.get().name in pages else f" [More]({_address(places[0])})"
 
 
 def described(mistake: Mistake) -> str:
