@@ -75,7 +75,7 @@ def test_what_was_published_leads_to_a_place_that_is_there(site, address):
 
 TO_NOWHERE = {
     '"old" = "gone.md"': "'old' leads to 'gone.md', and there is no",
-    '"older" = "page.md#gone"': "'older' leads to 'page.md#gone', and that",
+    '"older" = "page.md#gone"': "'older' leads to 'page.md#gone', and nothing",
     '"page" = "index.md"': "'page' is a page itself",
     '"old/" = "page.md"': "'old/' has to be an address without a slash",
     '"oldest" = 5': "'oldest' has to lead to a page",

@@ -47,7 +47,7 @@ def pages(pages: list[Page], addresses: Mapping[str, str], settings) -> Iterator
         return
     known = {page.name: page for page in pages}
     for old, given in redirects.items():
-        faults = [*_faults(old, given, known, addresses)]
+        faults = [*_faults(old, given, known, addresses, settings.folder)]
         for fault in faults:
             line = text.partition(f'"{old}"')[0].count("\n") + 1
             report(Fault(line, "redirect", fault, NAME))
@@ -74,7 +74,7 @@ def _leads(given) -> tuple[str, dict[str, str]]:
     }
 
 
-def _faults(old, given, known, addresses):
+def _faults(old, given, known, addresses, folder):
     if not (isinstance(given, str) or _is_table(given)):
         yield (
             f"{old!r} has to lead to a page, a text such as 'how-to/masks.md', or to have "
@@ -91,8 +91,11 @@ def _faults(old, given, known, addresses):
         name, _, heading = place.partition("#")
         if name not in known:
             yield f"{old!r} leads to {name!r}, and there is no such page"
-        elif heading and not known[name].below(heading):
-            yield f"{old!r} leads to {place!r}, and that page has no heading {heading!r}"
+        elif (
+            heading
+            and f'id="{heading}"' not in (folder / addresses[name] / "index.html").read_text()
+        ):
+            yield f"{old!r} leads to {place!r}, and nothing on that page has the id {heading!r}"
 
 
 def _is_table(given) -> bool:
