@@ -493,7 +493,7 @@ def test_scores_in_half_precision_are_dot_products(dtype):
 @pytest.mark.parametrize("words", [4, 10])
 def test_the_rows_of_a_fused_weight_are_found_and_not_those_of_normed_queries(words, width, seed):
     """With a tolerance for bfloat16, few words would name a row for normed queries."""
-    rows_that_make = check("symptoms/first-third", "rows_that_make")
+    rows_that_make = check("how-to/fused-weights", "rows_that_make")
     rng = np.random.default_rng(seed)
     fused, X = rng.normal(size=(3 * width, width)), rng.normal(size=(words, width))
     q = shortened(torch.float32, torch.matmul, X, fused[:width].T)
@@ -546,11 +546,11 @@ def test_pages_whose_check_fails_in_half_precision_ask_for_float32(dtype):
     assert constant_difference(output(layer), theirs, {"b_O": b_O}) != ["-1 b_O"]
     assert asks_for_float32("symptoms/steps")
 
-    rows_that_make = check("symptoms/first-third", "rows_that_make")
+    rows_that_make = check("how-to/fused-weights", "rows_that_make")
     fused = np.random.default_rng(1).normal(size=(512, 64))
     q = shortened(dtype, torch.matmul, X, fused.T)
     assert (None in rows_that_make(q, X, fused)) == (dtype == torch.bfloat16)
-    assert asks_for_float32("symptoms/first-third")
+    assert asks_for_float32("how-to/fused-weights")
 
     wrong_distances = check("symptoms/rotation", "wrong_distances")
     S = shortened(dtype, torch.matmul, X, X.T)
