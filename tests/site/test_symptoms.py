@@ -60,7 +60,7 @@ def test_the_overview_has_a_line_for_each_symptom_in_the_words_of_who_sees_it(si
 
 
 def test_the_list_of_mistakes_leads_to_the_pages(site):
-    listed = (site / "how-to" / "numbers-disagree" / "index.html").read_text()
+    listed = (site / "reference" / "mistakes" / "index.html").read_text()
     for place, *_ in places_of_symptoms().values():
         page, _, part = place.partition("#")
         address = f"../../{page.removesuffix('.md')}/" + (f"#{part}" if part else "")
@@ -68,7 +68,7 @@ def test_the_list_of_mistakes_leads_to_the_pages(site):
 
 
 def test_each_cell_of_the_list_of_mistakes_is_shown_to_its_end(site):
-    shown = " ".join(words(site / "how-to" / "numbers-disagree" / "index.html").split())
+    shown = " ".join(words(site / "reference" / "mistakes" / "index.html").split())
     for each in known().values():
         for cell in (each.symptom, each.cure):
             assert " ".join(cell.split()) in shown, each.name
