@@ -12,7 +12,7 @@ const WIDTH = "width" // of what the extra map gives; square if none is entered
 const QUERIES = "Q[i]"
 
 const here = (name) => new URL(name, import.meta.url)
-const EXAMPLE = `<a href="${here("../explanation/worked-example/")}">the worked example</a>`
+const EXAMPLE = `<a href="${here("../start/one-head/")}">the worked example</a>`
 
 /** Put the form, and what follows from it, into a panel. */
 export async function fill(panel) {

@@ -12,7 +12,8 @@ const SAYS = {
 
 function begin(progress) {
   const questions = [...document.querySelectorAll(".wq-question")]
-  const score = () => report(questions, progress, document.querySelector(".wq-result"))
+  const counted = questions.filter((question) => !question.closest(".wq-more"))
+  const score = () => report(counted, progress, document.querySelector(".wq-result"))
   for (const question of questions) ask(question, score)
   score()
 }

@@ -51,7 +51,16 @@ function follow({ target }) {
   if (!label.contains(target)) pointOut(target.closest?.("[data-role]") ?? null)
 }
 
+// A block of the map is a link, too: a finger, which cannot point, is told at the first touch, and led on at the second.
+let touched = null
+function tellFirst(event) {
+  const block = event.pointerType === "touch" && event.target.closest?.(".wq-map a[data-role]")
+  if (block && block !== touched) event.preventDefault()
+  touched = block || null
+}
+
 document.addEventListener("pointerover", follow)
+document.addEventListener("click", tellFirst)
 document.addEventListener("focusin", follow)
 document.addEventListener("change", () => pointOut(null))
 document.addEventListener("keydown", ({ key }) => key === "Escape" && pointOut(null))

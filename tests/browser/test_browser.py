@@ -24,7 +24,7 @@ def test_formulas_are_drawn_in_the_mathematical_font(page, origin):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", *thorough("/libraries/keras/", "/explanation/projected-twice/")]
+    "path", ["/start/which-q/", *thorough("/libraries/keras/", "/start/how-many-matrices/")]
 )
 def test_code_stands_on_a_phones_column_of_text_and_output_is_whole(page, path):
     page.set_viewport_size({"width": 390, "height": 844})
@@ -41,7 +41,7 @@ def test_code_stands_on_a_phones_column_of_text_and_output_is_whole(page, path):
 @pytest.mark.parametrize("width", [390, *thorough(1280)])
 def test_a_side_of_an_equation_stands_in_one_line(page, width):
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto("/explanation/projected-twice/")
+    page.goto("/start/how-many-matrices/")
     lines = "all => all.map(e => e.offsetTop + e.offsetHeight / 2)"
     for side in page.locator(".wq-side").all():
         middles = side.locator("> :not(.wq-note)").evaluate_all(lines)

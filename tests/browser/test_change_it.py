@@ -11,7 +11,7 @@ from qkv import example, notation, softmax
 from qkv_site.parts import change_it
 from support import thorough
 
-WHICH, TWICE = "/explanation/which-q/", "/explanation/projected-twice/"
+WHICH, TWICE = "/start/which-q/", "/start/how-many-matrices/"
 TIMES = "\N{MULTIPLICATION SIGN}"
 PANEL = "[data-wq-change]"
 STATUS = f"{PANEL} [role=status]"
@@ -110,7 +110,7 @@ def test_at_first_it_shows_the_worked_example(page):
     assert said == "The shapes fit. The numbers are those of the worked example."
     assert page.wrong == []
     page.get_by_role("link", name="the worked example").last.click()
-    page.wait_for_url("**/explanation/worked-example/")
+    page.wait_for_url("**/start/one-head/")
 
 
 def settings(amount):

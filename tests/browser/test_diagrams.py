@@ -6,7 +6,7 @@ from qkv import example
 from qkv_site.parts import diagrams
 from support import ROOT, thorough
 
-WHICH = "/explanation/which-q/"
+WHICH = "/start/which-q/"
 
 
 def test_a_rectangle_has_the_colour_of_its_role(shared, chromium, origin):
@@ -55,7 +55,7 @@ def test_the_sign_before_the_first_side_is_hidden_and_no_other(chromium, formula
 
 @pytest.mark.parametrize(
     "address",
-    ["explanation/decoding-step", *thorough("explanation/projected-twice", "explanation/which-q")],
+    ["explanation/decoding-step", *thorough("start/how-many-matrices", "start/which-q")],
 )
 def test_a_drawing_begins_where_the_text_does(page, address):
     page.set_viewport_size({"width": 1280, "height": 800})

@@ -10,8 +10,8 @@ from support import ADDRESS, Quiet, served, thorough
 
 BELOW = urlsplit(ADDRESS).path  # "/attention/"
 # The home page, a panel, what a script draws, and then one page of each kind.
-PAGES = ["", "explanation/which-q/", "explore/"]
-MORE = ["self-test/", "which-shape/", "explanation/", "explanation/worked-example/",
+PAGES = ["", "start/which-q/", "explore/"]
+MORE = ["self-test/", "which-shape/", "explanation/", "start/one-head/",
         "how-to/masks/", "libraries/pytorch/", "questions/", "reference/equation_1/",
         "symptoms/nan/", "threads/", "notation/", "claims/"]  # fmt: skip
 BLOCKED = "Content Security Policy"
@@ -83,7 +83,7 @@ def test_the_policy_stops_what_the_page_did_not_bring(page):
 @pytest.mark.parametrize(
     ("unknown", "offered"),
     [
-        ("no/such/projected-twice.html", "explanation/projected-twice/"),
+        ("no/such/which-q.html", "start/which-q/"),
         *thorough(("masks", "how-to/masks/")),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from support import thorough
 
-EXAMPLE = "/explanation/worked-example/"
+EXAMPLE = "/start/one-head/"
 SCREENS = {"phone": (390, 844), "desk": (1280, 800)}
 SHOWN = """[...document.querySelectorAll(".wq-map-state")]
   .filter(state => state.checkVisibility()).map(state => state.dataset.state)"""
@@ -47,10 +47,11 @@ def home(shared):
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_the_home_page_answers_before_it_is_scrolled(home, screen):
+    home.evaluate("document.querySelector('.wq-map [value=sound]').checked = true")
     width, height = SCREENS[screen]
     home.set_viewport_size({"width": width, "height": height})
     home.evaluate("document.fonts.ready.then(() => true)")
-    for part in ("h1", "h1 + p", ".wq-map-state[data-state=paper]"):
+    for part in ("h1", "h1 + p", ".wq-map-state[data-state=sound]"):
         box = home.locator(part).first.bounding_box()
         assert box["y"] + box["height"] <= height, part
 
@@ -58,9 +59,9 @@ def test_the_home_page_answers_before_it_is_scrolled(home, screen):
 def test_a_state_is_chosen_without_a_script(chromium, origin):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/")
-    assert page.locator('[data-state="paper"]').is_visible()
-    page.get_by_role("radio", name="the paper").focus()
-    for state in ("sound", "code"):
+    assert page.locator('[data-state="sound"]').is_visible()
+    page.get_by_role("radio", name="the two videos").focus()
+    for state in ("paper", "code"):
         page.keyboard.press("ArrowRight")
         assert [
             found.get_attribute("data-state")
@@ -71,7 +72,7 @@ def test_a_state_is_chosen_without_a_script(chromium, origin):
 
 
 def test_what_does_not_fit_is_seen(home):
-    home.get_by_text("as two videos sound").click()
+    home.get_by_text("the two videos").click()
     misfit = home.get_by_role("link", name="64 is not 512")
     wanted, bar = misfit.bounding_box(), home.locator(".wq-map-heard .wq-map-bars").bounding_box()
     assert wanted["width"] == pytest.approx(8 * bar["width"], rel=0.02)
@@ -103,7 +104,7 @@ def test_nothing_sticks_out_or_lies_over_another_part(home, width):
 
 def test_on_paper_each_state_is_shown(home):
     home.emulate_media(media="print")
-    assert home.evaluate(SHOWN) == ["paper", "sound", "code"]
+    assert home.evaluate(SHOWN) == ["sound", "paper", "code"]
 
 
 @pytest.mark.parametrize("width", [320, 390])

@@ -64,7 +64,7 @@ CHANGED = """() => {
 
 
 @pytest.mark.parametrize(
-    "address", ["/explanation/projected-twice/", *thorough("/explanation/values-and-output/")]
+    "address", ["/start/how-many-matrices/", *thorough("/explanation/values-and-output/")]
 )
 def test_a_page_counts_what_the_choice_changed(page, address):
     page.goto(f"{address}?notation=paper-3-2-2")
@@ -82,14 +82,14 @@ def test_a_page_says_why_nothing_changed(page):
 
 def test_the_way_back_and_a_link_stand_beside_it(page):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto("/explanation/which-q/#why")
+    page.goto("/start/which-q/#why")
     back = page.get_by_role("button", name="Back to this site's letters")
     assert not back.is_visible()
     page.locator(CHOICE).select_option("d2l")
     page.get_by_role("button", name="Copy a link").click()
     page.get_by_role("button", name="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.endswith("/explanation/which-q/?notation=d2l#why")
+    assert copied.endswith("/start/which-q/?notation=d2l#why")
     back.click()
     assert page.locator(CHOICE).input_value() == "site"
     page.reload()
@@ -148,7 +148,7 @@ def test_without_scripts_the_sites_own_notation_stands_there(chromium, origin):
 def test_every_formula_follows_a_choice_and_a_picture_in_the_letters_of_one_source_stays(page):
     shown = "[...document.querySelectorAll('[data-in]')].map(e => e.dataset.in.split(' '))"
     stays = "The picture in the letters of The paper, section 3.2.2 stays (words are rows)."
-    page.goto("/explanation/which-q/?notation=ng-multi-head")
+    page.goto("/start/which-q/?notation=ng-multi-head")
     assert all("ng-multi-head" in ids for ids in page.evaluate(shown))
     assert len(page.evaluate(shown)) > 10
     assert stays in page.locator(TOLD).inner_text()

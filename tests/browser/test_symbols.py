@@ -1,5 +1,7 @@
 """A letter that is pointed at: what lights up, and the label that says what it is."""
 
+import re
+
 import pytest
 
 from forms import letters
@@ -41,7 +43,7 @@ READABLE = {"weight": "400", "apart": 3, "opaque": True, "inside": True}
 
 @pytest.fixture
 def which_q(shared):
-    return shared("/explanation/which-q/")
+    return shared("/start/which-q/")
 
 
 def words(page):
@@ -51,7 +53,7 @@ def words(page):
 
 
 def test_a_label_says_role_and_shape_as_the_source_has_it_and_what_is_borrowed(page):
-    page.goto("/explanation/which-q/?notation=ng-multi-head")
+    page.goto("/start/which-q/?notation=ng-multi-head")
     page.locator('.wq-diagram [data-role="W_Q[i]"]:visible').first.hover()
     assert words(page) == "onehead'sweightforqueries,dk×dmodel"
     page.locator('[data-of="paper-3-2-2"] [data-role="W_Q[i]"]:visible').first.hover()
@@ -99,6 +101,23 @@ def test_a_tap_shows_it_and_another_hides_it(chromium, origin):
     page.close()
 
 
+def test_a_tap_on_a_block_of_the_map_says_what_it_is_and_another_leads_to_its_page(
+    chromium, origin
+):
+    phone = {"width": 390, "height": 844}
+    page = chromium.new_page(base_url=origin, has_touch=True, viewport=phone)
+    page.goto("/")
+    block = page.locator(".wq-map-heard [data-role='W_Q[i]']").first
+    block.tap()
+    page.locator(LABEL).wait_for()
+    assert page.url.rstrip("/") == origin.rstrip("/")
+    said = page.locator(LABEL).inner_text()  # as the video has it: a word is a column
+    assert re.sub(r"\W", "", said).endswith("queriesdkdmodel")
+    block.tap()
+    page.wait_for_url("**/start/how-many-matrices/")
+    page.close()
+
+
 def test_an_entry_of_a_legend_is_its_own_label_from_the_keyboard(which_q):
     entry = which_q.locator(".wq-where li:visible").first
     entry.focus()
@@ -128,7 +147,7 @@ def test_one_key_of_colours_stands_below_the_first_figure(which_q):
 
 def test_without_scripts_the_key_does_not_ask_to_point_at_a_letter(chromium, origin):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto("/explanation/which-q/")
+    page.goto("/start/which-q/")
     assert not key_of_colours(page).get_by_text("a letter to see its name").is_visible()
     page.close()
 
@@ -165,7 +184,7 @@ def test_a_letter_is_set_in_the_list_of_pages_too(which_q):
 
 
 def test_no_gap_stands_between_a_root_and_what_follows_it(page):
-    page.goto("/explanation/worked-example/")
+    page.goto("/start/one-head/")
     root = page.locator("p:not(figure p) > span > math:has(> msqrt:only-child)").first
     gap = root.evaluate(
         """math => {

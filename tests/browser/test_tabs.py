@@ -22,7 +22,7 @@ def test_who_chooses_a_framework_has_chosen_it_on_all_pages(page):
     page.goto("/explanation/widths/")
     assert page.evaluate(OPEN) == ["PyTorch"]
     choose(page, "Flax")
-    page.goto("/")
+    page.goto("/start/which-q/")
     assert page.evaluate(OPEN) == ["PyTorch"]  # there is no Flax: the choice before it
     page.goto("/how-to/masks/")
     assert page.evaluate(OPEN) == ["Flax"]
@@ -30,13 +30,13 @@ def test_who_chooses_a_framework_has_chosen_it_on_all_pages(page):
 
 
 def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
-    page.goto("/")
+    page.goto("/start/which-q/")
     choose(page, "Keras")
     page.goto("/explanation/widths/#claim-six-widths")
     until(page, "document.querySelector('#claim-six-widths').offsetHeight > 0")
     assert page.evaluate(OPEN) == ["NumPy"]
     assert page.locator("#claim-six-widths").bounding_box()["y"] < 200
-    page.goto("/")
+    page.goto("/start/which-q/")
     assert page.evaluate(OPEN) == ["Keras"]
 
 
@@ -44,7 +44,7 @@ def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
 def test_a_tab_opens_without_scripts(chromium, origin, width):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto("/")
+    page.goto("/start/which-q/")
     code = page.get_by_text("from keras import ops")
     assert not code.is_visible()
     choose(page, "Keras")

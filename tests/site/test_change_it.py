@@ -27,8 +27,8 @@ BEFORE, AFTER = LINES[0], LINES[2:]
 
 
 def test_the_pages_that_explain_the_maps_have_a_panel():
-    explained = {"explanation/which-q.md", "explanation/projected-twice.md"}
-    assert {*PAGES} == explained | {"index.md", "explore.md"}
+    explained = {"start/which-q.md", "start/how-many-matrices.md"}
+    assert {*PAGES} == explained | {"explore.md"}
 
 
 def test_the_formulas_with_another_map_follow_from_the_trees():

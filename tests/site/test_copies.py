@@ -115,7 +115,7 @@ def test_the_overview_lists_each_page_and_the_whole_holds_all(site, written):
     assert len(listed) == len(set(listed))
     assert {folder(page) for page in PAGES if not page.startswith("reference/")} <= {*listed}
     whole = (site / copies.FULL).read_text()
-    for page in ("explanation/which-q.md", "how-to/masks.md"):
+    for page in ("start/which-q.md", "how-to/masks.md"):
         heading = re.search(r"^## \[(.+?)\]\(", written[page], re.MULTILINE)[1]
         assert heading in whole
 

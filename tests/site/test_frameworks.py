@@ -17,8 +17,8 @@ GOES_ON = "The blocks below use names of the tab NumPy: run that tab first."
 ALL = ["NumPy", "PyTorch", "Keras", "Flax"]
 # The tabs of each page that a beginner, or an engineer between two code bases, lands on.
 PAGES = {
-    "index.md": [ALL[:3]],
-    "explanation/projected-twice.md": [ALL[:3]],
+    "start/how-many-matrices.md": [ALL[:3]],
+    "start/which-q.md": [ALL[:3]],
     "explanation/deeplearning-ai-course.md": [ALL[:3]],
     "explanation/widths.md": [ALL],
     "how-to/masks.md": [ALL],

@@ -1,9 +1,11 @@
-"""A folder's index leads to each of its pages, whether it is written by hand or generated."""
+"""A folder's index leads to each of its pages, by hand or generated; the home page, to the path."""
 
 import re
 
 import pytest
 
+from qkv_site import menu
+from qkv_site.page import Site
 from support import ROOT
 
 INDEXES = sorted((ROOT / "docs").rglob("*/index.md"))
@@ -28,8 +30,29 @@ def test_an_index_leads_to_each_page_of_its_folder(site, index):
 
 def test_the_folders_with_an_index_are_those_with_pages():
     folders = {page.parent for page in (ROOT / "docs").rglob("*/*.md")}
-    assert folders == {index.parent for index in INDEXES}
+    assert folders - {ROOT / "docs" / "start"} == {index.parent for index in INDEXES}
     assert len(INDEXES) >= 6
+
+
+def test_the_home_page_lists_the_path_in_its_order_and_it_has_no_other_pages(site):
+    path = menu.path(Site())
+    assert path[-1] == "self-test.md"
+    start = {page.name for page in (ROOT / "docs" / "start").glob("*.md")}
+    assert {f"start/{name}" for name in start} == {*path[:-1]}
+    listed = re.search(r'<ol class="wq-path".*?</ol>', (site / "index.html").read_text())[0]
+    links = re.findall(r'href="([^"]+)/"', listed)
+    assert [f"{link}.md" for link in links] == path
+
+
+def test_a_page_of_the_path_says_its_number_and_leads_to_the_next(site):
+    path = menu.path(Site())
+    for number, name in enumerate(path, start=1):
+        html = article((site / name.removesuffix(".md") / "index.html").read_text())
+        (said,) = re.findall(r'<p class="wq-path".*?</p>', html)
+        assert f"{number} of {len(path)}." in said
+        following = [*path[number:], ""][0].removesuffix(".md").rpartition("/")[2]
+        links = re.findall(r'href="[./a-z-]*?([a-z-]+)/"', said)
+        assert links == [following] * bool(following)
 
 
 def test_a_page_that_an_index_leaves_out_is_found(tmp_path):

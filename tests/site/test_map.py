@@ -94,7 +94,7 @@ def test_what_is_drawn_follows_from_the_lines():
 @pytest.mark.parametrize("source", SOURCES)
 def test_letters_and_shapes_are_those_of_the_notation(source):
     html = in_letters(layer_map.figure(), source)
-    paper = html.partition('data-state="sound"')[0]
+    paper = re.search('data-state="paper"(.*?)data-state="code"', html, re.DOTALL)[1]
     for key in ("X_Q", "W_Q[i]", "Q[i]", "K[i]", "V[i]", "W_O", "Y"):
         assert to_mathml(notation.typeset(key, source, mark=mark)).split(">", 1)[1] in paper, key
     rows = notation.source(source).tokens == "rows" or "W_Q[i]" in notation.source(source).upright
@@ -134,10 +134,29 @@ def test_two_videos_do_not_fit():
     (misfit,) = links(sound, "misfit")
     assert text(misfit) == "5 is not 13 at the paper's sizes"
     said = text(sound.find("p"))
-    assert "At the paper's sizes video 1 turns the 13 numbers of a word into 5." in said
-    assert "5 numbers where it wants 13. That does not fit." in said
+    heard, paper, sizes = (
+        said.index(part)
+        for part in ("By their words, video 2", "as in the paper", "13 numbers of a word into 5")
+    )
+    assert heard < paper < sizes < said.index("At sizes at which they fit")
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
-    assert "With a square first matrix, 13 × 13, the second would fit." in text(sizes)
+    assert "If the two matrices do fit, you can multiply them into one." in text(sizes)
+
+
+def test_a_part_of_a_video_says_its_shape_as_that_video_does():
+    sound = drawn(layer.BASE_MODEL, "sound")
+    sides = {side.get("class"): side for side in sound.iter("div") if side is not sound}
+    first, second = layer_map.VIDEOS
+    for side, videos in {"heard": [first, first, first, second], "meant": [second] * 3}.items():
+        links = [link for link in sides[f"wq-map-{side}"].iter("a") if link.get("data-role")]
+        assert [link.get("data-of") for link in links] == videos
+
+
+@pytest.mark.parametrize(("source", "side"), [("site", "a row"), ("ng-multi-head", "a column")])
+def test_a_word_is_a_row_or_a_column_as_the_shape_says(source, side):
+    html = in_letters(layer_map.figure(), source)
+    for state in ("paper", "code"):
+        assert f"one word, {side}, as it comes in" in text(states(tree(html))[state])
 
 
 def test_where_the_videos_would_fit_no_misfit_is_drawn():

@@ -64,6 +64,23 @@ def test_a_page_has_a_place_in_the_index_of_its_folder(faults):
     assert "its folder has no index" in found
 
 
+MENU = "nav:\n- Start:\n  - index.md\n  - start/one.md\n  - test.md\n- Other:\n  - more/index.md\n"
+PATH = "```path\n```\n"
+
+
+def test_the_home_page_is_the_index_of_the_path(faults, tmp_path):
+    (tmp_path / "mkdocs.yml").write_text(MENU)
+    others = {"test.md": f"# Test\n\n{PATH}", "more/index.md": "# More\n"}
+    of_the_path = "# One\n\n" + PATH + "It is so. " * 11 + "\n"
+    pages = {"index.md": f"# Home\n\n{PATH}", "start/one.md": of_the_path, **others}
+    assert faults(pages) == []
+    [found] = faults(pages | {"index.md": "# Home\n"})
+    assert found.startswith("start/one.md: index.md does not lead to it: expected a line there")
+    assert "- [One](start/one.md) Its short answer." in found
+    [found] = faults(pages | {"more/index.md": f"# More\n\n{PATH}"})
+    assert found.startswith("more/index.md:3: the page is not on the path, the first section of")
+
+
 def test_a_page_has_a_place_in_the_menu(faults, tmp_path):
     (tmp_path / "mkdocs.yml").write_text("hooks: !ENV [A, b]\nnav:\n- One:\n  - A: one.md\n")
     [found] = faults({"one.md": "# One\n", "two.md": "# Two\n"})

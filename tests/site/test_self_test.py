@@ -6,6 +6,8 @@ import tomllib
 
 import pytest
 
+from qkv_site import menu
+from qkv_site.page import Site
 from qkv_site.tables import self_test
 from support import ROOT, question
 from support import self_test as files
@@ -24,7 +26,7 @@ def questions():
 def test_the_questions_mix_the_pages(questions):
     pages = {question.page.partition("#")[0] for question in questions}
     assert len(pages) >= 10
-    assert all(page.startswith("explanation/") for page in pages)
+    assert all(page.startswith(("start/", "explanation/")) for page in pages)
     assert len({question.id for question in questions}) == len(questions)
 
 
@@ -33,11 +35,11 @@ def test_neighbours_come_from_different_pages(questions):
     assert all(page != following for page, following in itertools.pairwise(pages))
 
 
-def test_three_groups_of_five_go_from_the_course_to_libraries(questions):
-    groups = itertools.groupby(question.group for question in questions)
-    assert [(group, len([*members])) for group, members in groups] == [
-        (group, 5) for group in FILE["groups"]
-    ]
+def test_each_page_of_the_path_has_one_question_in_its_order_and_others_follow(questions):
+    groups = [group for group, _ in itertools.groupby(question.group for question in questions)]
+    assert groups == [*FILE["groups"]] == ["path", "more"]
+    asked = [each.page.partition("#")[0] for each in questions if each.group == "path"]
+    assert [*asked, "self-test.md"] == menu.path(Site())
 
 
 @pytest.mark.parametrize("entry", FILE["question"], ids=lambda entry: entry["id"])

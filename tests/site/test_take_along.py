@@ -24,7 +24,7 @@ from support import ROOT, make_project, mkdocs_build, served
 HOME = {"index.md": "# Home\n", "threads/index.md": "# Threads\n\n[One](one.md)\n"}
 SUBPATH = "below/which-q"
 # These run in Jupyter's kernel: a short one, one with drawings, one of a symptom.
-IN_A_KERNEL = "explanation/which-q", "explanation/worked-example", "symptoms/nan"
+IN_A_KERNEL = "start/which-q", "start/one-head", "symptoms/nan"
 RUN_ALL = """
 import contextlib, io, json, sys
 
@@ -61,19 +61,20 @@ def install(python, what, folder):
     environments.run(python, "-m", "pip", "install", "--no-index", what, cwd=folder)
 
 
-def home_blocks():
-    page = (ROOT / "docs" / "index.md").read_text()
-    return [block.code for block in run.blocks_of(parse("index.md", page))]
+def blocks_of_the_path():
+    name = "start/which-q.md"
+    page = parse(name, (ROOT / "docs" / name).read_text())
+    return [block.code for block in run.blocks_of(page) if "source" in block.given]
 
 
 @pytest.mark.thorough
-def test_what_the_served_site_installs_runs_the_home_pages_blocks(address, tmp_path):
+def test_what_the_served_site_installs_runs_the_blocks_of_the_path(address, tmp_path):
     """In an environment that holds pip and NumPy, without an index: it needs nothing else."""
     python = environments.make(tmp_path / "fresh", "numpy", "pip")
     install(python, f"{address}assets/{wheel.name()}", tmp_path)
-    home = home_blocks()
-    assert home
-    environments.run(python, "-c", "\n".join(["import qkv", *home]), cwd=tmp_path)
+    blocks = blocks_of_the_path()
+    assert len(blocks) > 3
+    environments.run(python, "-c", "\n".join(["import qkv", *blocks]), cwd=tmp_path)
 
 
 def test_the_package_in_the_wheel_says_its_version(tmp_path):

@@ -42,6 +42,9 @@ head a rectangle, `kept="K[i] V[i]"` a thick edge to what a cache keeps, and
 `state="code"` the packed array, `lit="W_Q[i]"` marks a part. A line `map: W_Q[i] Q[i]` in the front
 matter puts the small map beside the short answer.
 
+**The path** is a fence `path` without lines: on the home page it lists the pages of the menu's
+first section, on each of these it says which one it is, and leads to the next.
+
 **What people type** to get to a heading is a fence `asked` at the end of its section. A heading
 that someone would link to has an explicit id, `## The two Q's { #the-two-qs }`; a line of
 `docs/questions.md` is `- [Question?](page.md#id) Answer.` A term that pages do not explain each

@@ -3,7 +3,7 @@
 A bar is as wide as there are numbers for one word, and a weight is the funnel from one bar to the
 next. Which there are, and how wide, follows from the formulas of a `Layer`; their letters are
 those of the notation that a reader chooses. A fenced block of the language `map` draws it in a
-page, in three states: the paper; two videos, as they sound; and code, which packs the heads'
+page, in three states: two videos, as they sound; the paper; and code, which packs the heads'
 weights into one array. `state="sound"` says which is shown first, `lit="W_Q[i]"` what is marked.
 A page whose front matter has `map: W_Q[i] Q[i]` shows the map small, with these parts lit.
 """
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from qkv_site.write.markdown import Writer
 
 STATES = {
+    "sound": "the two videos",
     "paper": "the paper's layer",
-    "sound": "as two videos sound",
     "code": "as code stores it",
 }
 HOME = "index.md"
 PLACE = "\x0emap\x0f"  # where the small map will stand; no page has control characters in its text
-COURSE = "explanation/deeplearning-ai-course.md"
+ARGUMENT = "start/how-many-matrices.md"
 # Which page explains a part.
 PAGES = {
-    "X_Q": "explanation/are-they-the-same.md",
-    "W_Q[i]": "explanation/widths.md",
-    "Q[i]": "explanation/which-q.md",
-    "K[i]": "explanation/why-not-one-matrix.md",
-    "V[i]": "explanation/values-and-output.md",
-    "attention": "explanation/scaling.md",
-    "head[i]": "explanation/values-and-output.md",
-    "W_O": "explanation/values-and-output.md",
-    "Y": "explanation/widths.md",
-    "W_Q": "explanation/square-or-rectangular.md",
+    "X_Q": "start/same-or-different.md",
+    "W_Q[i]": ARGUMENT,
+    "Q[i]": "start/which-q.md",
+    "K[i]": "start/same-or-different.md",
+    "V[i]": "start/same-or-different.md",
+    "attention": "start/one-head.md",
+    "head[i]": "start/one-head.md",
+    "W_O": "start/heads-together.md",
+    "Y": "start/heads-together.md",
+    "W_Q": "start/square-in-code.md",
 }
 # What the paper calls Q: where, and as the argument of what.
 EQUATION = "equation (1)"
@@ -111,7 +111,7 @@ def figure(state: str = "paper", lit: str = "", layer: Layer = PAPERS) -> str:
     drawn = "".join(
         f'<div class="wq-map-state" data-state="{name}" data-name="{STATES[name]}">{content}</div>'
         for name, content in zip(
-            STATES, (drawer.paper(), drawer.sound(), drawer.code()), strict=True
+            STATES, (drawer.sound(), drawer.paper(), drawer.code()), strict=True
         )
     )
     anchor = ' id="map"' if PAGE.get().name == HOME else ""
@@ -160,7 +160,7 @@ class _Drawer:
         chips = "".join(self._chip(role) for _, _, role in others)
         return (
             _unseen(self.paper_in_words())
-            + _note("one word, as it comes in", source)
+            + _note(f"one word, {_as_a(weight)}, as it comes in", source)
             + self._bar(source)
             + _flag(source)
             + self._funnel(weight, f"{self._named(weight)}<br>one matrix per head")
@@ -192,28 +192,28 @@ class _Drawer:
             notation.typeset(source.key, video, mark=mark) for video in reversed(VIDEOS)
         )
         heard = (
-            self._bar(source, _math(source.key, first))
-            + self._funnel(weight, matrix_1, one=True)
-            + self._bars(query, 1, _math(query.key, first))
-            + f'<a class="wq-map-misfit" href="{href(COURSE)}"><b>{has} is not {wants}</b> '
-            "at the paper's sizes</a>"
-            + self._funnel(weight, matrix_2, one=True)
+            self._bar(source, _math(source.key, first), of=first)
+            + self._funnel(weight, matrix_1, of=first)
+            + self._bars(query, 1, _math(query.key, first), of=first)
+            + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
+            f"<b>{has} is not {wants}</b> at the paper's sizes</a>"
+            + self._funnel(weight, matrix_2, of=second)
             + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
         )
         meant = (
-            self._bar(source, to_mathml(word))
-            + self._funnel(weight, matrix_2, one=True)
-            + self._bars(query, 1, _first_head(query, second))
-            + f"<p>In video 2 read {_math(source.key, second)} as the word itself: "
+            self._bar(source, to_mathml(word), of=second)
+            + self._funnel(weight, matrix_2, of=second)
+            + self._bars(query, 1, _first_head(query, second), of=second)
+            + f"<p>As in the paper, {_math(source.key, second)} is what enters: the word, "
             f"{self.layer.numbers(source)} numbers.</p>"
         )
         return (
             _unseen(self.sound_in_words())
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
-            + f'<div class="wq-map-meant"><p><b>How to read it</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The videos give no sizes. With a square first matrix, '
-            f"{wants}\u00a0×\u00a0{wants}, the second would fit. But then you can multiply the two "
-            "into one. So one matrix per head is enough.</p>"
+            + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
+            + '<p class="wq-map-sizes">The videos give no sizes; these are the paper\'s, with a '
+            "word as a column. If the two matrices do fit, you can multiply them into one. So one "
+            "per head is enough.</p>"
         )
 
     def code(self) -> str:
@@ -224,7 +224,7 @@ class _Drawer:
         slices = "".join(f"<span>{_of_head(weight, head)}</span>" for head in range(1, heads + 1))
         return (
             _unseen(self.code_in_words())
-            + _note("one word, as it comes in", source)
+            + _note(f"one word, {_as_a(weight)}, as it comes in", source)
             + self._bar(source)
             + self._link(packed.key, "wq-map-slices", slices, says=self._takes(packed))
             + _note(
@@ -241,9 +241,10 @@ class _Drawer:
         _, weight, query = self.layer.projections[0]
         has, wants = self.layer.numbers(query), self.layer.takes(weight)
         return (
-            f"At the paper's sizes video 1 turns the {wants} numbers of a word into {has}. If "
-            f"video 2 went on with these, its matrix would get {has} numbers where it wants "
-            f"{wants}. That does not fit. In video 2 read q as the word itself."
+            "By their words, video 2 goes on with the q of video 1. We read its q as the word, as "
+            f"in the paper. At the paper's sizes video 1 turns the {wants} numbers of a word into "
+            f"{has}, and the matrix of video 2 wants {wants}: the two do not fit. At sizes at "
+            "which they fit, the two can be multiplied into one."
         )
 
     def code_in_words(self) -> str:
@@ -290,29 +291,30 @@ class _Drawer:
         shape = _math(self.layer.shape(weight), VIDEOS[number - 1])
         return f"{letter} {shape}<br>video {number}"
 
-    def _bar(self, role: Role, letter: str = "") -> str:
+    def _bar(self, role: Role, letter: str = "", of: str = "") -> str:
         """What there is once for one word."""
         numbers = self.layer.numbers(role)
         content = f"{letter or _math(role.key)} <b>{numbers}</b>"
-        return self._link(role.key, "wq-map-bar", content, numbers, says=_numbers(role, numbers))
+        says = _numbers(role, numbers)
+        return self._link(role.key, "wq-map-bar", content, numbers, says=says, of=of)
 
-    def _bars(self, role: Role, count: int = 0, letter: str = "") -> str:
+    def _bars(self, role: Role, count: int = 0, letter: str = "", of: str = "") -> str:
         """What each head has for one word, or `count` of them, with a letter beside them."""
         numbers, count = self.layer.numbers(role), count or self.layer.count(role)
         content = f"<span><b>{numbers}</b></span>" * count
         content += f'<i class="wq-map-letter">{letter}</i>' if letter else ""
         says = _numbers(role, numbers)
-        return self._link(role.key, "wq-map-bars", content, numbers * count, says=says)
+        return self._link(role.key, "wq-map-bars", content, numbers * count, says=says, of=of)
 
     def _chip(self, role: Role) -> str:
         numbers = self.layer.numbers(role)
         content = f"{_math(role.key)} {numbers}"
         return self._link(role.key, "wq-map-chip", content, says=_numbers(role, numbers))
 
-    def _funnel(self, weight: Role, words: str, *, one: bool = False) -> str:
-        """The way through the weight of each head, or of one of them in the middle."""
-        content = f"{self._picture(self._ways(weight, one))}<span>{words}</span>"
-        return self._link(weight.key, "wq-map-funnel", content, says=self._takes(weight))
+    def _funnel(self, weight: Role, words: str, of: str = "") -> str:
+        """The way through the weight of each head, or of the one that a source shows."""
+        content = f"{self._picture(self._ways(weight, one=bool(of)))}<span>{words}</span>"
+        return self._link(weight.key, "wq-map-funnel", content, says=self._takes(weight), of=of)
 
     def _ways(self, weight: Role, one: bool = False) -> Iterable[str]:
         wide, ends = self.layer.widest, self.layer.numbers(weight)
@@ -353,9 +355,16 @@ class _Drawer:
         ]
 
     def _link(
-        self, key: str, css_class: str, content: str, numbers: int = 0, *, says: str = ""
+        self,
+        key: str,
+        css_class: str,
+        content: str,
+        numbers: int = 0,
+        *,
+        says: str = "",
+        of: str = "",
     ) -> str:
-        """A part, which leads to the page that explains it."""
+        """A part, which leads to the page that explains it; its shape is that of a source."""
         role = _ROLES.get(key)
         styles = [f"color:var(--role-{role.group})"] if role else []
         styles += [f"--part:{numbers / self.layer.widest:.4g}"] if numbers else []
@@ -363,6 +372,7 @@ class _Drawer:
             "class": css_class + self._lit(key),
             "href": href(PAGES[key]),
             "data-role": role and key,
+            "data-of": of,
             "aria-label": says,
             "style": ";".join(styles),
         }
@@ -410,6 +420,15 @@ def _packed(weight: Role) -> str:
 
     def say(source: str) -> str:
         return "in one array" if notation.source(source).transposes(weight) else "side by side"
+
+    return formulas.variants(say, "span")
+
+
+def _as_a(weight: Role) -> str:
+    """A word is a row or a column, as the shape of the weight below it says."""
+
+    def say(source: str) -> str:
+        return "a column" if notation.source(source).transposes(weight) else "a row"
 
     return formulas.variants(say, "span")
 

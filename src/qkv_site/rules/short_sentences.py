@@ -14,8 +14,8 @@ _ADDRESS = re.compile(r"\]\([^)]*\)")
 
 
 def faults(page: Page) -> Iterator[Fault]:
-    """Long sentences of an explanation, or of the first page; and an explanation of a few."""
-    if not page.name.startswith("explanation/") and page.name != "index.md":
+    """Long sentences of an explanation, of the first pages; and an explanation of a few."""
+    if not page.name.startswith(("explanation/", "start/")) and page.name != "index.md":
         return
     counted = [*lengths(page)]
     for line, words in counted:

@@ -88,15 +88,21 @@ def questions() -> list[Question]:
 def markdown() -> str:
     """The questions as forms, each with its answer in a fold-out, for a page beside `docs`.
 
-    A script marks what is chosen; without it, the choices are a list. On paper the answers have a
-    page of their own.
+    Those of the first group are counted; each other group is in a fold. A script marks what is
+    chosen; without it, the choices are a list. On paper the answers have a page of their own.
     """
     titles = _file()["groups"]
     numbered = [*enumerate(questions(), start=1)]
-    parts = [str(Tool(partial(_progress, numbered)))]
-    for group, members in itertools.groupby(numbered, key=lambda entry: entry[1].group):
-        parts.append(f"## {titles[group]} {{ #group-{group} }}")
+    groups = itertools.groupby(numbered, key=lambda entry: entry[1].group)
+    (first, counted), *others = [(group, [*members]) for group, members in groups]
+    parts = [f"## {titles[first]} {{ #group-{first} }}", str(Tool(partial(_progress, counted)))]
+    parts.extend(str(Asked(*entry)) for entry in counted)
+    parts.append('<section class="wq-result" aria-label="Result" hidden></section>')
+    for group, members in others:
+        summary = f"<summary>{titles[group]}</summary>"
+        parts.append(f'<details class="wq-more" id="group-{group}" markdown>{summary}')
         parts.extend(str(Asked(*entry)) for entry in members)
+        parts.append("</details>")
     parts.append(str(Tool(partial(_key, numbered))))
     return "\n\n".join(parts)
 
@@ -196,7 +202,7 @@ def _solution(question: Question) -> str:
 
 
 def _key(numbered: list[tuple[int, Question]]) -> str:
-    """Room for the result, and all answers: on paper a teacher hands out the questions alone."""
+    """All answers: on paper a teacher hands out the questions alone."""
     answers = "\n".join(
         f'<li value="{number}" markdown>{_solution(question)} '
         + " ".join(
@@ -208,7 +214,6 @@ def _key(numbered: list[tuple[int, Question]]) -> str:
         for number, question in numbered
     )
     return (
-        '<section class="wq-result" aria-label="Result" hidden></section>\n\n'
         '<section class="wq-key" data-search-exclude markdown>\n<p>Answers</p>\n'
         f"<ol markdown>\n{answers}\n</ol>\n</section>\n"
     )

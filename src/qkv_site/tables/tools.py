@@ -112,7 +112,7 @@ def _shape_form() -> str:
     data = exports.shapes()
     data["letters"] = exports.letters()
     data["called"] = exports.called()
-    data["course"] = layer_map.href(layer_map.COURSE)
+    data["course"] = layer_map.href(layer_map.ARGUMENT)
     sources = "".join(
         f'<option value="{source.id}">{html.escape(source.short)}</option>'
         for source in notation.sources()

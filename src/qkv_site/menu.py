@@ -1,0 +1,61 @@
+"""The menu, as `mkdocs.yml` has it: which pages are in it, and which are its first section.
+
+That section is the path: pages to read in their order, after the home page, which lists them.
+"""
+
+import posixpath
+from collections.abc import Iterator
+from functools import lru_cache
+
+import yaml
+
+from qkv_site.page import Site
+
+HOME = "index.md"
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads a configuration whose values may be Python's, which say nothing of the menu."""
+
+
+_Loader.add_multi_constructor("", lambda *_: None)
+
+
+def pages(site: Site) -> set[str]:
+    """The pages of the menu; none if MkDocs makes it."""
+    return {*_texts(_nav(site))}
+
+
+def path(site: Site) -> list[str]:
+    """The pages of the section that begins with the home page, without it."""
+    for section in _nav(site):
+        names = [*_texts(section)]
+        if isinstance(section, dict) and names[:1] == [HOME]:
+            return names[1:]
+    return []
+
+
+def index(site: Site, name: str) -> str:
+    """The page that lists a page: that of its folder; the home page, if the folder has the path."""
+    folder = posixpath.dirname(name)
+    if folder in {posixpath.dirname(each) for each in path(site)} - {""}:
+        return HOME
+    return f"{folder}/{HOME}"
+
+
+@lru_cache(maxsize=1)  # a site is another one each time that it is built
+def _nav(site: Site) -> list:
+    file = site.docs.parent / "mkdocs.yml"
+    return (yaml.load(file.read_text(), _Loader).get("nav") or []) if file.exists() else []
+
+
+def _texts(node: object) -> Iterator[str]:
+    match node:
+        case str():
+            yield node
+        case list():
+            for each in node:
+                yield from _texts(each)
+        case dict():
+            for each in node.values():
+                yield from _texts(each)

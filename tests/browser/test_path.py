@@ -1,0 +1,27 @@
+"""The path: a reader comes back to where they were, and needs no script to go on."""
+
+
+def test_the_home_page_marks_the_page_that_was_opened_last(page):
+    page.goto("/")
+    assert page.locator(".wq-path-here").count() == 0
+    for name in ("columns-or-rows", "one-head"):
+        page.goto(f"/start/{name}/")
+    page.goto("/explanation/")
+    page.goto("/")
+    here = page.locator(".wq-path li", has=page.locator(".wq-path-here"))
+    assert here.get_by_role("link").get_attribute("href") == "start/one-head/"
+    assert page.wrong == []
+
+
+def test_without_scripts_each_page_leads_to_the_next(chromium, origin):
+    page = chromium.new_page(base_url=origin, java_script_enabled=False)
+    page.goto("/")
+    page.locator("ol.wq-path a").first.click()
+    seen = [page.url]
+    while (following := page.locator("p.wq-path a")).count():
+        following.click()
+        page.wait_for_url(lambda url: url != seen[-1])
+        seen.append(page.url)
+    assert seen[-1].endswith("/self-test/")
+    assert len(seen) == 9
+    page.close()
