@@ -1,4 +1,4 @@
-"""The pages of the libraries say what the layouts' data say, and each trap leads to its test."""
+"""Rows and pages of libraries say what the layouts' data say; each trap leads to its test."""
 
 import ast
 import html
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from qkv.layouts import layouts
+from qkv_site import check
 from qkv_site.markdown import claims
 from qkv_site.page import parse
 from qkv_site.tables import libraries, models, slices
@@ -37,15 +38,29 @@ def test_a_recipe_takes_out_what_load_takes_out(stored, part):
     np.testing.assert_array_equal(taken, unpacked[head])
 
 
-def test_each_layout_has_a_page_and_each_page_a_layout():
-    of_no_layout = {"index", "models", "attention-functions", "axis-letters", "bias-k"}
-    assert {page.stem for page in PAGES.glob("*.md")} == layouts().keys() | of_no_layout
+WITH_PAGE = [name for name in layouts() if libraries.address(name) == f"{name}.md"]
+IN_ROWS = [name for name in layouts() if name not in WITH_PAGE]
+
+
+def test_each_layout_has_a_row_and_each_page_a_layout():
+    assert list(libraries.said()) == list(layouts())
+    of_no_layout = {"index", "models", "attention-functions"}
+    assert {page.stem for page in PAGES.glob("*.md")} == {*WITH_PAGE} | of_no_layout
+
+
+def row(page, name):
+    """HTML of a layout's row, with what it opens to."""
+    [found] = re.findall(rf'<h3 id="{name}">.*?(?=<h[23] )', page, re.DOTALL)
+    return found
 
 
 @pytest.mark.parametrize("name", layouts())
-def test_a_page_says_all_that_the_data_say(site, name):
+def test_a_page_or_a_row_says_all_that_the_data_say(site, name):
     layout = layouts()[name]
-    page = (site / "libraries" / name / "index.html").read_text()
+    if name in WITH_PAGE:
+        page = (site / "libraries" / name / "index.html").read_text()
+    else:
+        page = row((site / "libraries" / "index.html").read_text(), name)
     shown = html.unescape(re.sub(r"<[^>]+>", "", page))
     for form in layout.forms:
         for stored in form.stored:
@@ -57,10 +72,18 @@ def test_a_page_says_all_that_the_data_say(site, name):
     for words in (layout.convention, layout.read_in, *layout.cannot):
         assert words in shown
     known, _, what = libraries.known_from(layout).partition(": ")
-    assert f"{known.capitalize()}{', not run' if known == 'read' else ''}: {what}" in shown
+    if name in WITH_PAGE:
+        assert f"{known.capitalize()}{', not run' if known == 'read' else ''}: {what}" in shown
+    else:
+        assert f"{known}: {what}" in shown
 
 
-@pytest.mark.parametrize("name", layouts())
+def test_what_rows_say_has_no_faults():
+    text = f"# Rows\n\n{libraries.rows()}"
+    assert check.page(parse("libraries/rows.md", text)) == []
+
+
+@pytest.mark.parametrize("name", WITH_PAGE)
 def test_a_page_shows_its_own_layout(name):
     text = (PAGES / f"{name}.md").read_text()
     for call in (
@@ -84,7 +107,10 @@ def test_the_table_of_models_says_how_each_of_at_least_thirty_is_known(site):
         assert model["layer"] in shown
         assert model.get("read", "") in shown
         assert all(each["option"] in shown for each in model.get("unseen", ()))
-        assert (f'href="../{model.get("layout")}/"' in row) == ("layout" in model)
+        if "layout" in model:
+            page, _, part = libraries.address(model["layout"]).partition("#")
+            page = "" if page == "index.md" else page.replace(".md", "/")
+            assert f'href="../{page}{f"#{part}" if part else ""}"' in row
 
 
 def biases_meant(said):
@@ -106,7 +132,7 @@ def test_the_sentence_about_biases_tells_those_of_each_form(name):
     }
     [said] = re.findall(r"^- \*\*Biases:\*\* (.*)$", libraries.facts(name), re.MULTILINE)
     assert {frozenset(biases) for biases in biases_meant(said)} == stored
-    assert f"{said} " in libraries.conventions()
+    assert f"- {said} " in libraries.rows()
     assert ("`qkv.load` knows" in said) == bool(layout.unknown)
 
 
@@ -117,7 +143,7 @@ def test_a_page_and_the_table_tell_where_each_form_has_the_queries(name):
         query = libraries.holding("W_Q", layout, form)
         taken = f"`{query.name}{libraries.recipe(query, 'W_Q')}`"
         assert taken in libraries.one_head(name)
-        assert taken in libraries.where()
+        assert taken in libraries.rows()
 
 
 def plain(words):
@@ -136,12 +162,19 @@ def tested():
     return {trap.id: named_in(trap) for trap in claims.traps()}
 
 
+PARTS = {"bert-tf": "original", "nanogpt": "nanogpt", "gpt-bigcode": "bigcode"}
+
+
 @pytest.mark.parametrize("name", layouts())
 def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name, tested):
-    text = (PAGES / f"{name}.md").read_text()
-    _, _, traps = text.partition("{ #traps }\n\n")
-    traps = re.split(r"^- ", traps.partition("\n```")[0], flags=re.MULTILINE)[1:]
-    read = {claim.id for claim in claims.of_page(parse("page.md", text)) if not claim.block}
+    file, _, _ = libraries.address(name).partition("#")
+    page = parse("page.md", (PAGES / file).read_text())
+    text = libraries.rows() if file == "index.md" else page.text
+    part = f"{name}-traps" if file == "index.md" else PARTS.get(name, "traps")
+    _, _, below = text.partition(f"{{ #{part} }}\n\n")
+    listed = re.search(r"^- .*?(?=\n\n)", below, re.MULTILINE | re.DOTALL)[0]
+    traps = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
+    read = {claim.id for claim in claims.of_page(page) if not claim.block}
     assert traps
     for trap in traps:
         said, anchor = re.search(r"\[(\w+\s[^]]*)\]\(\.\./claims\.md#(.*?)\)", trap).groups()
@@ -163,17 +196,22 @@ def test_a_layout_was_run_on_a_version_or_read_in_a_commit_with_its_date(name):
     )
 
 
-def test_the_tables_name_every_library(site):
+def test_the_table_of_arguments_names_every_library(site):
     page = (site / "libraries" / "index.html").read_text()
-    rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)
+    rows = list(map(html.unescape, re.findall(r"<tr>.*?</tr>", page, re.DOTALL)))
     for name, layout in layouts().items():
-        of_layout = [html.unescape(row) for row in rows if f'href="{name}/"' in row]
-        query = libraries.holding("W_Q", layout)
-        where, arguments, conventions = (re.sub(r"<[^>]+>", "", row) for row in of_layout)
-        assert query.name + libraries.recipe(query, "W_Q") in where
-        assert all(name in arguments for name in layout.arguments)
-        assert libraries.known_from(layout) in conventions
-        assert all(words in where for words in layout.title.split(", ", 1))
+        address = libraries.address(name).removeprefix("index.md").replace(".md", "/")
+        [listed] = [row for row in rows if f'href="{address}"' in row]
+        assert all(name in listed for name in layout.arguments)
+        assert f'<h3 id="{name}">{libraries.said()[name]["name"]}' in html.unescape(page)
+
+
+def test_a_row_opens_to_what_was_the_question_of_a_page(site):
+    page = (site / "libraries" / "index.html").read_text()
+    for name in IN_ROWS:
+        found = row(page, name)
+        question = libraries.said()[name].get("question", "What is stored, and what goes in?")
+        assert re.search(r"<summary>(.*?)</summary>", found)[1] == question
 
 
 WEIGHTS = [

@@ -127,11 +127,14 @@ def pages(failure: Failure, docs: Path) -> list[str]:
     named = re.compile(rf"#{failure.test.replace('_', '-')}(?![\w-])|\b{failure.test}\b")
     found = [
         f"{path.relative_to(docs.parent).as_posix()}, line {number}"
-        for path in sorted(docs.rglob("*.md"))
+        for path in sorted([*docs.rglob("*.md"), *docs.rglob("layouts.toml")])
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if named.search(line)
     ]
-    return ([f"{docs.name}/libraries/{failure.layout}.md"] if failure.layout else []) + found
+    of_layout = docs / "libraries" / f"{failure.layout}.md"
+    if failure.layout and not of_layout.exists():
+        of_layout = of_layout.with_name("layouts.toml")
+    return ([of_layout.relative_to(docs.parent).as_posix()] if failure.layout else []) + found
 
 
 def _section(failure: Failure, docs: Path) -> Iterator[str]:

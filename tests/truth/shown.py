@@ -5,15 +5,17 @@ import io
 
 from real_layers import keras_library, openai_whisper_code, timm_code, vit_pytorch_code
 
-from qkv_site.page import Site
+from qkv_site.page import Site, parse
 from qkv_site.parts.python import Python
+from qkv_site.tables import libraries
 
 
 def blocks_by_page() -> dict[str, list[Python]]:
     """The pages that have such blocks, by their place below `docs`."""
+    pages = Site().pages | {"libraries/layouts.toml": parse("rows", libraries.rows())}
     found = {
         name: [part for part in page.fences() if isinstance(part, Python) and part.library]
-        for name, page in Site().pages.items()
+        for name, page in pages.items()
     }
     return {page: of_library for page, of_library in found.items() if of_library}
 

@@ -11,7 +11,7 @@ import markdown_exec
 from qkv_site.figures import Printed
 from qkv_site.markdown import claims
 from qkv_site.markdown.claims import Claim
-from qkv_site.page import Fault, Fence, Page
+from qkv_site.page import Fault, Fence, Page, parse
 from qkv_site.parts import on_library
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ class Python(Fence):
         elif "result" in given:
             # A number that a block prints is found on its page, and not through the search.
             output = f'````````{{.{given["result"]} data-search-exclude=""}}\n{output}\n````````'
+        else:
+            output = _with_blocks(output)
         if "source" in given:
             titled = "title" in given and "claim" not in given
             output = markdown_exec.add_source(
@@ -147,3 +149,12 @@ class Python(Fence):
             yield "a claim without its statement: expected title"
         if not _ASSERT.search(self.code):
             yield "a claim without an assertion"
+
+
+def _with_blocks(printed: str) -> str:
+    """What a block printed, in which each block of a library stands with what that printed."""
+    lines = printed.split("\n")
+    for fence in reversed([*parse("printed", printed).fences()]):
+        if isinstance(fence, Python) and fence.library:
+            lines[fence.line - 1 : fence.end - 1] = on_library.show(fence).split("\n")
+    return "\n".join(lines)

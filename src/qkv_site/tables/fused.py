@@ -113,7 +113,8 @@ def table() -> str:
 
 def _who(layout: Layout, stored: Stored, case: str) -> str:
     first = "" if stored.axes[-1] == ("d_model",) else ": `W` is its transpose"
-    return f"[{layout.name}](../libraries/{layout.name}.md) `{stored.name}`{case}{first}"
+    page = f"../libraries/{libraries.address(layout.name)}"
+    return f"[{layout.name}]({page}) `{stored.name}`{case}{first}"
 
 
 def _names(order: Order) -> list[str]:

@@ -1,12 +1,14 @@
 r"""What each library takes and stores, as Markdown: made from the layouts' data."""
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from qkv import notation
 from qkv.layouts import Form, Layout, Stored, layouts
 from qkv_site.markdown import claims
+from qkv_site.page import PAGE
 from qkv_site.tables import slices
 
 _NOT_IN_THE_PAPER = ("d_out", "d_source", "d_source_k", "d_source_v", "h_kv")
@@ -64,27 +66,28 @@ def facts(name: str) -> str:
     )
 
 
-def where() -> str:
-    """For each library, NumPy that takes W_Q of one head out of what is stored."""
-    rows = ((_link(layout), "<br>".join(_queries(layout))) for layout in _all())
-    return fitting(("library", "{{site: W_Q[i]}}, for head `i`"), rows)
+def rows() -> str:
+    """Every layout: what one compares, and all else in a fold, or on a page of its own."""
+    written = "\n\n".join(_row(layout) for layout in _all())
+    return f'<div class="wq-rows wq-fits" markdown="1">\n\n{written}\n\n</div>'
 
 
 def arguments() -> str:
     """For each library, what goes in, in the order of the call."""
-    rows = (
+    listed = (
         (_link(layout), ", ".join(f"`{name}`" for name in layout.arguments)) for layout in _all()
     )
-    return fitting(("library", "arguments, in their order"), rows)
+    return fitting(("library", "arguments, in their order"), listed)
 
 
-def conventions() -> str:
-    """For each library, biases, scale, and how all this is known."""
-    rows = (
-        (_link(layout), f"{_biases(layout)} {_scaling(layout)}", known_from(layout))
-        for layout in _all()
-    )
-    return fitting(("library", "biases and scale", "known from"), rows)
+def said() -> dict[str, dict]:
+    """What `docs/libraries/layouts.toml` says of each layout beside its data."""
+    return tomllib.loads((PAGE.get().site.docs / "libraries/layouts.toml").read_text())
+
+
+def address(name: str) -> str:
+    """Where the site tells of a layout: a page beside those of the libraries, or a part of one."""
+    return said()[name].get("page", f"index.md#{name}")
 
 
 def _all() -> Iterator[Layout]:
@@ -92,13 +95,79 @@ def _all() -> Iterator[Layout]:
 
 
 def _link(layout: Layout) -> str:
-    return f"[{layout.title}]({layout.name}.md)"
+    return f"[{said()[layout.name]['name']}]({address(layout.name).removeprefix('index.md')})"
+
+
+def _row(layout: Layout) -> str:
+    """What is compared stands open, whatever else there is in a fold."""
+    own = said()[layout.name]
+    query, *others = _queries(layout)
+    scaling = layout.scaling.replace("sqrt(d_k)", "√d_k")
+    compared = (
+        f"`W_Q[i]`: {query}{''.join(f'; {other}' for other in others)}",
+        f"{layout.convention}. {' '.join(_by_form(layout, lambda form: _order(layout, form)))}",
+        f"{_biases(layout)} {scaling}",
+        *(("It can rotate queries and keys (RoPE).",) if layout.rotary else ()),
+        f"{layout.title}; {known_from(layout)}",
+    )
+    parts = [
+        f"### {own['name']} {{ #{layout.name} }}",
+        "\n".join(f"- {each}" for each in compared),
+    ]
+    if "page" in own:
+        parts.append(f"More: [{own['name']}]({own['page']})")
+    if "#" in own.get("page", "#"):
+        parts.append(_opened(layout, own))
+    return "\n\n".join(parts)
+
+
+def _opened(layout: Layout, own: dict) -> str:
+    """What a row opens to, below its question."""
+    question = own.get("question", "What is stored, and what goes in?")
+    block = f'```python library="{layout.name}"\n{own["block"]}```' if "block" in own else ""
+    parts = [
+        '<details class="note" markdown="1">',
+        f'<summary markdown="span">{question}</summary>',
+        own.get("short", ""),
+        block,
+    ]
+    if traps := own.get("traps"):
+        parts.append(f"**What goes wrong?**\n{{ #{layout.name}-traps }}")
+        parts.append("\n".join(map(_trap, traps)))
+    parts += [
+        f"**What goes in?** {_call(layout, letter='`{}`')}",
+        "**What is stored?**",
+        *_stored(layout, _in_names),
+        "\n".join(_widths(layout, letter="`{}`".format)),
+        "**What does qkv.load refuse, and what does it ignore?**",
+        *_limits(layout),
+    ]
+    if "see" in own:
+        parts.append(f"More: {', '.join(own['see'])}.")
+    return "\n\n".join((*filter(None, parts), "</details>"))
+
+
+def _in_names(array: Stored, layout: Layout) -> str:
+    """A shape as NumPy's names of its sizes."""
+    return f"`{array.shape}`"
+
+
+def _trap(trap: dict[str, str]) -> str:
+    """What goes wrong, and how it is known."""
+    if "run" in trap:
+        on = trap.get("on", "the library")
+        known = f"[Run on {on}](../claims.md#{trap['run'].replace('_', '-')})"
+    else:
+        read = claims.of_page(PAGE.get().site.pages["libraries/index.md"])
+        [source] = [claim.source for claim in read if claim.id == trap["read"]]
+        known = f"[Read in the source only](../claims.md#{trap['read']}): {source}"
+    return " ".join(filter(None, (f"- **{trap['says']}**", trap.get("more"), f"{known}.")))
 
 
 def cited() -> str:
     """Where each library's layout was read, as a list of references."""
     return "\n".join(
-        f"- [{layout.title}](libraries/{layout.name}.md): {layout.read_in}."
+        f"- [{layout.title}](libraries/{address(layout.name)}): {layout.read_in}."
         for layout in layouts().values()
     )
 
@@ -242,12 +311,20 @@ def _inside(layout: Layout) -> str:
 
 
 def _goes_in(layout: Layout) -> str:
+    received = "A source goes in as it is: the layer multiplies it by its own matrices."
+    if "norm" in layout.outside:
+        received += " The layer first normalises it, so what the maps receive is its norm."
+    return _call(layout, received)
+
+
+def _call(layout: Layout, received: str = "", letter: str = "{{{{site: {}}}}}") -> str:
+    """How it is called, and what each argument is; between them, what becomes of a source."""
     call = f"{layout.call}({', '.join(layout.arguments)})"
     said = [f"You call `{call}`."]
     if layout.remark:
         said.append(f"{layout.remark[0].upper()}{layout.remark[1:]}.")
     for name, roles in layout.sources.items():
-        *some, last = (f"{{{{site: {role}}}}}" for role in roles)  # some texts have one letter
+        *some, last = map(letter.format, roles)  # some texts have one letter
         letters = " and ".join(filter(None, (", ".join(some), last)))
         given = name.removesuffix("=...")
         said.append(
@@ -255,23 +332,25 @@ def _goes_in(layout: Layout) -> str:
             if given != name
             else f"`{name}` is {letters}."
         )
-    said.append("A source goes in as it is: the layer multiplies it by its own matrices.")
-    if "norm" in layout.outside:
-        said.append("The layer first normalises it, so what the maps receive is its norm.")
+    said += filter(None, [received])
     others = {name: what for name, what in layout.arguments.items() if name not in layout.sources}
     return " ".join((*said, *(f"`{name}` is {what}." for name, what in others.items())))
 
 
-def _stored(layout: Layout) -> Iterator[str]:
+def _in_numbers(array: Stored, layout: Layout) -> str:
+    """A shape in the numbers of the picture, and in letters."""
+    return f"`{array.shape_for(slices.sizes_of(layout))}`<br>${shape(array)}$"
+
+
+def _stored(layout: Layout, sized: Callable[[Stored, Layout], str] = _in_numbers) -> Iterator[str]:
     for form in layout.forms:
         if form.when != "always":
             yield f"**{form.when}:**"
-        yield fitting(
+        yield (table if sized is _in_names else fitting)(
             ("array and shape", "of one head"),
             (
                 (
-                    f"`{array.name}`<br>`{array.shape_for(slices.sizes_of(layout))}`"
-                    f"<br>${shape(array)}$",
+                    f"`{array.name}`<br>{sized(array, layout)}",
                     "<br>".join(_held(array, part) for part in array.parts),
                 )
                 for array in form.stored
@@ -279,6 +358,10 @@ def _stored(layout: Layout) -> Iterator[str]:
         )
         if form.note:
             yield form.note
+    named = sorted(layout.symbols.intersection(_NOT_IN_THE_PAPER))
+    if sized is _in_names:
+        yield " ".join(f"`{size}` is the {notation.role(size).meaning}." for size in named)
+        return
     query = holding("W_Q", layout)
     yield (
         f"Write what stands in the last column after the array: {_taken(query, 'W_Q')} is `W_Q` of "
@@ -286,7 +369,6 @@ def _stored(layout: Layout) -> Iterator[str]:
         + (" A head of keys and values has the index `j`." if layout.grouped else "")
         + _on_reshape(layout)
     )
-    named = sorted(layout.symbols.intersection(_NOT_IN_THE_PAPER))
     yield " ".join(f"${_letter(size)}$ is the {notation.role(size).meaning}." for size in named)
 
 
@@ -316,11 +398,18 @@ def _conventions(layout: Layout) -> Iterator[str]:
     yield f"- **Heads:** {' '.join(orders)}"
     yield f"- **Biases:** {_biases(layout)}"
     yield f"- **Scale:** {_scaling(layout)}"
+    yield from _widths(layout, letter=lambda size: f"${_letter(size)}$")
+
+
+def _widths(layout: Layout, letter: Callable[[str], str]) -> Iterator[str]:
+    """Which sizes it has, whether it rotates, and where it was read."""
     if layout.square:
-        yield f"- **Widths:** ${_letter('d_model')} = h\\,d_k$. `qkv.load` takes no other."
+        d_model, h, d_k = map(letter, ("d_model", "h", "d_k"))
+        yield f"- **Widths:** {d_model} = {h} · {d_k}. `qkv.load` takes no other."
     if layout.grouped:
-        number = "is 1 or $h$" if layout.one_or_all else "may be less than $h$"
-        yield f"- **Grouped heads:** ${_letter('h_kv')}$ {number}."
+        h = letter("h")
+        number = f"is 1 or {h}" if layout.one_or_all else f"may be less than {h}"
+        yield f"- **Grouped heads:** {letter('h_kv')} {number}."
     if layout.rotary:
         yield (
             "- **Rotation:** The layer can rotate queries and keys (RoPE) before their product. "

@@ -36,8 +36,12 @@ def table() -> str:
 
 
 def _layout(model: dict) -> str:
-    name = f"[{model['layout']}]({model['layout']}.md)" if "layout" in model else "none"
+    name = _of(model["layout"]) if "layout" in model else "none"
     return f"{name}, *computed*" if is_computed(model) else name
+
+
+def _of(layout: str) -> str:
+    return f"[{layout}]({libraries.address(layout)})"
 
 
 def _notes(model: dict) -> str:
@@ -48,7 +52,7 @@ def _notes(model: dict) -> str:
     if saved := model.get("file"):
         notes.append(
             f"In a file the names begin with `{saved['layer']}`, and the layout is "
-            f"[{saved['layout']}]({saved['layout']}.md)."
+            f"{_of(saved['layout'])}."
         )
     if "why" in model:
         notes.append(model["why"])

@@ -31,7 +31,7 @@ _SPAN = re.compile(
     r"|(?P<attributes>(?<![\^_]) *\{:? *[#.\w][^{}\n]*\})(?= *$|[ .,;:)\]])"
     r"|<(?P<power>su[bp])>(?P<script>.*?)</su[bp]>"
     r"|(?<!\\)(?P<stars>\*{1,3})(?=\S)(?P<stressed>(?:`[^`]*`|\*[^*\s][^*]*\*|[^*`])+?)(?<=\S)(?P=stars)"
-    r"|(?P<tag></?(?:a|code|div|form|input|label|noscript|p|span)\b[^<>]*>)",
+    r"|(?P<tag></?(?:a|code|details|div|form|input|label|noscript|p|span|summary)\b[^<>]*>)",
     re.DOTALL | re.MULTILINE,
 )
 _EMPTY_LINES = re.compile(r"\n{3,}")
