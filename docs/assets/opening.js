@@ -19,3 +19,15 @@ async function begin(panel) {
 
 document.addEventListener("toggle", ({ target }) => target.matches("[data-wq-change]") && begin(target), true)
 document.querySelectorAll("[data-wq-change]").forEach(begin) // one that was opened before this came
+
+// A row that an address leads to is unfolded: its heading stands above what it opens to.
+function unfold() {
+  const named = document.getElementById(location.hash.slice(1))
+  if (!named?.closest(".wq-rows")) return
+  let fold = named.closest("details") ?? named.nextElementSibling
+  while (fold && !/^(details|h3)$/.test(fold.localName)) fold = fold.nextElementSibling
+  if (fold?.localName === "details") fold.open = true
+}
+
+addEventListener("hashchange", unfold)
+unfold()

@@ -115,7 +115,7 @@ def _row(layout: Layout) -> str:
         "\n".join(f"- {each}" for each in compared),
     ]
     if "page" in own:
-        parts.append(f"More: [{own['name']}]({own['page']})")
+        parts.append(f"What goes in, and what goes wrong: [{own['name']}]({own['page']})")
     if "#" in own.get("page", "#"):
         parts.append(_opened(layout, own))
     return "\n\n".join(parts)
