@@ -24,8 +24,8 @@ def test_each_cell_of_a_function_leads_to_its_check(site):
     listed = {each["name"]: each for each in functions.functions()}
     assert found.keys() == listed.keys()
     for name, cells in found.items():
-        assert len(cells) == 9
-        for cell in set(cells) - FILLED_WITHOUT_A_CHECK:
+        assert len(cells) == 9 + 5  # and the letters, which were read
+        for cell in set(cells[:9]) - FILLED_WITHOUT_A_CHECK:
             place = "#read-" if "read" in listed[name] else "../../claims/#test-"
             assert f'href="{place}' in cell, (name, cell)
 

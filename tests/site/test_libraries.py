@@ -80,7 +80,8 @@ def test_a_page_or_a_row_says_all_that_the_data_say(site, name):
 
 def test_what_rows_say_has_no_faults():
     text = f"# Rows\n\n{libraries.rows()}"
-    assert check.page(parse("libraries/rows.md", text)) == []
+    faults = check.page(parse("libraries/rows.md", text))
+    assert [fault for fault in faults if fault.rule != "menu"] == []
 
 
 @pytest.mark.parametrize("name", WITH_PAGE)
@@ -177,7 +178,9 @@ def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name, tested)
     read = {claim.id for claim in claims.of_page(page) if not claim.block}
     assert traps
     for trap in traps:
-        said, anchor = re.search(r"\[(\w+\s[^]]*)\]\(\.\./claims\.md#(.*?)\)", trap).groups()
+        said, anchor = re.search(
+            r"\[((?:Run|Read)\s[^]]*)\]\(\.\./claims\.md#(.*?)\)", trap
+        ).groups()
         said = " ".join(said.split())
         if said == "Read in the source only":
             assert anchor in read
@@ -211,7 +214,8 @@ def test_a_row_opens_to_what_was_the_question_of_a_page(site):
     for name in IN_ROWS:
         found = row(page, name)
         question = libraries.said()[name].get("question", "What is stored, and what goes in?")
-        assert re.search(r"<summary>(.*?)</summary>", found)[1] == question
+        shown = re.sub(r"<[^>]+>", "", re.search(r"<summary>(.*?)</summary>", found)[1])
+        assert html.unescape(shown) == question
 
 
 WEIGHTS = [
