@@ -230,8 +230,14 @@ def _case(title: str, drawn: tuple[Drawing, ...]) -> str:
 
 def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
     lengths = {axis.latex: axis.length for each in drawn for axis in each.axes if axis.latex}
-    scale = ", ".join(to_mathml(f"{latex} = {length}") for latex, length in lengths.items())
+    found: dict[str, dict[int, str]] = {}  # of each letter, the lengths that it stands for here
+    for size, length in lengths.items():
+        letter = re.sub("<[^>]+>", "", to_mathml(size))
+        found.setdefault(letter, {})[length] = to_mathml(f"{size} = {length}")
+    scale = ", ".join(" or ".join(each.values()) for each in found.values())
     parts = [f"Drawn to scale for {scale}."]
+    if any(len(each) > 1 for each in found.values()):
+        parts.append("Here one letter stands for two sizes.")
     if numbered:
         parts.append("A number in a block is that of its word.")
     elif any(axis.tokens for each in drawn for axis in each.axes):

@@ -135,7 +135,10 @@ class _Writer(Writer):
         return self.formulas(lines, sources)
 
     def panel(self, lines: str) -> str:
-        return f"On the page a reader can change these lines:\n\n{self.formulas(lines)}"
+        says = (
+            "On the page a reader can choose the sizes of these lines, and the map of the queries"
+        )
+        return f"{says}:\n\n{self.formulas(lines)}"
 
     def figure(self, figure: Figure) -> str:
         return figure.markdown(words)
