@@ -163,7 +163,7 @@ def test_the_key_names_what_is_drawn_and_in_other_letters_what_these_write(page)
 
 
 def test_a_product_of_letters_and_the_sizes_of_a_matrix_stay_on_one_line(page):
-    page.goto("/explanation/ov-circuit/")
+    page.goto("/explanation/values-and-output/")
     for width in (320, 390, 768):
         page.set_viewport_size({"width": width, "height": 800})
         lines = page.locator("article .wq-together:visible").evaluate_all(

@@ -178,7 +178,7 @@ def test_idle_weights_are_named_in_float32(width, h, size):
 @torch.no_grad()
 def test_heads_of_one_word_show_whether_its_values_are_projected(width, h, dtype, samples, seed):
     """At their default start, where the mean of many values lies between the words' numbers."""
-    forgets_values = check("explanation/leave-out-w-q-or-w-v", "forgets_values")
+    forgets_values = check("explanation/values-and-output", "forgets_values")
     torch.manual_seed(seed)
     linear = [torch.nn.Linear(width, width).to(dtype) for _ in "QKV"]
     packed = torch.nn.MultiheadAttention(width, h).to(dtype)
@@ -309,7 +309,7 @@ def test_two_right_rotations_agree_at_each_distance_and_other_pairs_do_not(n, d_
 @WIDTHS
 def test_one_common_output_weight_shows_in_the_directions_of_float32(width, h, seed):
     """A narrow rank is found; of a wide layer rounding may take a few directions."""
-    directions = check("explanation/add-or-concatenate", "directions")
+    directions = check("explanation/values-and-output", "directions")
     layer = mha(width, h, seed, bias=False)
     W_QKV, W_O = layer.in_proj_weight.detach().numpy().T, layer.out_proj.weight.detach().numpy().T
 
