@@ -66,6 +66,11 @@ def facts(name: str) -> str:
     )
 
 
+def names() -> str:
+    """The names of all layouts, each leading to its row."""
+    return " · ".join(f"[{own['name']}](#{name})" for name, own in said().items())
+
+
 def rows() -> str:
     """Every layout: what one compares, and all else in a fold, or on a page of its own."""
     written = "\n\n".join(_row(layout) for layout in _all())
