@@ -41,7 +41,7 @@ def test_each_heading_of_the_change_log_is_a_version_with_its_date_newest_first(
 def test_the_citation_is_of_the_newest_release():
     said = read(ROOT / "CITATION.cff")
     assert (said["version"], str(said["date-released"])) == releases()[0]
-    page = (ROOT / "docs" / "cite.md").read_text()
+    page = (ROOT / "docs" / "claims.md").read_text()
     for words in (said["title"], said["authors"][0]["name"], said["message"].removesuffix(".")):
         assert words in page
 

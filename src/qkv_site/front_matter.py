@@ -41,6 +41,7 @@ KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "scripts": _TEXTS,
     "hide": _TEXTS,
     "symptoms": _TEXTS,
+    "tests": _TEXTS,
     "map": (_is_text, "parts of the layer, as in W_Q[i] Q[i]"),
     "read": (_is_statements, "a list of statements, each with id, statement and source, all texts"),
     "search": (_is_settings, "settings, as in {exclude: true}"),

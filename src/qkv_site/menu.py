@@ -26,6 +26,13 @@ def pages(site: Site) -> set[str]:
     return {*_texts(_nav(site))}
 
 
+def in_order(site: Site) -> list[str]:
+    """All pages in the order of the menu, then those that it does not have."""
+    return [
+        name for name in dict.fromkeys([*_texts(_nav(site)), *site.pages]) if name in site.pages
+    ]
+
+
 def path(site: Site) -> list[str]:
     """The pages of the section that begins with the home page, without it."""
     for section in _nav(site):

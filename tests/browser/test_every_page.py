@@ -20,7 +20,7 @@ LEAST = 3.9  # pixels of a unit of a drawing: 0.2rem, but for what a browser rou
 SCHEMES = {"slate": (DESK, {"runOnly": ["color-contrast"]}), "default": (PHONE, {})}
 COLUMNS = "ng-multi-head"  # a notation with tokens in columns; this site has them in rows
 # Pages and folders without a part that others do not have: they are seen if every page is.
-PLAIN = {"cite", "corrections", "glossary", "how-to", "symptoms",
+PLAIN = {"corrections", "glossary", "how-to", "symptoms",
          "threads"}  # fmt: skip
 # What a page that a script fills shows when it is filled.
 FILLED = {

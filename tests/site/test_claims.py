@@ -1,67 +1,108 @@
-"""The ledger of claims: every statement is in it once, and leads to what shows it."""
+"""How statements are known: at the foot of each page, where each test has one place."""
 
-import html
+import json
 import re
+from pathlib import Path
 
 import pytest
 from markdown import Markdown
 
-from qkv_site.markdown import claims
-from qkv_site.page import Site, parse
+from qkv_site.markdown import claims, evidence
+from qkv_site.page import PAGE, Site, parse
 from support import ROOT
 
 BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
 CLAIM = 'claim="two-and-two" title="Two and two are four."'
-LEDGER = '# Ledger\n\n```python exec="on"\n{}\n```\n'.format(
-    "from qkv_site.markdown import claims\nprint(claims.stated())"
+INDEX = '# Index\n\n```python exec="on"\n{}\n```\n'.format(
+    "from qkv_site.markdown import evidence\nprint(evidence.counted())"
 )
 
 
-def test_a_claim_and_its_entry_lead_to_each_other(build):
+def folded(page):
+    """What stands at the foot of a page, of how its statements are known."""
+    html = page.read_text().partition('<details class="wq-known" id="known">')[2]
+    return html.partition("</details>")[0]
+
+
+def test_a_claim_leads_to_how_it_is_known_and_the_index_counts_it(build):
     text = BLOCK.format(CLAIM + ' cite="Euclid" covers="one sum"', "assert 2 + 2 == 4")
-    built = build({"index.md": "# Home\n", "claims.md": LEDGER, "page.md": text})
+    built = build({"index.md": "# Home\n", "claims.md": INDEX, "page.md": text})
     assert built.returncode == 0, built.stdout
-    page = (built.site / "page" / "index.html").read_text()
-    mark = r'<a class="wq-claim__mark" href="[^"]*#claim-two-and-two"[^>]*>computed</a>'
+    page = built.site / "page" / "index.html"
+    mark = r'<a class="wq-claim__mark" href="#known-two-and-two"[^>]*>computed</a>'
     assert re.search(
-        rf'<div class="wq-claim" id="claim-two-and-two">\s*<p>Two and two are four. {mark}', page
+        rf'<div class="wq-claim" id="claim-two-and-two">\s*<p>Two and two are four. {mark}',
+        page.read_text(),
     )
-    ledger = (built.site / "claims" / "index.html").read_text()
     entry = (
-        r'<li data-kind="computed" id="two-and-two">computed: '
-        r'<a href="\.\./page/#claim-two-and-two">'
-        r"Two and two are four\.</a> Euclid\. Covers: one sum\."
+        '<li id="known-two-and-two"><a href="#claim-two-and-two">Two and two are four.</a> '
+        "Euclid. Covers: one sum.</li>"
     )
-    assert re.search(rf"<h3[^>]*>A page.*{entry}", ledger, re.DOTALL)
+    assert entry in folded(page)
+    counted = (built.site / "claims" / "index.html").read_text()
+    assert re.search(r'<a href="\.\./page/#known">A page</a></td>\s*<td[^>]*>1</td>', counted)
+    places = json.loads((built.site / "assets" / "claims.json").read_text())
+    assert places == {"page/": ["claim-two-and-two"]}
+    assert not folded(built.site / "index.html")
 
 
-def test_every_claim_of_the_site_is_in_the_ledger_with_its_kind_and_on_its_page(site):
-    ledger = (site / "claims" / "index.html").read_text()
+def test_every_mark_leads_to_what_is_said_at_the_foot_of_its_page(site):
     made = [claim for _, found in claims.on_site() for claim in found]
     assert {claim.kind for claim in made} == set(claims.KINDS)
     for claim in made:
-        assert f'<li data-kind="{claim.kind}" id="{claim.id}">{claim.kind}: ' in ledger
-        if claim.block:
-            page = site / claim.page.removesuffix(".md").removesuffix("index") / "index.html"
-            assert f'id="claim-{claim.id}"' in page.read_text()
+        page = site / claim.page.removesuffix(".md").removesuffix("index") / "index.html"
+        assert f'id="{claim.anchor}"' in folded(page), claim.id
+        assert not claim.block or f'id="claim-{claim.id}"' in page.read_text()
 
 
-def test_every_test_on_a_real_library_is_in_the_ledger_with_its_code_and_versions(site):
-    ledger = (site / "claims" / "index.html").read_text()
+def test_every_test_on_a_real_library_stands_once_with_its_code_and_versions(site):
+    feet = {page: folded(page) for page in site.rglob("index.html")}
     run = claims.last_run()
     for file in claims.TESTS:
         text = (ROOT / file).read_text()
-        for name, body in re.findall(r"^def (test_\w+)(.*?)(?=\n\n\n|\Z)", text, re.M | re.DOTALL):
+        assert (site / claims.code_of(file)).read_text() == text
+        for name in re.findall(r"^def (test_\w+)", text, re.M):
             anchor = name.replace("_", "-")
-            [(said, shown)] = re.findall(
-                r"<summary>run: ((?:(?!</summary>).)*)</summary>"
-                rf'\s*<pre id="{anchor}">(.*?)</pre>',
-                ledger,
-                re.DOTALL,
-            )
-            assert html.unescape(shown).endswith(f"def {name}{body}".rstrip())
-            assert f"{run['date'].day} {run['date']:%B %Y}" in said
+            [page] = [page for page, foot in feet.items() if f'<li id="{anchor}">' in foot]
+            said = feet[page].partition(f'<li id="{anchor}">')[2].partition("</li>")[0]
             assert any(f" {version}" in said for version in run["versions"].values())
+            [code] = re.findall(r'href="([^"#]*)#:~:text=def%20(\w+)%28"', said)
+            assert code[1] == name
+            assert (page.parent / code[0]).resolve() == (site / claims.code_of(file)).resolve()
+            assert f"last ran on {run['date'].day} {run['date']:%B %Y}" in feet[page]
+
+
+def test_the_list_of_places_has_every_statement_and_every_test(site):
+    places = json.loads((site / "assets" / "claims.json").read_text())
+    assert sum(map(len, places.values())) == len(evidence.known(Site()).kinds)
+    for address, found in places.items():
+        html = (site / address / "index.html").read_text()
+        assert not [part for part in found if f'id="{part}"' not in html]
+
+
+def test_a_test_stands_where_it_is_stated_or_else_first_in_the_menu_or_with_its_file(tmp_path):
+    stated, linked, of_file, left = claims.traps()[:4]
+    texts = {
+        "z-first.md": f"# F\n\n[so](claims.md#{stated.id}) [so](claims.md#{linked.id})\n",
+        "second.md": "# S\n\n" + FENCE.format("S.", f' run="{stated.test}"'),
+        "last.md": f"# T\n\n[so](claims.md#{linked.id})\n",
+        "claims.md": "# C\n",
+    }
+
+    def home(test):
+        docs = tmp_path / "docs"
+        docs.mkdir(exist_ok=True)
+        (tmp_path / "mkdocs.yml").write_text(f"nav: [{', '.join(texts)}]")
+        for name, text in texts.items():
+            (docs / name).write_text(text)
+        return evidence.known(Site(docs)).places[test.id]
+
+    assert home(stated) == ("second.md", stated.id)
+    assert home(linked) == ("z-first.md", linked.id)
+    assert home(left) == ("claims.md", left.id)
+    file = Path(of_file.file).stem.removeprefix("test_")
+    texts["last.md"] = f"---\ntests: [{file}]\n---\n\n{texts['last.md']}"
+    assert home(of_file) == ("last.md", of_file.id)
 
 
 def test_the_versions_of_a_test_are_those_of_the_libraries_that_it_runs():
@@ -104,12 +145,13 @@ def test_a_statement_about_a_library_needs_a_test_or_a_line_that_was_read(
 @pytest.mark.parametrize(
     ("options", "kind", "mark"),
     [
-        ("", "computed", "[computed](page.md#claim-a)"),
-        (' run="test_b_c"', "run", "[run](../claims.md#test-b-c)"),
-        (' read="b.py, line 3"', "read", "[read: b.py, line 3](page.md#claim-a)"),
+        ("", "computed", "[computed](#known-computed)"),
+        (' covers="all"', "computed", "[computed](#known-a)"),
+        (' run="test_b_c"', "run", "[run](#known-a)"),
+        (' read="b.py, line 3"', "read", "[read](#known-a)"),
     ],
 )
-def test_the_mark_of_a_statement_opens_its_check(options, kind, mark):
+def test_the_mark_of_a_statement_leads_to_how_it_is_known(options, kind, mark):
     [claim] = claims.of_page(parse("how-to/page.md", FENCE.format("S.", options)))
     assert claim.kind == kind
     assert claim.mark.startswith(mark)
@@ -126,15 +168,17 @@ def test_what_was_read_in_code_has_its_commit_and_date_or_a_version():
         assert dated or re.search(r"\d+\.\d+", where), where
 
 
-def test_links_to_the_ledger_say_how_the_statement_is_known():
+def test_links_to_a_test_say_how_the_statement_is_known_and_lead_to_its_place():
     target = "../claims.md#test-whisper-has-no-key-bias"
-    assert claims.kind_to_say(target, "Checked") == "run"
-    assert claims.kind_to_say(target, "Run on the library") == ""
-    assert claims.kind_to_say("../claims.md#libraries", "here") == ""
-    assert claims.kind_to_say("page.md#test-whisper-has-no-key-bias", "here") == ""
+    assert evidence.kind_to_say(target, "Checked") == "run"
+    assert evidence.kind_to_say(target, "Run on the library") == ""
+    assert evidence.kind_to_say("../claims.md#libraries", "here") == ""
+    assert evidence.kind_to_say("page.md#test-whisper-has-no-key-bias", "here") == ""
     text = f"# A page\n\n[Checked]({target})\n"
     shown = Markdown(extensions=["qkv_site.write.html"]).convert(text)
-    assert f'<a data-kind="run" href="{target}">Checked</a>' in shown
+    home, part = evidence.known(PAGE.get().site).places["test-whisper-has-no-key-bias"]
+    assert f'<a data-kind="run" href="{home}#{part}">Checked</a>' in shown
+    assert evidence.leads_to("../claims.md#libraries", PAGE.get()) == "../claims.md#libraries"
 
 
 def test_a_trap_states_the_first_line_of_its_docstring():

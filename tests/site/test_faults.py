@@ -428,7 +428,7 @@ OTHERS = self_test(
     question("no-formula", ask="How many are {{Q[i] @ Q[i]}}?", page="0-first.md"),
 ) | {
     "claims.md": "# Ledger\n\n"
-    + python("from qkv_site.markdown import claims\n\nprint(claims.stated())"),
+    + python("from qkv_site.markdown import evidence\n\nprint(evidence.counted())"),
     "0-first.md": MADE_BEFORE,
     "without-fault.md": WITHOUT_FAULT,
     "checked.md": "# A page\n\n" + CHECKED["a misspelt option"][0],

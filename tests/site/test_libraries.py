@@ -156,7 +156,8 @@ def tested():
     """Of each trap's test, the code without what it says of itself: it names what it runs."""
 
     def named_in(test):
-        [function] = ast.parse(test.code).body
+        found = ast.parse((ROOT / test.file).read_text()).body
+        function = next(each for each in found if getattr(each, "name", "") == test.test)
         function.body = function.body[1:]
         return plain(ast.unparse(function))
 

@@ -18,7 +18,7 @@ def test_a_line_gets_the_first_check_below_its_heading_and_who_writes_it_how():
 
 
 def test_a_line_without_a_check_below_its_heading_gets_none():
-    line = "- [Why?](cite.md) So.\n"
+    line = "- [Why?](claims.md) So.\n"
     assert questions.with_links(line) == line
 
 

@@ -91,8 +91,3 @@ def test_a_text_is_described_with_what_does_not_fit_in_it(page, source):
         assert " ".join(words.split()) in " ".join(description.split())
     for unnamed in source.unnamed:
         assert unnamed.why in description
-
-
-def test_every_text_and_every_library_is_cited(site):
-    page = shown((site / "cite" / "index.html").read_text())
-    assert all(source.title in page and source.read in page for source in TEXTS)

@@ -8,7 +8,7 @@ from mkdocs.structure.files import File
 
 from qkv_site.engine.serving import Rebuild
 from qkv_site.finish import Build, Settings
-from qkv_site.markdown import letters
+from qkv_site.markdown import claims, letters
 from qkv_site.page import Site
 from qkv_site.tables import wheel
 
@@ -45,10 +45,12 @@ def on_config(config):
 
 
 def on_files(files, *, config):
-    """Check the pages, and add the package as a file, so that they can link to it."""
+    """Check the pages, and add the package and the tests as files, for links to them."""
     pages = files.documentation_pages()
     _build.check([page.src_uri for page in pages if _whole or page.is_modified()])
     files.append(File.generated(config, f"assets/{wheel.name()}", content=wheel.built()[1]))
+    for name, code in claims.codes(Path(config.docs_dir)).items():
+        files.append(File.generated(config, name, content=code))
 
 
 def on_nav(nav, **_):

@@ -16,7 +16,7 @@ from math_core import LatexError
 from qkv import notation
 from qkv_site import check
 from qkv_site.finish import policy, redirects
-from qkv_site.markdown import letters
+from qkv_site.markdown import claims, evidence, letters
 from qkv_site.page import PAGE, Page, Site, parse, report, writing
 from qkv_site.parts import change_it
 from qkv_site.run import blocks_of
@@ -130,6 +130,8 @@ class Build:
         """
         self._write("assets/roles.json", labels.labels())
         self._write(f"assets/{wheel.name()}", wheel.built()[1])
+        for name, code in claims.codes(self.settings.site.docs).items():
+            self._write(name, code)
         for name, panel in self._panels.items():
             self._write(f"assets/{name}", panel)
         docs = self.settings.site.docs
@@ -176,6 +178,7 @@ class Build:
             self._write(copies.FULL, everything)
             self._write("robots.txt", copies.robots(base))
             self._write(search.ADDRESS, index.written())
+            self._write(evidence.PLACES, evidence.places(settings.site, addresses))
 
     def _write_policies(self, pages: Mapping[str, Page]) -> None:
         """Say on each page what it may run, and report what would not."""

@@ -1,30 +1,27 @@
-"""The statements that the site makes, and how each is known: the ledger.
+"""The statements that the site makes, and how each is known.
 
 A statement is *computed* by a block of its page, *run* on a library by a test, or *read* in a text
 or in code. A block with `run="test_name"` or `read="file, line, commit"` is about a library: what
-it computes is this site's own, and the test or the line is the evidence.
+it computes is this site's own, and the test or the line is the evidence. Where that is written on
+the pages is in `qkv_site.markdown.evidence`.
 """
 
 import ast
-import posixpath
 import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from html import escape
+from functools import cache
 from pathlib import Path
 
-from qkv import notation
-from qkv_site.figures import Figure, Letters
-from qkv_site.page import PAGE, Fence, Page, Site
+from qkv_site.page import PAGE, Fence, Page
 
-_MEANING = {
+MEANING = {
     "computed": "the block below ran when this page was built, and checks it",
-    "run": "a test runs the library itself; here is its code",
-    "read": "read there by a person; a block beside it is this site's own",
+    "run": "a test runs the library itself, on a CPU",
+    "read": "read there by a person, and shown by no test; a block beside it is this site's own",
 }
-KINDS = tuple(_MEANING)
+KINDS = tuple(MEANING)
 TRUTH = Path("tests", "truth")
 TESTS = tuple(
     TRUTH / f"test_{name}.py"
@@ -76,7 +73,9 @@ _NAMED = re.compile(
     r"|in_proj_weight|c_attn|to_qkv)\b",
     re.IGNORECASE,
 )
-_TO_LEDGER = re.compile(r"\]\((?:[./]*)claims\.md#([\w-]+)\)")
+# Authors name a test as if all stood on one page; the build knows where each is.
+INDEX = "claims.md"
+_TO_A_TEST = re.compile(r"\]\((?:[./]*)claims\.md#([\w-]+)\)")
 _OUR_WRITING = re.compile(r"\b(?:as )?this site('s| )", re.IGNORECASE)
 
 
@@ -110,14 +109,21 @@ class Claim:
         return "run" if self.run else "read" if self.read or not self.block else "computed"
 
     @property
+    def adds(self) -> str:
+        """What is known of its check beyond the kind, as Markdown; or empty."""
+        covers = f"Covers: {self.covers}" if self.covers else ""
+        said = (self.read, self.source, covers)
+        return " ".join(f"{words.rstrip('.')}." for words in said if words)
+
+    @property
+    def anchor(self) -> str:
+        """The id of what its page says of how it is known."""
+        return f"known-{self.id if self.run or self.adds else self.kind}"
+
+    @property
     def mark(self) -> str:
-        """A link that says how it is known and opens the check, as Markdown for its page."""
-        said = f"read: {self.read}" if self.read else self.kind
-        check = f"{posixpath.basename(self.page)}#claim-{self.id}"
-        if self.run:
-            ledger = posixpath.relpath("claims.md", posixpath.dirname(self.page) or ".")
-            check = f"{ledger}#{_anchor(self.run)}"
-        return f'[{said}]({check}){{ .wq-claim__mark title="{_MEANING[self.kind]}" }}'
+        """A link that says how it is known and leads to what its page says of that."""
+        return f'[{self.kind}](#{self.anchor}){{ .wq-claim__mark title="{MEANING[self.kind]}" }}'
 
 
 @dataclass(frozen=True)
@@ -127,27 +133,34 @@ class Trap:
     Attributes:
         test: The test's name.
         statement: The first line of its docstring.
-        why: The paragraph after it; or empty.
         line: Where it begins.
         file: The test's file.
-        code: Its source.
         covers: What its docstring says after "Covers:"; or empty.
         packages: The libraries that it uses, by their names on PyPI.
     """
 
     test: str
     statement: str
-    why: str
     line: int
     file: str = TESTS[0].as_posix()
-    code: str = ""
     covers: str = ""
     packages: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
-        """Its anchor in the ledger."""
-        return _anchor(self.test)
+        """Its anchor."""
+        return anchor(self.test)
+
+    @property
+    def code(self) -> str:
+        """The file with its code, below the folder of pages."""
+        return code_of(Path(self.file))
+
+    def on(self, versions: dict[str, str]) -> str:
+        """The libraries that it ran on, each with its version."""
+        known = dict(_LIBRARIES.values())
+        run = (package for package in self.packages if package in versions)
+        return ", ".join(f"{known[package]} {versions[package]}" for package in run)
 
 
 def of_page(page: Page) -> list[Claim]:
@@ -165,14 +178,20 @@ def of_page(page: Page) -> list[Claim]:
 
 
 def first_below(page: Page, anchor: str) -> str | None:
-    """Where the first check below a heading stands, a block or a line of the ledger; or None."""
+    """Where the first check below a heading stands, a block or a test; or None."""
     parts = page.below(anchor)
     for part in parts:
         for each in part.walk():
             if isinstance(each, Fence) and "claim" in each.given:
                 return f"{page.name}#claim-{each.given['claim']}"
-    ledger = _TO_LEDGER.search(page.text_of(parts))
-    return f"claims.md#{ledger[1]}" if ledger else None
+    test = _TO_A_TEST.search(page.text_of(parts))
+    return f"claims.md#{test[1]}" if test else None
+
+
+def tests_of(page: Page) -> tuple[set[str], set[str]]:
+    """The tests that a page's statements name, and those that it has a link to, by their ids."""
+    stated = {anchor(claim.run) for claim in of_page(page) if claim.run}
+    return stated, {*_TO_A_TEST.findall(page.text)}
 
 
 def of_options(options: dict[str, str], page: str) -> Claim:
@@ -244,23 +263,14 @@ def _read_traps(file: Path, text: str, shared: str) -> Iterator[Trap]:
             raise ValueError(f"{node.name} has no docstring, whose first line is its statement")
         said = [" ".join(each.split()) for each in rest]
         covers = [each for each in said if each.startswith("Covers: ")]
-        why = [each for each in said if not each.startswith("Covers: ")]
         yield Trap(
             test=node.name,
             statement=statement.removesuffix("."),
-            why=why[0] if why else "",
             line=node.lineno,
             file=file.as_posix(),
-            code=_code(text, node),
             covers=covers[0].removeprefix("Covers: ") if covers else "",
             packages=_packages(node.name, by_name),
         )
-
-
-def _code(text: str, node: ast.FunctionDef) -> str:
-    """The source of a function, decorators included."""
-    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
 def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ...]:
@@ -281,45 +291,6 @@ def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ..
     return tuple(package for name, (package, _) in _LIBRARIES.items() if name in names)
 
 
-@lru_cache(maxsize=1)  # a site is another one each time that it is built
-def kinds(site: Site) -> dict[str, str]:
-    """How each statement of the ledger is known, by its anchor there."""
-    made = {claim.id: claim.kind for page in site.pages.values() for claim in of_page(page)}
-    return made | {trap.id: "run" for trap in traps()}
-
-
-def kind_to_say(target: str, said: str) -> str:
-    """What a link to the ledger has to add of how the statement is known; empty if nothing.
-
-    Args:
-        target: Where the link leads, as Markdown has it.
-        said: What the link says.
-    """
-    page, _, anchor = target.partition("#")
-    if posixpath.basename(page) != "claims.md":
-        return ""
-    kind = kinds(PAGE.get().site).get(anchor, "")
-    return "" if re.search(rf"\b{kind}\b", said, re.IGNORECASE) else kind
-
-
-def stated() -> str:
-    """The part of the ledger that pages state, as Markdown for a page beside `docs`."""
-    return "\n".join(_part(title, claims) for title, claims in on_site())
-
-
-def _part(title: str, claims: list[Claim]) -> str:
-    """A page's statements below its title, in an element that names their kinds."""
-    kinds = " ".join(sorted({claim.kind for claim in claims}))
-    entries = "\n".join(map(_entry, claims))
-    return f'<div data-kinds="{kinds}" markdown>\n\n### {title}\n\n{entries}\n\n</div>\n'
-
-
-def tested() -> str:
-    """The part of the ledger that tests show on real libraries, as Markdown."""
-    run = last_run()
-    return "\n\n".join(str(Tested(trap, run)) for trap in traps())
-
-
 def last_run() -> dict:
     """When the tests last ran on the libraries, `date`, and on which `versions` of them."""
     return _read_toml((PAGE.get().site.docs.parent / LAST_RUN).read_text())
@@ -336,72 +307,17 @@ def ran_on(layout: str) -> str:
     return " with ".join(f"{each} {run['versions'][each]}" for each in run["layouts"][layout])
 
 
-def letters() -> str:
-    """The notations whose letters nobody compared with the text, as Markdown."""
-    return "\n".join(
-        f"- **The letters of [{source.short}](notation.md#{source.id}).** {source.note}"
-        for source in notation.sources()
-        if not source.checked
-    )
+def code_of(file: Path) -> str:
+    """The address of a file of tests, as text."""
+    return f"checks/{file.stem}.txt"
 
 
-def _entry(claim: Claim) -> str:
-    said = [f"[{claim.statement}]({claim.page}{f'#claim-{claim.id}' if claim.block else ''})"]
-    if claim.run:
-        said.append(f"Shown by [its test](#{_anchor(claim.run)}).")
-    for words in (claim.read, claim.source):
-        if words:
-            said.append(f"{words.rstrip('.')}.")
-    if claim.covers:
-        said.append(f"Covers: {claim.covers.rstrip('.')}.")
-    return f"- {claim.kind}: {' '.join(said)}\n  {{ #{claim.id} data-kind={claim.kind} }}"
+def codes(docs: Path) -> dict[str, str]:
+    """The files of tests by their addresses; none in a project without them."""
+    root = docs.parent
+    return {code_of(each): (root / each).read_text() for each in TESTS if (root / each).exists()}
 
 
-@dataclass(frozen=True)
-class Tested(Figure):
-    """A test: its statement, what it ran on and when, and its code."""
-
-    trap: Trap
-    run: dict
-
-    def html(self) -> str:
-        """The code is folded below what is said."""
-        trap = self.trap
-        code = escape(self._code(), quote=False).replace("{", "&#123;")
-        return (
-            f'<details data-kind="run"><summary>{_in_code(self._summary())}</summary>'
-            f'<pre id="{trap.id}">{code}</pre></details>'
-        )
-
-    def markdown(self, letters: Letters) -> str:
-        """The code stands below what is said."""
-        return f"{self._summary()}\n\n```python\n{self._code()}\n```"
-
-    def searched(self) -> str:
-        """All of it."""
-        return self.markdown(str)
-
-    def _code(self) -> str:
-        return f"# {self.trap.file}, line {self.trap.line}\n{self.trap.code}"
-
-    def _summary(self) -> str:
-        trap, run, known = self.trap, self.run, dict(_LIBRARIES.values())
-        on = ", ".join(
-            f"{known[package]} {run['versions'][package]}"
-            for package in trap.packages
-            if package in run["versions"]
-        )
-        said = [f"run: {trap.statement}.", trap.why]
-        if trap.covers:
-            said.append(f"Covers: {trap.covers.rstrip('.')}.")
-        said.append(f"Run with {on} on {run['date'].day} {run['date']:%B %Y}.")
-        return " ".join(filter(None, said))
-
-
-def _in_code(words: str) -> str:
-    """Words of Markdown as HTML; what stands between backticks is code."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(words, quote=False))
-
-
-def _anchor(test: str) -> str:
+def anchor(test: str) -> str:
+    """The id of what is said of a test, where it is said."""
     return test.replace("_", "-")

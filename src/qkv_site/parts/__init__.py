@@ -12,11 +12,12 @@ sentence: `{{= 3 * P_Q.size }}`, a shape `{{= W_Q.shape }}`, a text `{{= f"{rati
 come from `qkv.example` where they can: five words, and no two sizes are equal.
 
 **Claims.** A block that proves a statement has `claim="six-times-seven"` and `title="..."`, the
-statement, which stands above it and in the list of claims; `cite="who, where"` names a source and
+statement, which stands above it and at the page's foot; `cite="who, where"` names a source and
 `covers="..."` says over what the check runs. A claim is *computed* by its block; or *run*,
 `run="test_name"`, by a test in `tests/truth/` on the library; or *read*, `read="file, line,
 commit"`. A statement without a block is an entry of `read` in the front matter, with `id`,
-`statement` and `source`. What `qkv.load` and `qkv.dump` do is no evidence about a library.
+`statement` and `source`. What `qkv.load` and `qkv.dump` do is no evidence about a library. A link
+to a test is `claims.md#test-name`; the build leads it to the page that the test stands on.
 
 **A block of a library** begins with `python library="keras"`, a layout's name;
 `tests/truth/record.py` runs it and records what it prints. A check in several frameworks has a tab

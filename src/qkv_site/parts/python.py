@@ -139,7 +139,7 @@ class Python(Fence):
     def _of_its_claim(self) -> Iterator[str]:
         name, title = self.given.get("claim"), self.given.get("title", "")
         if "{{=" in title:
-            yield "a title stands in the list of claims too, and computes nothing: {{= ...}}"
+            yield "a title stands at the foot of its page too, and computes nothing: {{= ...}}"
         if name is None:
             yield from (f"{each} without a claim" for each in _OF_A_CLAIM if each in self.given)
             return

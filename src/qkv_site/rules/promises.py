@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from qkv_site.markdown import claims
+from qkv_site.markdown import claims, evidence
 from qkv_site.page import Fault, Page
 from qkv_site.parts import questions
 
@@ -63,8 +63,8 @@ def covered(page: Page, paragraph: str) -> bool:
 def leads_to_a_claim(page: Page, path: str, anchor: str) -> bool:
     """Whether a link of a page leads to a claim, or to a heading below which one stands."""
     name = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path))
-    if name == "claims.md":
-        return anchor in claims.kinds(page.site)
+    if name == claims.INDEX:
+        return anchor in evidence.known(page.site).kinds
     target = page.site.pages.get(name) if path else page
     if target is None:  # another site's
         return False

@@ -85,7 +85,7 @@ def units(prose: str) -> Iterator[tuple[int, str]]:
 
 
 def of_statement(title: str) -> Iterator[str]:
-    """A statement stands in the list of claims too, so it names its convention itself."""
+    """A statement stands at the foot of its page too, so it names its convention itself."""
     named = _names_convention(title)
     yield from (*_beside_symbols(title), *_without_symbols(title, named))
     if not named and not _WHOSE.search(title) and (found := _SIDES.search(title)):

@@ -169,14 +169,6 @@ def _trap(trap: dict[str, str]) -> str:
     return " ".join(filter(None, (f"- **{trap['says']}**", trap.get("more"), f"{known}.")))
 
 
-def cited() -> str:
-    """Where each library's layout was read, as a list of references."""
-    return "\n".join(
-        f"- [{layout.title}](libraries/{address(layout.name)}): {layout.read_in}."
-        for layout in layouts().values()
-    )
-
-
 def known_from(layout: Layout) -> str:
     """The versions that the library's layer last ran on, or the commit that was only read."""
     run = claims.last_run()

@@ -70,16 +70,6 @@ def described() -> str:
     return "\n\n".join(_description(source) for source in notation.sources() if source.id != "site")
 
 
-def cited() -> str:
-    """The sources as a list of references, each with what was read of it."""
-    return "\n".join(
-        f"- {source.author} ({source.year}): [*{source.title}*]({source.link}), {source.where}. "
-        f"Read: {source.read}."
-        for source in sorted(notation.sources(), key=lambda source: source.author)
-        if source.id != "site"
-    )
-
-
 def _linked(source: Source) -> str:
     name = source.short if source.id == "site" else f"[{source.short}](notation.md#{source.id})"
     return name + ("" if source.checked else _NOT_CHECKED)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from qkv import notation
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import claims
+from qkv_site.markdown import claims, evidence
 from qkv_site.page import Heading, Page, Prose, parse
 from qkv_site.parts import formulas, questions
 from qkv_site.parts.python import Python
@@ -70,7 +70,8 @@ def copy(page: Page, addresses: Mapping[str, str]) -> Copy:
         page: The page.
         addresses: Of each file of the site, its address there.
     """
-    body = joined([*_Writer(page, addresses).pieces(page.parts)])
+    writer = _Writer(page, addresses)
+    body = joined([*writer.pieces(page.parts), writer.plain(evidence.as_text(page))])
     description = page.meta.get("description", "")
     return Copy(page.name, addresses[page.name], page.title, description, f"{body}\n")
 

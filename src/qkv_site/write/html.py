@@ -19,7 +19,7 @@ from markdown.util import HTML_PLACEHOLDER_RE
 from pymdownx.superfences import SuperFencesCodeExtension
 
 from qkv_site import run
-from qkv_site.markdown import choice, claims, key, letters, mathml, tables, terms
+from qkv_site.markdown import choice, claims, evidence, key, letters, mathml, tables, terms
 from qkv_site.page import PAGE, Fence, Page, kinds
 from qkv_site.parts import formulas, questions
 from qkv_site.parts import map as layer_map
@@ -44,7 +44,7 @@ class _Run(Preprocessor):
         text = run.fill_in(page, "\n".join(self._with_outputs(page, lines)))
         if page.name == questions.INDEX:
             text = questions.with_links(text)
-        return text.split("\n")
+        return f"{text}\n\n{evidence.fold(page)}".split("\n")
 
     def _with_outputs(self, page: Page, lines: list[str]) -> list[str]:
         """The lines of a page with what its blocks became in their places."""
@@ -80,7 +80,7 @@ def _takes(kind: type[Fence], language, inputs, options, attrs, md: Markdown) ->
 
 
 class _Around(Treeprocessor):
-    """Says beside each link to the ledger how it is known; puts things around the title."""
+    """Leads links to evidence to its place, and says what it is; puts things around the title."""
 
     def __init__(self, md: Markdown, page: _Run):
         super().__init__(md)
@@ -88,8 +88,11 @@ class _Around(Treeprocessor):
 
     def run(self, root: Element) -> None:
         for link in root.iter("a"):
-            if kind := claims.kind_to_say(link.get("href", ""), "".join(link.itertext())):
+            target = link.get("href", "")
+            if kind := evidence.kind_to_say(target, "".join(link.itertext())):
                 link.set("data-kind", kind)
+            if claims.INDEX in target:
+                link.set("href", evidence.leads_to(target, PAGE.get()))
         page = self._of.page
         found = page and next((each for each in root.iter() if each.find("h1") is not None), None)
         if found is not None:

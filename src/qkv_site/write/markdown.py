@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from nbformat import NotebookNode
 
 from qkv_site.figures import Figure, Printed
-from qkv_site.markdown import claims, mathml
+from qkv_site.markdown import claims, evidence, mathml
 from qkv_site.page import Container, Fence, Heading, Page, Part, Prose
 from qkv_site.parts import formulas, on_library
 from qkv_site.parts.python import Python
@@ -130,6 +130,7 @@ class Writer(ABC):
 
     def address(self, target: str) -> str | None:
         """Where a link leads, below the site; None if there is no such page."""
+        target = evidence.leads_to(target, self.page)
         path, mark, anchor = target.partition("#")
         uri = posixpath.normpath(posixpath.join(posixpath.dirname(self.page.name), path))
         found = self.addresses.get(uri if path else self.page.name)
