@@ -305,6 +305,17 @@ def test_two_right_rotations_agree_at_each_distance_and_other_pairs_do_not(n, d_
         assert found == [[], [*range(1, n)], [*range(n)]]
 
 
+def test_distances_of_later_keys_are_those_of_the_turned_arrays():
+    """As the page says of scores without a causal mask, here of ALiBi with and without a sign."""
+    wrong_distances = check("symptoms/rotation", "wrong_distances")
+    S = np.random.default_rng(0).normal(size=(3, 6, 6))
+    distance = np.arange(6)[:, None] - np.arange(6)
+    by_sign, by_distance = S - distance / 2, S - np.abs(distance) / 2
+    turned = [each.swapaxes(-1, -2) for each in (by_sign, by_distance)]
+    assert wrong_distances(by_sign, by_distance) == []
+    assert wrong_distances(*turned) == [1, 2, 3, 4, 5]
+
+
 @SEEDS
 @WIDTHS
 def test_one_common_output_weight_shows_in_the_directions_of_float32(width, h, seed):
@@ -384,6 +395,7 @@ def test_a_step_that_differs_is_named_in_float32(width, h, seed, size, bias):
         assert step_that_differs(mine, right, X, W_O, b_O) == [step]
         assert step_that_differs(mine, mine, X, W_O, b_O) == []
     assert step_that_differs(right, right, X, W_O, b_O) == []
+    assert step_that_differs(0 * right, 0 * right, X, 0 * W_O, 0 * b_O) == []  # as W^O may start
 
 
 @SEEDS
