@@ -212,8 +212,8 @@ class _Drawer:
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
             + '<p class="wq-map-sizes">The videos give no sizes; these are the paper\'s, with a '
-            "word as a column. If the two matrices do fit, you can multiply them into one. So one "
-            "per head is enough.</p>"
+            "word as a column. If the two do fit, you can multiply them into one. So one per head "
+            "is enough.</p>"
         )
 
     def code(self) -> str:
