@@ -8,6 +8,7 @@ from qkv_site.page import Site
 from support import thorough
 
 TEST = "test-keras-takes-query-value-key-in-this-order"
+STATEMENT = "the-two-qs-differ"
 
 
 @pytest.fixture(params=[True, *thorough(False)], ids=["with scripts", "without scripts"])
@@ -34,13 +35,13 @@ def test_a_link_to_a_test_opens_the_fold_that_it_stands_in(visitor):
 
 
 def test_the_mark_of_a_statement_opens_how_it_is_known(page):
-    page.goto("/explanation/which-q/")
-    page.locator(".wq-claim__mark").first.click()
+    page.goto(address(evidence.known(Site()).places[STATEMENT]))
+    page.locator(f"#claim-{STATEMENT} > p .wq-claim__mark").click()
     page.locator("#known summary").wait_for(state="visible")
     until(page, "document.querySelector('#known').open")
 
 
-@pytest.mark.parametrize("old", [TEST, "the-two-qs-differ", "claim-the-two-qs-differ"])
+@pytest.mark.parametrize("old", [TEST, STATEMENT, f"claim-{STATEMENT}"])
 def test_an_address_of_the_time_when_all_stood_on_one_page_leads_to_its_place(page, old):
     page.goto(f"/claims/#{old}")
     place = evidence.known(Site()).places[old.removeprefix("claim-")]
@@ -48,5 +49,6 @@ def test_an_address_of_the_time_when_all_stood_on_one_page_leads_to_its_place(pa
 
 
 def test_a_statement_of_a_page_that_ended_is_found(page):
-    page.goto("/letters/?notation=d2l#claim-the-two-qs-differ")
-    page.wait_for_url("**/explanation/which-q/?notation=d2l#claim-the-two-qs-differ")
+    page.goto(f"/letters/?notation=d2l#claim-{STATEMENT}")
+    place = address(evidence.known(Site()).places[STATEMENT]).replace("#", "?notation=d2l#")
+    page.wait_for_url(f"**{place}")
