@@ -17,7 +17,7 @@ from pathlib import Path
 from qkv_site.page import PAGE, Fence, Page
 
 MEANING = {
-    "computed": "the block below ran when this page was built, and checks it",
+    "computed": "the block below the statement ran when the page was built, and checks it",
     "run": "a test runs the library itself, on a CPU",
     "read": "read there by a person, and shown by no test; a block beside it is this site's own",
 }

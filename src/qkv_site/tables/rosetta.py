@@ -13,13 +13,12 @@ _FEW = 2  # a role with so few letters is a line of its own, and no column
 def meanings(letter: str) -> str:
     """What a letter stands for in each source that uses it, whatever its dress and its index."""
     return table(
-        ("in", "it is written", "and stands for", "of shape"),
+        ("in", "it is written", "and stands for"),
         (
             (
                 f"{_linked(source)}<br>{source.letters[role.key].where or source.where}",
                 _formula(role.key, source),
-                role.meaning,
-                _shape(role, source),
+                "<br>".join(filter(None, (role.meaning, _shape(role, source)))),
             )
             for role in notation.roles()
             for source in notation.sources()
@@ -57,7 +56,7 @@ def few() -> str:
             (
                 f"{role.meaning}<br>`{role.key}`",
                 _shape(role),
-                "<br>".join(f"{_named(role, source)}: {_linked(source)}" for source in texts),
+                "<br>".join(_named(role, source, _linked(source)) for source in texts),
             )
             for role in notation.roles()
             if 0 < len(texts := _texts(role)) <= _FEW
@@ -93,10 +92,12 @@ def _cell(role: Role, source: Source) -> str:
     return "none"
 
 
-def _named(role: Role, source: Source) -> str:
-    """A letter, and where it stands if that is not where the whole text is cited."""
+def _named(role: Role, source: Source, text: str = "") -> str:
+    """A letter, its text, and where it stands if that is not where the whole text is cited."""
     letter = source.letters[role.key]
     written = _formula(role.key, source) + ("" if letter.checked else _NOT_CHECKED)
+    if text:
+        return f"{written}: {', '.join(filter(None, (text, letter.where)))}"
     return "<br>".join(filter(None, (written, letter.where)))
 
 
