@@ -1,4 +1,4 @@
-// Which Q? — the words of a text, as the search and the index of questions compare them.
+// Which Q? — the words of a text, as the search compares them.
 
 // Qᵀ is Q^T, √d_k is sqrt d_k, W_i^{Q} is W_i^Q, 1,050,624 is 1050624.
 const plain = (text) =>

@@ -170,6 +170,8 @@ def test_words_that_promise_are_found(text, words):
             r"questions\.md:4: '- Why\?': expected - \[Question\?\]\(page\.md#id\) ",
         ),
         ("- [Is it so?](page.md) No.", r"questions\.md:4: 'Is it so\?' stands in line 3, too"),
+        ("- [Why?](page.md) [So](page.md).", r"questions\.md:4: a second link: expected one "),
+        ("- [Why?](page.md)" + " so" * 13, r"questions\.md:4: an answer of 13 words: expected "),
     ],
 )
 def test_each_line_of_the_index_is_a_question_and_stands_there_once(faults, line, message):

@@ -1,4 +1,7 @@
-"""The index of questions: each of its lines is one question, and leads to its answer."""
+"""The index of questions: each of its lines is one question, and leads to its answer.
+
+The answer in a few words says which answer it is; what it needs to be true stands where it leads.
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,11 +9,13 @@ from collections.abc import Iterator
 from qkv_site.page import Fault, Page
 from qkv_site.parts import questions
 
+MOST = 12  # words of an answer, with its conditions on the page
 _LINE = re.compile(r"^- .*", re.MULTILINE)
+_ONE_WORD = re.compile(r"\{\{.*?\}\}|`[^`]+`|\$[^$]+\$", re.DOTALL)
 
 
 def faults(page: Page) -> Iterator[Fault]:
-    """Lines that are no question with an answer, and questions that stand there twice."""
+    """Lines that are no question with a short answer, and questions that stand there twice."""
     if page.name != questions.INDEX:
         return
     entries = {entry.start(): entry for entry in questions.ENTRY.finditer(page.body)}
@@ -22,6 +27,10 @@ def faults(page: Page) -> Iterator[Fault]:
                 line, "question", f"{found[0]!r}: expected - [Question?](page.md#id) Answer."
             )
             continue
+        answer = entries[found.start()]["answer"]
+        if "](" in answer or (words := len(_ONE_WORD.sub("x", answer).split())) > MOST:
+            said = "a second link" if "](" in answer else f"an answer of {words} words"
+            yield Fault(line, "question", f"{said}: expected one link, and {MOST} words at most")
         asked = " ".join(entries[found.start()]["question"].split())
         if asked in first:
             yield Fault(line, "question", f"{asked!r} stands in line {first[asked]}, too")

@@ -13,13 +13,13 @@ import posixpath
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qkv import notation
 from qkv_site.figures import Figure, Printed
 from qkv_site.markdown import claims, evidence
-from qkv_site.page import Heading, Page, Prose, parse
-from qkv_site.parts import formulas, questions
+from qkv_site.page import Heading, Page, parse
+from qkv_site.parts import formulas
 from qkv_site.parts.python import Python
 from qkv_site.write import reference
 from qkv_site.write.markdown import Writer, fenced, joined, words
@@ -85,12 +85,6 @@ class _Writer(Writer):
         yield f"{'#' * heading.level} {said}\n"
         if heading.level == 1:
             yield f"\nAddress: {_below(self.address(''))}\n"
-
-    def prose(self, part: Prose) -> Iterator[str]:
-        """Lines of Markdown; a question of the index leads to the check of its answer, too."""
-        if self.page.name == questions.INDEX:
-            part = replace(part, text=questions.with_links(part.text))
-        yield from super().prose(part)
 
     def documented(self, each: reference.Documented) -> Iterator[str]:
         """How a name is called, and its docstrings."""

@@ -21,7 +21,7 @@ from pymdownx.superfences import SuperFencesCodeExtension
 from qkv_site import run
 from qkv_site.markdown import choice, claims, evidence, key, letters, mathml, tables, terms
 from qkv_site.page import PAGE, Fence, Page, kinds
-from qkv_site.parts import formulas, questions
+from qkv_site.parts import formulas
 from qkv_site.parts import map as layer_map
 
 
@@ -42,8 +42,6 @@ class _Run(Preprocessor):
         self.page = page
         run.run(page, self.md)
         text = run.fill_in(page, "\n".join(self._with_outputs(page, lines)))
-        if page.name == questions.INDEX:
-            text = questions.with_links(text)
         return f"{text}\n\n{evidence.fold(page)}".split("\n")
 
     def _with_outputs(self, page: Page, lines: list[str]) -> list[str]:
