@@ -148,7 +148,7 @@ LISTS = ("libraries/", "reference/")  # what is stored where, read in the librar
 # Numbers of a source that no block needs; the sentence names the source.
 GIVEN = {
     "explanation/counting.md": {48, 20, 35},  # layers of Qwen3-Next and Gemma 3n
-    "explanation/grouped-and-latent-heads.md": {4096, 1536},  # a Llama; DeepSeek-V3
+    "explanation/grouped-and-latent-heads.md": {4096},  # a Llama
     "explanation/how-many-heads.md": {32},  # the paper's table 3, rows A
     "explanation/scaling.md": {1.87},  # DeepSeek-V3
     "explanation/widths.md": {192},  # DeepSeek-V3

@@ -208,7 +208,7 @@ def test_heads_of_one_word_show_whether_its_values_are_projected(width, h, dtype
 def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
     """Those of Llama's layer, for a batch: alone without a rotation and a mask, else with its A."""
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
-    add_up = check("explanation/circuits-of-grouped-heads", "add_up")
+    add_up = check("explanation/grouped-and-latent-heads", "add_up")
     sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
     config = llama.LlamaConfig(**sizes, attn_implementation="eager")
     torch.manual_seed(seed)
