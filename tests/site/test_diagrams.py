@@ -454,6 +454,15 @@ def test_each_score_of_several_numbered_words_has_a_block():
     assert "wq-kept" not in scores.html
 
 
+@pytest.mark.parametrize(("source", "said"), [("vit", True), ("site", False)])
+def test_a_caption_says_so_where_one_letter_stands_for_two_sizes(source, said):
+    figure = diagrams.block("head[i] = A[i] @ V[i]\nS[i] = Q[i] @ K[i].T", source, "d_k=3 d_v=4")
+    caption = re.search("<figcaption>(.*?)</figcaption>", figure)[1]
+    scale = "".join(re.sub("<[^>]+>", "", unescape(caption)).split())
+    assert ("Hereoneletterstandsfortwosizes." in scale) == said
+    assert ("=3or" in scale or "=4or" in scale) == said
+
+
 def test_the_same_formulas_are_drawn_with_several_sizes():
     sizes = "two heads: h=2 h_kv=2; one & all: h=2 h_kv=1"
     figure = diagrams.block("concat(K[i] for i in kv_heads)", "site", sizes)
