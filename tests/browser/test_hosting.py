@@ -114,8 +114,8 @@ def test_a_link_to_an_unknown_address_may_ask(page, origin):
 
 
 def test_a_redirect_keeps_the_letters_and_the_heading(page, origin):
-    page.goto("faq/?notation=d2l#student")
-    page.wait_for_url(f"{origin}questions/?notation=d2l#student")
+    page.goto("explanation/which-q/?notation=d2l#own-keys")
+    page.wait_for_url(f"{origin}explanation/are-they-the-same/?notation=d2l#own-keys")
     page.locator("h1").wait_for()
     assert page.evaluate("document.documentElement.dataset.notation") == "d2l"
     assert page.wrong == []

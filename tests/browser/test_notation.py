@@ -26,8 +26,8 @@ def test_a_choice_shows_at_once_and_holds_on_the_next_page_and_on_the_way_back(p
     in_his_letters = formula(page)
     assert in_his_letters != in_the_sites_letters
     page.locator(CHOICE).select_option("d2l")
-    page.locator(".md-tabs").get_by_role("link", name="Reference").click()
-    page.wait_for_url("**/reference/")
+    page.locator(".md-tabs").get_by_role("link", name="How-to").click()
+    page.wait_for_url("**/how-to/")
     assert page.locator(CHOICE).input_value() == "d2l"
     page.locator(CHOICE).select_option("ng-multi-head")
     page.go_back()
@@ -64,7 +64,7 @@ CHANGED = """() => {
 
 
 @pytest.mark.parametrize(
-    "address", ["/start/how-many-matrices/", *thorough("/explanation/values-and-output/")]
+    "address", ["/start/one-head/", *thorough("/explanation/values-and-output/")]
 )
 def test_a_page_counts_what_the_choice_changed(page, address):
     page.goto(f"{address}?notation=paper-3-2-2")

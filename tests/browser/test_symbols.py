@@ -135,7 +135,7 @@ def key_of_colours(page):
     edges = key.locator(".wq-swatch").evaluate_all(
         "all => all.map(e => getComputedStyle(e).outlineStyle)"
     )
-    assert edges == ["dashed", *["solid"] * 5]
+    assert edges == ["dashed", "double", *["solid"] * 4]
     return key
 
 
