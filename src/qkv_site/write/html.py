@@ -18,7 +18,7 @@ from markdown.treeprocessors import Treeprocessor
 from markdown.util import HTML_PLACEHOLDER_RE
 from pymdownx.superfences import SuperFencesCodeExtension
 
-from qkv_site import run
+from qkv_site import menu, run
 from qkv_site.markdown import choice, claims, evidence, key, letters, mathml, tables, terms
 from qkv_site.page import PAGE, Fence, Page, kinds
 from qkv_site.parts import formulas
@@ -99,7 +99,8 @@ class _Around(Treeprocessor):
     def _title(self, page: Page, parent: Element) -> None:
         """The small map stands below the title; what a choice changed, below the first words."""
         title = parent.find("h1")
-        after = [*parent][[*parent].index(title) + 1 :][:1]
+        on_path = page.name in menu.path(page.site)  # a line of the path stands between
+        after = [*parent][[*parent].index(title) + 1 :][on_path:][:1]
         last = after[0] if after and self._is_paragraph(after[0]) else title
         last.tail = choice.PLACE + (last.tail or "")
         if "map" in page.meta:
