@@ -34,13 +34,17 @@ function begin(root) {
       answers: once(shapes.map((shape) => answer(shape, last, data))),
     }))
     const letters = lines.flatMap(({ meant }) => meant)
+    const alone = asked.map(({ shapes = [] }) => shapes)
+    const row = alone.length > 1 && alone.every(([first, ...more]) => first?.length === 2 && !more.length)
     status.textContent = [
-      ...letters.map(({ name, source }) => `${name} is a letter of ${named(source).replace(/^Th(e|is)\b/, (word) => word.toLowerCase())}.`),
+      ...(letters.length > 2 ? [`${letters[0].name} is a letter of ${letters.length} texts.`]
+        : letters.map(({ name, source }) => `${name} is a letter of ${named(source).replace(/^Th(e|is)\b/, (word) => word.toLowerCase())}.`)),
       ...lines.flatMap(({ answers }) => answers).map(({ shape, found }) => `${tuple(shape)}: ${many(found.length)}.`),
     ].join(" ")
-    output.replaceChildren(...lines.flatMap(({ meant, says, answers }) => [
+    const together = row ? chain(alone.flat(), last, data) : [] // matrices on lines of their own are a row, too
+    output.replaceChildren(...together.map(inARow), ...lines.flatMap(({ meant, says, answers }) => [
       ...meant.map((each) => element("p", { className: "wq-in-a-row", innerHTML: `${named(each.source)}: ${shapeOf(each, last)}` })),
-      ...says.map((said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())),
+      ...says.map(inARow),
       ...answers.map((each) => drawn(each, chosen())),
     ]))
     back.tell()
@@ -64,6 +68,9 @@ function begin(root) {
     .observe(document.documentElement, { attributeFilter: ["data-notation"] })
 }
 
+const A_ROW = /^\d+\s*[x×]\s*\d+(\s*,\s*\d+\s*[x×]\s*\d+)+$/ // 512 x 512, 512 x 64
+const inARow = (said) => element("p", { className: "wq-in-a-row" }, ...[said].flat())
+
 /** The questions that a text asks, one on each line: a shape, several in a row, or a letter. */
 function readLines(text, data) {
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean)
@@ -71,12 +78,13 @@ function readLines(text, data) {
   return lines.map((line) => {
     const meant = lettersIn(line, data)
     if (meant.length) return { meant }
-    return { shapes: line.split(/\s*,?\s*(?:\band then\b|\bthen\b|->|→)\s*/).map((part) => readShape(part, line)) }
+    const between = A_ROW.test(line) ? /\s*,\s*/ : /\s*,?\s*(?:\band then\b|\bthen\b|->|→)\s*/
+    return { shapes: line.split(between).map((part) => readShape(part, line)) }
   })
 }
 
 /** The letters that a line asks for, as in "W_1^Q in Ng's letters": of the sources that it names, or
- * of the one that the page is shown in. */
+ * of the one that the reader chose. Else all that have the letter answer, those of the course first. */
 function lettersIn(line, { letters, called }) {
   if (!/^\p{L}/u.test(line) || /^(None|torch|TensorShape)/.test(line)) return []
   const words = line.split(/\s+/).sort((a, b) => /[\^_]/.test(b) - /[\^_]/.test(a)) // W_Q before "is"
@@ -89,8 +97,9 @@ function lettersIn(line, { letters, called }) {
   const having = words.map(of).find((found) => found.length) ?? []
   const most = Math.max(...having.map(({ score }) => score))
   if (most > 0) return having.filter(({ score }) => score === most)
-  const preferred = [document.documentElement.dataset.notation, "site", having[0]?.source]
-  return having.filter(({ source }) => source === preferred.find((each) => having.some((one) => one.source === each)))
+  const chosen = having.filter(({ source }) => source === document.documentElement.dataset.notation)
+  const rank = ({ source }) => (source.startsWith("ng-") ? 0 : source === "site" ? 1 : 2)
+  return chosen.length ? chosen : [...having].sort((a, b) => rank(a) - rank(b))
 }
 
 /** What a letter is made of, in whatever order: W_1^Q and W^Q_1 are one letter. */

@@ -108,8 +108,16 @@ def test_matrices_in_a_row_are_one_where_they_fit(form, addresses):
     assert all("does not fit" in way.inner_text() for way in ways)
     assert "both matrices take the same 512 numbers" in perhaps.inner_text()
     leads_to = perhaps.get_by_role("link").evaluate("link => link.pathname")
-    assert leads_to == "/explanation/deeplearning-ai-course/"
+    assert leads_to == "/start/how-many-matrices/"
     assert leads_to in addresses
+
+
+def test_matrices_on_lines_of_their_own_or_between_commas_are_in_a_row_too(form):
+    for typed in ("512x512\n512x64", "512x512, 512x64"):
+        form.get_by_label("Shapes").fill(typed)
+        fit, misfit = form.locator(".wq-in-a-row").all_inner_texts()
+        assert "they fit" in fit and "does not fit" in misfit
+        assert form.locator(".wq-answer").count() == 2
 
 
 def test_a_letter_of_a_source_leads_back_to_its_shape(form):
@@ -157,7 +165,7 @@ def test_a_role_stays_chosen_in_the_letters_of_another_source(form):
         ("W_1^Q in Ng's letters", "Ng, Multi-Head Attention", "W_i^Q: one head's weight"),
         ("what is the shape of W^Q_1 in video 2?", "Ng, Multi-Head Attention", "W_i^Q: one head's"),
         ("W^Q in Ng's letters", "Ng, Self-Attention", "W^Q: one head's weight for queries"),
-        ("W_1^Q", "This site", "W_i^Q: one head's weight for queries"),
+        ("W_1^Q", "Ng, Multi-Head Attention", "W_i^Q: one head's weight for queries"),
         ("W_q of Raschka", "Raschka, LLM from scratch", "W_q: one head's weight for queries"),
     ],
 )
@@ -166,7 +174,7 @@ def test_a_letter_that_is_typed_is_answered(form, typed, source, role):
     chosen, written, said = letter(form)
     assert chosen == source
     assert written.startswith(role)
-    answer = form.locator(".wq-in-a-row").text_content()
+    answer = form.locator(".wq-in-a-row").first.text_content()
     assert answer == f"{source}: {said}"
     assert "64" in answer
     assert form.locator("[aria-invalid=true]").count() == 0
