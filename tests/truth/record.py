@@ -8,7 +8,7 @@ when a case is added or changed, or a library is raised; a test compares every r
 layer built afresh. The cases of `real_layers.ONCE` are recorded by name, `record.py NAME`, where
 their library is installed. Then it writes `last_run.toml`: the date, the
 version of each library, which of them each layout was run with, and what the pages' blocks of a
-library printed. The library pages and the list of claims show them.
+library printed. The pages of libraries and the feet of pages show them.
 """
 
 import datetime
