@@ -66,7 +66,7 @@ def test_what_pages_ask_for_is_there(whole):
     data = json.loads((whole / "assets" / "search.json").read_text())
     assert len(data["pages"]) == len(Site().names())
     assert len([*(whole / "assets").glob("*.whl")]) == 1
-    assert (whole / "start" / "which-q.ipynb").exists()
+    assert (whole / "how-to" / "masks.ipynb").exists()
     assert (whole / "faq" / "index.html").exists()
 
 
