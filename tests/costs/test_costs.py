@@ -85,17 +85,16 @@ def compute(scheme, mh, X_Q, X, P, count):
     return output, cached
 
 
+def layer_of(sizes, seed=0):
+    """A random layer of these sizes."""
+    widths = {"h_kv": sizes.h_kv, "d_k": sizes.d_k, "d_v": sizes.d_v}
+    return MultiHead.random(sizes.d_model, sizes.h, **widths, seed=seed)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(sizes=all_sizes(), seed=SEEDS)
 def test_costs_are_those_of_computing_it(scheme, sizes, seed):
-    mh = MultiHead.random(
-        sizes.d_model,
-        sizes.h,
-        h_kv=sizes.h_kv,
-        d_k=sizes.d_k,
-        d_v=sizes.d_v,
-        seed=seed,
-    )
+    mh = layer_of(sizes, seed)
     rng = np.random.default_rng(seed)
     X_Q, X = (rng.normal(size=(n, sizes.d_model)) for n in (sizes.n_q, sizes.n_k))
     P = dict(zip("QKV", rng.normal(size=(3, sizes.d_model, sizes.d_model)), strict=True))
@@ -118,13 +117,7 @@ def test_costs_are_those_of_computing_it(scheme, sizes, seed):
 
 @given(all_sizes())
 def test_schemes_with_factors_have_the_freedom_of_the_layer(sizes):
-    mh = MultiHead.random(
-        sizes.d_model,
-        sizes.h,
-        h_kv=sizes.h_kv,
-        d_k=sizes.d_k,
-        d_v=sizes.d_v,
-    )
+    mh = layer_of(sizes)
     for scheme in ("paper", "packed", "two-step"):
         assert cost(scheme, sizes).degrees_of_freedom == degrees_of_freedom(mh)
 
