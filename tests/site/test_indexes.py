@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 
 from qkv_site import menu
 from qkv_site.page import Site
@@ -53,6 +54,23 @@ def test_a_page_of_the_path_says_its_number_and_leads_to_the_next(site):
         following = [*path[number:], ""][0].removesuffix(".md").rpartition("/")[2]
         links = re.findall(r'href="[./a-z-]*?([a-z-]+)/"', said)
         assert links == [following] * bool(following)
+
+
+def lists(menu):
+    """The menu, and each list of it."""
+    yield menu
+    for entry in menu:
+        below = entry if isinstance(entry, dict) else {}
+        for page in below.values():
+            if isinstance(page, list):
+                yield from lists(page)
+
+
+def test_the_menu_is_seen_at_a_glance():
+    text = (ROOT / "mkdocs.yml").read_text()
+    menu = yaml.safe_load(text[text.index("nav:") : text.index("hooks:")])["nav"]
+    assert len(menu) <= 7
+    assert {len(each): each for each in lists(menu) if len(each) > 12} == {}
 
 
 def test_a_page_that_an_index_leaves_out_is_found(tmp_path):

@@ -37,6 +37,14 @@ EXPLANATIONS = {
         PAGE.replace("It is so", f"It is{' so' * 20}"),
         r": a sentence has 1\d\.\d words on average: expected at most 17",
     ),
+    "a short answer of four sentences": (
+        PAGE.replace("It is so.", "**Short answer.** No. So it is. It is so. It is.\n\n", 1),
+        r":3: 4 sentences and 9 words, a formula counted as one: expected at most 3 and 60",
+    ),
+    "a short answer of 61 words": (
+        PAGE.replace("It is so.", f"**Short answer.** It is{' so' * 58} {{{{W_Q}}}}.\n\n", 1),
+        r":3: 1 sentences and 61 words",
+    ),
     "ten sentences": (PAGE.replace("It is so. " * 3, "", 1), r": 10 sentences explain nothing"),
 }
 

@@ -40,12 +40,19 @@ def faults(page: Page) -> Iterator[Fault]:
 
 
 def lengths(page: Page) -> Iterator[tuple[int, int]]:
-    """The line of each sentence, and how many words it has.
-
-    A formula, a name of code or a number is one word.
-    """
+    """The line of each sentence, and how many words it has."""
     for line, sentence in sides.sentences(page):
-        if not sentence.startswith(_NO_SENTENCE) and not set(sentence) <= set("|- :"):
-            plain = _ADDRESS.sub("]", _ONE_WORD.sub("x", sentence))
-            if words := len(_WORD.findall(plain)):
-                yield line, words
+        if sentence.startswith(_NO_SENTENCE) or set(sentence) <= set("|- :"):
+            continue
+        if counted := words(sentence):
+            yield line, counted
+
+
+def plain(text: str) -> str:
+    """A text as it is read: a formula, a name of code or a number is one word."""
+    return _ADDRESS.sub("]", _ONE_WORD.sub("x", text))
+
+
+def words(text: str) -> int:
+    """How many words a text has."""
+    return len(_WORD.findall(plain(text)))
