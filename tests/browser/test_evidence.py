@@ -37,8 +37,8 @@ def test_a_link_to_a_test_opens_the_fold_that_it_stands_in(visitor):
 def test_the_mark_of_a_statement_opens_how_it_is_known(page):
     page.goto(address(evidence.known(Site()).places[STATEMENT]))
     page.locator(f"#claim-{STATEMENT} > p .wq-claim__mark").click()
-    page.locator("#known summary").wait_for(state="visible")
-    until(page, "document.querySelector('#known').open")
+    page.locator("#how-it-is-known summary").wait_for(state="visible")
+    until(page, "document.querySelector('#how-it-is-known').open")
 
 
 @pytest.mark.parametrize("old", [TEST, STATEMENT, f"claim-{STATEMENT}"])

@@ -61,6 +61,9 @@ def test_ids_are_unique(pages):
 
 def test_links_lead_somewhere(site, pages):
     def has(file, anchor):
+        if anchor and file.suffix == ".txt":  # the code of tests: a browser looks for a text in it
+            wanted = unquote(anchor).removeprefix(":~:text=")
+            return wanted != anchor and wanted in file.read_text()
         return not anchor or anchor.startswith("__") or unquote(anchor) in pages[file].ids
 
     broken = []

@@ -5,7 +5,7 @@ import re
 import markdown
 import pytest
 
-from qkv_site.tables.libraries import table
+from qkv_site.markdown.tables import table
 from support import ROOT
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

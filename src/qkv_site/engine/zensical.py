@@ -9,9 +9,7 @@ import logging
 import posixpath
 import re
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
-from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 import yaml
@@ -22,7 +20,7 @@ from markdown.treeprocessors import Treeprocessor
 
 from qkv_site.finish import Build, Menu, Settings
 from qkv_site.markdown import claims
-from qkv_site.page import Fault, Site, report
+from qkv_site.page import Site
 from qkv_site.tables import wheel
 
 # Zensical looks for all other files beside its configuration, so this one stands beside MkDocs'.
@@ -30,11 +28,7 @@ NAME = ".zensical.yml"
 
 # A link in HTML that is seen from the page's address. Zensical takes all links as seen from the
 # page's file, which is one folder nearer, where a page is no index.
-_FROM_PAGE = re.compile(r'(<a\b[^>]* href=")\.\./(?!assets/|checks/)(?![^"]*\.md[#"])')
-
-# Without a link of the theme to a part of its own, which it writes with what it needs.
-_ANCHOR = re.compile(r'<a\b[^<>]* href="([^"#:?]*)#([^"]+)"')
-_ID = re.compile(r'\bid="([^"]+)"')
+_FROM_PAGE = re.compile(r'(<a\b[^>]* href=")(\./(?=#)|\.\./(?!assets/|checks/)(?![^"]*\.md[#"]))')
 
 _build: Build | None = None
 
@@ -90,7 +84,7 @@ def build(configuration: Path, folder: Path) -> int:
         "extra": {"site": _build.values()},
         "markdown_extensions": [__name__],
         # It looks for them before a link to a test is led to its page; `_lost_anchors` does after.
-        "validation": {"links": {"anchors": "ignore"}},
+        "validation": {"links": {"anchors": "ignore"}},  # qkv_site.rules.anchors knows more
     }
     written = configuration.with_name(NAME)
     try:
@@ -104,24 +98,7 @@ def build(configuration: Path, folder: Path) -> int:
     (folder / "assets" / "_mkdocstrings.css").write_text("\n".join(styles))
     (folder / "search.json").unlink()  # its own index
     _build.finish(_addresses(docs), [*_menu(given["nav"])])
-    for fault in _lost_anchors(folder):
-        report(fault)
     return faults.number
-
-
-def _lost_anchors(folder: Path) -> Iterator[Fault]:
-    """Links in the finished pages to an id that is not there."""
-    ids: dict[Path, set[str]] = {}
-    for page in folder.rglob("*.html"):
-        for path, anchor in _ANCHOR.findall(page.read_text()):
-            target = (page.parent / unquote(unescape(path))).resolve() if path else page
-            target = target / "index.html" if target.is_dir() else target
-            if target.suffix == ".html" and target.exists():
-                if target not in ids:
-                    ids[target] = {*map(unescape, _ID.findall(target.read_text()))}
-                if unquote(unescape(anchor)) not in ids[target]:
-                    said = f"anchor does not exist: {path}#{anchor}"
-                    yield Fault(0, "link", said, page.relative_to(folder).as_posix())
 
 
 class _Begin(Preprocessor):
@@ -158,9 +135,8 @@ class _End(Postprocessor):
 
     def run(self, text: str) -> str:
         _build.rendered(self._page.title, self._page.meta)
-        text = text.replace(' href="./#', ' href="#')
         index = posixpath.basename(self._page.path) == "index.md"
-        return text if index else _FROM_PAGE.sub(r"\1", text)
+        return _FROM_PAGE.sub(lambda m: m[0] if index and m[2] != "./" else m[1], text)
 
 
 class Hooks(Extension):

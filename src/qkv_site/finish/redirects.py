@@ -8,6 +8,7 @@ from html import escape
 
 from qkv_site.finish import policy
 from qkv_site.page import Fault, Page, report
+from qkv_site.rules import anchors
 
 NAME = "redirects.toml"
 # Without scripts the browser follows the tag; with them, what a link asks for goes along.
@@ -47,7 +48,7 @@ def pages(pages: list[Page], addresses: Mapping[str, str], settings) -> Iterator
         return
     known = {page.name: page for page in pages}
     for old, given in redirects.items():
-        faults = [*_faults(old, given, known, addresses, settings.folder)]
+        faults = [*_faults(old, given, known, addresses)]
         for fault in faults:
             line = text.partition(f'"{old}"')[0].count("\n") + 1
             report(Fault(line, "redirect", fault, NAME))
@@ -74,7 +75,7 @@ def _leads(given) -> tuple[str, dict[str, str]]:
     }
 
 
-def _faults(old, given, known, addresses, folder):
+def _faults(old, given, known, addresses):
     if not (isinstance(given, str) or _is_table(given)):
         yield (
             f"{old!r} has to lead to a page, a text such as 'how-to/masks.md', or to have "
@@ -91,10 +92,7 @@ def _faults(old, given, known, addresses, folder):
         name, _, heading = place.partition("#")
         if name not in known:
             yield f"{old!r} leads to {name!r}, and there is no such page"
-        elif (
-            heading
-            and f'id="{heading}"' not in (folder / addresses[name] / "index.html").read_text()
-        ):
+        elif heading and not anchors.has(known[name], heading):
             yield f"{old!r} leads to {place!r}, and nothing on that page has the id {heading!r}"
 
 

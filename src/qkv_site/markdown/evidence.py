@@ -18,10 +18,10 @@ from qkv import notation
 from qkv_site import menu
 from qkv_site.markdown import claims
 from qkv_site.markdown.claims import Claim, Trap
+from qkv_site.markdown.tables import table
 from qkv_site.page import PAGE, Page, Site
-from qkv_site.tables.libraries import table
 
-FOLD = "known"  # the id of what a page says of how its statements are known
+FOLD = "how-it-is-known"  # the id of what a page says of how its statements are known
 PLACES = "assets/claims.json"
 
 

@@ -2,13 +2,39 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
 from qkv_site.figures import Table
 
 _TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
+
+
+def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cells(cells, len(head)))} |" for cells in lines)
+
+
+# Markdown splits a row at each "|" but in code, or after a backslash.
+_PIPE = re.compile(r"(?P<code>`+).*?(?P=code)|\\.|\|")
+
+
+def _cells(row: Iterable[str], columns: int) -> list[str]:
+    """A row's cells, each on one line and with no "|" that would end it."""
+    cells = tuple(row)
+    if len(cells) != columns:
+        raise ValueError(f"a row has {len(cells)} cells {cells}, expected {columns} as in the head")
+    for cell in cells:
+        if "\n" in cell:
+            raise ValueError(f"the cell {cell!r} has a line break, which ends a row: use <br>")
+    return [_PIPE.sub(lambda pipe: r"\|" if pipe[0] == "|" else pipe[0], cell) for cell in cells]
+
+
+def fitting(*head_and_rows) -> str:
+    """A table that fits a phone: docs/assets/libraries.css."""
+    return f'<div class="wq-fits" markdown="1">\n\n{table(*head_and_rows)}\n\n</div>'
 
 
 def check_names(array: str, shape: tuple[int, ...], **names: Sequence[str]) -> None:

@@ -232,8 +232,7 @@ def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
     lengths = {axis.latex: axis.length for each in drawn for axis in each.axes if axis.latex}
     found: dict[str, dict[int, str]] = {}  # of each letter, the lengths that it stands for here
     for size, length in lengths.items():
-        letter = re.sub("<[^>]+>", "", to_mathml(size))
-        found.setdefault(letter, {})[length] = to_mathml(f"{size} = {length}")
+        found.setdefault(_letters(size), {})[length] = to_mathml(f"{size} = {length}")
     scale = ", ".join(" or ".join(each.values()) for each in found.values())
     parts = [f"Drawn to scale for {scale}."]
     if any(len(each) > 1 for each in found.values()):
@@ -615,7 +614,7 @@ def _in_blocks(count: int, stacked: bool) -> str:
 
 def _room(axis: Axis) -> float:
     """How wide a size is, roughly, in ems."""
-    letters = re.sub(r"\\color\[HTML\]\{\w+\}|\\text|[\\{}_, ]", "", axis.latex)
+    letters = _letters(axis.latex)
     return 0.6 + 0.3 * len(letters) if letters else 0
 
 
@@ -662,3 +661,8 @@ class Diagram(formulas.Formula):
 
     def _how(self) -> dict[str, str]:
         return {name: value for name, value in self.given.items() if name != "in"}
+
+
+def _letters(latex: str) -> str:
+    """What a size is written with, whatever role it has."""
+    return re.sub(r"\\color\[HTML\]\{\w+\}|\\text|[\\{}_, ]", "", latex)

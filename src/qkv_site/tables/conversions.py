@@ -9,7 +9,7 @@ import numpy as np
 
 from qkv import MultiHead, dump, load
 from qkv.layouts import Layout, layouts
-from qkv_site.tables import libraries
+from qkv_site.markdown.tables import table
 
 SIGNS = {
     "=": "the weights fit after reordering, and nothing is added or lost; if both "
@@ -121,9 +121,9 @@ def matrix() -> str:
         (f"**{letter}**", *(" ".join(signs(group[0], other[-1])) for other in groups()))
         for letter, group in named
     )
-    table = libraries.table(("from", *letters), rows)
+    pairs = table(("from", *letters), rows)
     members = "\n".join(f"- **{letter}** {', '.join(group)}" for letter, group in named)
-    return f'{members}\n\n<div class="wq-pairs" markdown="1">\n\n{table}\n\n</div>'
+    return f'{members}\n\n<div class="wq-pairs" markdown="1">\n\n{pairs}\n\n</div>'
 
 
 def legend() -> str:

@@ -5,8 +5,8 @@ import tomllib
 from dataclasses import replace
 
 from qkv.costs import LayerCost, Sizes, layer_cost
+from qkv_site.markdown.tables import table
 from qkv_site.page import PAGE
-from qkv_site.tables import libraries
 
 TOKENS = 8192  # for which the operations are counted
 _WIDTHS = ("d_model", "h", "h_kv", "d_k", "d_v")
@@ -43,7 +43,7 @@ def cost_of(model: dict, n_q: int, n_k: int | None = None) -> LayerCost:
 
 def weights() -> str:
     """For each model the weights of a layer, and of all layers."""
-    return libraries.table(
+    return table(
         ("model and sizes", "attention, one layer", "MLP, one layer", "all layers"),
         (
             (f"**{model['name']}**<br>{_sizes(model)}", *_weights(model, cost_of(model, 1)))
@@ -54,7 +54,7 @@ def weights() -> str:
 
 def operations() -> str:
     """For each model the FLOPs of a layer over a text, by what needs them."""
-    return libraries.table(
+    return table(
         ("model", "four projections", "scores and averages, all", "the causal half", "MLP"),
         (_operations(model) for model in models()),
     )
@@ -62,7 +62,7 @@ def operations() -> str:
 
 def cache() -> str:
     """For each model what the cache holds of a token, and of a text."""
-    return libraries.table(
+    return table(
         ("model", "numbers, a token and layer", "bytes, a token, all layers", "32,768 tokens"),
         (_cache(model) for model in models() if model.get("causal", True)),
     )

@@ -4,8 +4,8 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable
 
+from qkv_site.markdown.tables import table
 from qkv_site.page import PAGE
-from qkv_site.tables.libraries import table
 
 # The test of each property.
 _TESTS = {

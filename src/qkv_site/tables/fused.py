@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from qkv.layouts import Layout, Stored, layouts
 from qkv_site.figures import Figure
+from qkv_site.markdown.tables import fitting
 from qkv_site.tables import libraries, slices
 
 SIZES = slices.SIZES | {"h_kv": 2}  # 8 heads of queries, over 2 where an order has groups
@@ -108,7 +109,7 @@ def table() -> str:
         )
         for order in orders()
     )
-    return libraries.fitting(("who stores it so", "the cut"), rows)
+    return fitting(("who stores it so", "the cut"), rows)
 
 
 def _who(layout: Layout, stored: Stored, case: str) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from qkv import notation
 from qkv.layouts import Form, Layout, Stored, layouts
 from qkv_site.markdown import claims
+from qkv_site.markdown.tables import fitting, table
 from qkv_site.page import PAGE
 from qkv_site.tables import slices
 
@@ -253,32 +254,6 @@ def _by_form(layout: Layout, told: Callable[[Form], str]) -> list[str]:
 def _queries(layout: Layout) -> list[str]:
     """Where W_Q of one head is, in each form that has a place of its own for it."""
     return _by_form(layout, lambda form: _taken(holding("W_Q", layout, form), "W_Q"))
-
-
-def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(_cells(cells, len(head)))} |" for cells in lines)
-
-
-# Markdown splits a row at each "|" but in code, or after a backslash.
-_PIPE = re.compile(r"(?P<code>`+).*?(?P=code)|\\.|\|")
-
-
-def _cells(row: Iterable[str], columns: int) -> list[str]:
-    """A row's cells, each on one line and with no "|" that would end it."""
-    cells = tuple(row)
-    if len(cells) != columns:
-        raise ValueError(f"a row has {len(cells)} cells {cells}, expected {columns} as in the head")
-    for cell in cells:
-        if "\n" in cell:
-            raise ValueError(f"the cell {cell!r} has a line break, which ends a row: use <br>")
-    return [_PIPE.sub(lambda pipe: r"\|" if pipe[0] == "|" else pipe[0], cell) for cell in cells]
-
-
-def fitting(*head_and_rows) -> str:
-    """A table that fits a phone: docs/assets/libraries.css."""
-    return f'<div class="wq-fits" markdown="1">\n\n{table(*head_and_rows)}\n\n</div>'
 
 
 def _known(layout: Layout) -> str:

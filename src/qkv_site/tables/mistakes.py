@@ -12,8 +12,8 @@ from itertools import groupby, takewhile
 
 from qkv import mistakes
 from qkv.mistakes import Mistake
+from qkv_site.markdown.tables import fitting, table
 from qkv_site.page import PAGE, Heading, Page
-from qkv_site.tables.libraries import fitting, table
 
 
 def tables() -> str:

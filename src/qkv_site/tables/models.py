@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterator
 
 from qkv.layouts import layouts
+from qkv_site.markdown.tables import fitting
 from qkv_site.page import PAGE
 from qkv_site.tables import libraries
 
@@ -26,7 +27,7 @@ def is_computed(model: dict) -> bool:
 
 def table() -> str:
     """For each model its layout, where a layer begins, and what the layout leaves open."""
-    return libraries.fitting(
+    return fitting(
         ("model and layout", "the names of a layer begin with; and what to know"),
         (
             (f"{model['name']}<br>{_layout(model)}", f"`{model['layer']}`<br>{_notes(model)}")

@@ -4,7 +4,7 @@ import re
 
 from qkv import notation
 from qkv.notation import Role, Source
-from qkv_site.tables.libraries import table
+from qkv_site.markdown.tables import table
 
 _NOT_CHECKED = " †"
 _FEW = 2  # a role with so few letters is a line of its own, and no column
