@@ -18,7 +18,7 @@ from qkv_site import check
 from qkv_site.finish import policy, redirects
 from qkv_site.markdown import claims, evidence, letters
 from qkv_site.page import PAGE, Page, Site, parse, report, writing
-from qkv_site.parts import change_it
+from qkv_site.parts import change_it, live
 from qkv_site.run import blocks_of
 from qkv_site.tables import labels, wheel
 from qkv_site.write import copies, notebooks, search
@@ -134,6 +134,9 @@ class Build:
             self._write(name, code)
         for name, panel in self._panels.items():
             self._write(f"assets/{name}", panel)
+        if any(page.live for page in self._pages):
+            data = json.dumps(live.data(), ensure_ascii=False, separators=(",", ":"))
+            self._write(live.FILE, data)
         docs = self.settings.site.docs
         styles = "\n".join((docs / style).read_text() for style in self.settings.styles)
         for name in ("regular", "italic", "bold"):  # bold italic comes where a page has some

@@ -1,0 +1,660 @@
+// Which Q? — a layer that runs under the reader's hand: one word, step by step. The build made the formulas, their
+// letters and the sentences (src/qkv_site/parts/live.py); here they are computed, drawn and moved.
+
+import { element } from "./element.js"
+import { Misfit, shapeOf, sizeOf, valueOf } from "./evaluate.js"
+import { chosenNotation } from "./notation.js"
+
+const here = (name) => new URL(name, import.meta.url)
+const still = matchMedia("(prefers-reduced-motion: reduce)")
+const CHOICES = [["one", "7", "one"], ["none", "7", "none"], ["two", "3", "two that do not fit"], ["two", "7", "two that fit"], ["merged", "", "the two merged"]]
+let data
+
+// ---- a state, and what follows from it
+
+/** The state that a text names, and what in it this layer does not have. */
+function stateOf(text) {
+  const state = Object.fromEntries(Object.entries(data.states).map(([name, [usual]]) => [name, usual]))
+  const unknown = []
+  for (const [name, value] of new URLSearchParams(text)) {
+    const known = Object.hasOwn(data.states, name) ? data.states[name] : []
+    if (known.includes(value)) state[name] = value
+    else unknown.push(value ? `${name}=${value}` : name)
+    const number = value.trim() ? Number(value) : NaN
+    if (known.includes("1") && !known.includes(value) && Number.isFinite(number)) state[name] = nearest(known, number)
+  }
+  return [possible(state), unknown]
+}
+
+const nearest = (known, number) => known.reduce((best, each) => (Math.abs(each - number) < Math.abs(best - number) ? each : best))
+
+/** A state whose parts go together, at a step that can be computed. */
+function possible(state) {
+  const made = { ...state, ...(state.alone && { head: "1" }), ...(state.second === "none" && { tied: "" }), ...(state.cross && { causal: "" }) }
+  const { misfit } = compute(made)
+  return misfit && !canShow(misfit, made.step) ? { ...made, step: misfit.step } : made
+}
+
+const place = (step) => data.states.step.indexOf(step)
+const canShow = (misfit, step) => !misfit || step === "keys" || place(step) <= place(misfit.step)
+
+const textOf = (state) => Object.entries(state)
+  .filter(([name, value]) => name === "word" || name === "step" || value !== data.states[name][0])
+  .map(([name, value]) => `${name}=${value}`).join("&")
+
+/** The lines that a state has, by what they are called. */
+function linesOf({ second, tied, unscaled }) {
+  const queries = { one: ["one"], two: ["two"], merged: ["M", "merged"], none: [] }[second]
+  return [...queries, tied ? "tied" : "keys", "values", second === "none" ? "bare" : "scores", unscaled ? "unscaled" : "weights", "mean", "output"]
+}
+
+const STEP = { one: "query", two: "query", M: "query", merged: "query", tied: "keys", keys: "keys", values: "keys", bare: "scores", scores: "scores", weights: "weights", unscaled: "weights", mean: "mean", output: "output" }
+const lineNamed = (name, state) => data.lines[state.cross ? `${name}.cross` : name]
+const rolesOf = ([kind, ...parts]) => (kind === "Symbol" ? parts : (kind === "OverRoot" ? parts.slice(0, 1) : parts).flatMap(rolesOf))
+
+/** All numbers of a state: of each role, for all heads; and the first line that does not fit. */
+export function compute(state) {
+  const heads = state.alone ? 1 : 2
+  const sizes = { ...data.sizes, h: heads, width: Number(state.width), n_k: state.cross ? data.others.length : data.words.length }
+  const shapes = {}, values = {}
+  for (const [key, given] of Object.entries(data.given)) [shapes[key], values[key]] = [given.shape, given.values]
+  values.P_Q = values.P_Q.map((row) => row.slice(0, sizes.width))
+  values.W_O = values.W_O.slice(0, heads * sizes.d_v)
+  if (state.changed) values.X = values.X_Q = values.X.with(4, values.X_K.at(-1))
+  const world = { sizes, shapes, values }
+  let misfit, raw
+  for (const name of linesOf(state)) {
+    const { defines, tree } = lineNamed(name, state)
+    if (rolesOf(tree).some((key) => !values[key])) continue
+    try {
+      shapes[defines] = shapeOf(tree, world)
+      const of = (head) => valueOf(tree, world, head)
+      values[defines] = defines.endsWith("[i]") ? Array.from({ length: heads }, (_, head) => of(head)) : of(0)
+    } catch (fault) {
+      if (!(fault instanceof Misfit)) throw fault
+      misfit ??= { name, step: STEP[name], numbers: fault.sides.map((side) => sizeOf(side, sizes)) }
+    }
+    if (defines === "S[i]" && values[defines]) {
+      raw = values[defines]
+      values[defines] = raw.map((scores) => scores.map((row, query) => row.map((score, key) => (isHidden(state, sizes, query, key) ? -Infinity : score))))
+    }
+  }
+  return { state, world, misfit, raw, head: Number(state.head) - 1, word: Number(state.word) - 1, keys: state.cross ? data.others : data.words }
+}
+
+const isHidden = ({ causal, padding }, { n_k }, query, key) => Boolean((causal && key > query) || (padding && key === n_k - 1))
+
+/** The source of the queries, and what else is computed, for a head. */
+const source = ({ state, world }) => world.values[state.cross ? "X_Q" : "X"]
+const made = ({ world, head }, key) => world.values[key]?.[head]
+const joined = ({ world, word }) => world.values["head[i]"]?.flatMap((each) => each[word])
+
+/** The numbers of the watched word at a step; at that of keys and values, those of all words. */
+export function numbersAt(all, step) {
+  const { state, word, world, raw, head } = all
+  const own = (key) => made(all, key)?.[word]
+  switch (step) {
+    case "word": return source(all)[word]
+    case "query": return state.second === "none" ? source(all)[word] : own("Q[i]")
+    case "keys": return ["K[i]", "V[i]"].flatMap((key) => made(all, key).flat())
+    case "scores": return raw?.[head][word]
+    case "weights": return own("A[i]")
+    case "mean": return own("head[i]")
+    case "joined": return joined(all)
+  }
+  return world.values.Y?.[word]
+}
+
+// ---- letters and words
+
+const pick = (said) => data.said[said].find(([, sources]) => sources.split(" ").includes(chosenNotation()))[0]
+const isTurned = (line) => line.turned.includes(chosenNotation())
+const inColumns = () => data.columns.includes(chosenNotation())
+
+/** A number with so many digits after the point. */
+export function written(value, digits = 2) {
+  if (value === -Infinity) return "−∞"
+  return (Math.round(value * 10 ** digits) / 10 ** digits || 0).toFixed(digits).replace("-", "−")
+}
+
+const digitsOf = (numbers) => (numbers.every((each) => Math.abs(each * 10 - Math.round(each * 10)) < 1e-6) ? 1 : 2)
+const largest = (numbers) => numbers.indexOf(Math.max(...numbers))
+
+/** A sentence of the data with its names filled in; stars make bold. */
+function say(text, names) {
+  return text.replace(/\*(.+?)\*/g, "<b>$1</b>").replace(/\{(.+?)\}/g, (_, name) => names[name] ?? pick(data.letters[name]))
+}
+
+/** What sentences may name. */
+function namesOf(all) {
+  const { state, word, head, world: { sizes }, keys, raw } = all
+  const A = made(all, "A[i]")?.[word]
+  const scores = raw?.[head]
+  const pair = (word + 3) % 5
+  const usual = state.unscaled && A && Math.max(...made(compute({ ...state, unscaled: "" }), "A[i]")[word])
+  const columns = inColumns()
+  return {
+    ...sizes, head: head + 1, joined: sizes.h * sizes.d_v, word: data.words[word], row: columns ? "column" : "row",
+    "side by side": columns ? "one below the other" : "side by side",
+    best: keys[largest((state.step === "scores" ? scores?.[word] : A) ?? [0])], most: A && written(Math.max(...A)), usual: A && written(usual),
+    seen: say(data.phrases[`seen-${word + 1}`] ?? data.phrases.seen, { count: word + 1 }),
+    pair: data.words[pair], there: scores && written(scores[word][pair]), back: scores && written(scores[pair]?.[word] ?? 0),
+  }
+}
+
+/** What happened at a step, as HTML. */
+export function sentence(all) {
+  const { state, misfit, word } = all
+  const { step, second, tied, unscaled, changed, cross, alone } = state
+  const keys = [step]
+  if (step === "query") keys[0] = misfit?.step === step ? `query-misfit-${second}` : `query-${second}`
+  else if (step === "weights" && unscaled) keys[0] = "weights-unscaled"
+  else if (misfit?.step === step) keys[0] = "scores-misfit"
+  else if (step === "joined" && alone) keys[0] = "joined-alone"
+  const names = namesOf(all)
+  if (step === "scores" && tied && !misfit) keys.push(cross ? "scores-tied-cross" : second === "one" ? "scores-symmetric" : "scores-tied-second")
+  for (const name of ["tied", "cross", "causal", "padding", "changed"]) {
+    if (state[name] && step !== "scores" && (!changed || name !== "changed" || step !== "word" || word === 4)) keys.push(`${step}-${name}`)
+  }
+  if (changed && step === "output") {
+    const [one, other] = [all, compute({ ...state, changed: "" })].map((each) => numbersAt(each, "output"))
+    names.effect = say(data.phrases[word === 4 ? "effect-own" : one.some((each, i) => each !== other[i]) ? "effect" : "no-effect"], names)
+  }
+  return keys.filter((key) => data.says[key]).map((key) => say(data.says[key], names)).join(" ")
+}
+
+// ---- the drawing of a step
+
+const peak = (numbers) => Math.max(...numbers.filter(Number.isFinite).map(Math.abs)) || 1
+
+function cell(value, group, most, digits, kind = "") {
+  const none = value === undefined
+  const td = element("td", { className: `${kind} ${none ? "wq-none" : value < 0 && value > -Infinity ? "wq-negative" : ""}`.trim() }, none ? "?" : written(value, digits))
+  td.style.setProperty("--role", `var(--role-${group})`)
+  td.style.setProperty("--part", none || !Number.isFinite(value) ? 0 : Math.min(1, Math.abs(value) / most).toFixed(2))
+  return td
+}
+
+const label = (text, kind = "") => element("th", { className: kind }, element("span", {}, text))
+const blank = () => element("td", { className: "wq-blank" })
+
+/** A table of rows of cells, or of its transpose. */
+function table(letter, shape, rows, turned, kind) {
+  const lines = turned ? rows[0].map((_, i) => rows.map((row) => row[i])) : rows
+  const made = element("table", { className: `wq-heat ${kind}${turned ? " wq-turned" : ""}` },
+    element("caption", { innerHTML: `${letter} <span class="wq-shape">${(turned ? [...shape].reverse() : shape).join(" × ")}</span>` }),
+    element("tbody", {}, ...lines.map((line) => element("tr", {}, ...line))))
+  for (const [i, line] of lines.entries()) for (const each of line) if (each.localName === "th") each.scope = i === 0 && line.length > 2 ? "col" : "row"
+  return made
+}
+
+/** A matrix; one row, or what is drawn of it, may be lit. */
+function matrix(letter, values, group, { words, across, lit, turned, kind = "" } = {}) {
+  const [most, digits] = [peak(values.flat()), digitsOf(values.flat())]
+  const isDim = (row) => (lit === undefined || lit === row ? (lit === undefined ? "" : "wq-lit") : "wq-dim")
+  const cells = values.map((row, i) => row.map((value) => cell(value, group, most, digits, isDim(i))))
+  const rows = cells.map((row, i) => [...(words ? [label(words[i], isDim(i))] : []), ...row])
+  if (across) rows.unshift([...(words ? [blank()] : []), ...across.map((word) => label(word))])
+  return { root: table(letter, [values.length, values[0].length], rows, turned, kind), cells, lit: cells[lit ?? 0] }
+}
+
+/** A product for one word: its vector stands beside a matrix, meets each column, and the sums stand below. */
+function machine(letter, vector, group, values, ofMatrix, result, ofResult, { words, across, turned, name, what }) {
+  const length = Math.max(vector.numbers?.length ?? vector.length, values.length)
+  const columns = values[0].map((_, i) => i)
+  const [most, digits, top] = [peak(values.flat()), digitsOf(values.flat()), digitsOf(vector)]
+  const cells = Array.from({ length }, (_, r) => columns.map((c) => cell(values[r]?.[c], ofMatrix, most, digits)))
+  const vec = Array.from({ length }, (_, r) => cell(vector[r], group, peak(vector), top, "wq-vec"))
+  const sums = columns.map((c) => cell(result?.[c], ofResult, peak(result ?? [1]), 2, "wq-sum"))
+  const rows = vec.map((each, r) => [...(words ? [label(words[r])] : []), each, ...cells[r]])
+  if (across) rows.unshift([blank(), ...across.map((word) => label(word))])
+  rows.push([...(words ? [blank()] : []), element("th", { className: `wq-name role-${ofResult}`, innerHTML: name }), ...sums])
+  const root = table(letter, [values.length, values[0].length], rows, turned, `wq-machine ${top > 1 || digits > 1 ? "wq-fine" : ""}`)
+  return { root, vec, cells, sums, vector, values, result, group, what, across, digits: [top, digits], shapes: [vector.length, values.length, values[0].length] }
+}
+
+/** What is drawn of a step: its parts, from left to right, with those that move. */
+function drawing(all) {
+  const { state, word, head, world: { values, sizes }, keys, raw, misfit } = all
+  const { step, second } = state
+  const line = (name) => lineNamed(name, state)
+  const part = (name, key) => pick(line(name).parts[key])
+  const own = data.words[word]
+  const X = source(all)
+  const x = state.cross ? "X_Q" : "X"
+  const left = (name, key, numbers, group, more) => matrix(part(name, key), numbers, group, { words: data.words, lit: word, turned: isTurned(line(name)), kind: "wq-left", ...more })
+  const queries = second === "none" ? "bare" : "scores"
+  switch (step) {
+    case "word": {
+      const weights = ["one", "keys", "values"].map((name, i) => {
+        const key = `W_${"QKV"[i]}[i]`
+        return matrix(part(name, key), values[key][head], "weight", { turned: isTurned(line(name)) })
+      })
+      return { parts: [left("one", x, X, "source", { kind: "" }), ...weights] }
+    }
+    case "query": {
+      const turned = isTurned(line("one"))
+      const one = (numbers, group, weight, ofWeight, result, ofResult, key, name, what) => machine(pick(line(name).parts[key] ?? data.letters[key]), numbers, group, weight, ofWeight, result, ofResult, { turned, name: ofResult === "query" ? part("one", "Q[i]") : "", what })
+      const W = values["W_Q[i]"][head]
+      const Q = values["Q[i]"]?.[head][word]
+      if (second === "none") return { parts: [left("one", x, X, "source", { kind: "" })] }
+      if (second === "one") return { parts: [left("one", x, X, "source"), one(X[word], "source", W, "weight", Q, "query", "W_Q[i]", "one", "query")] }
+      if (second === "merged" && !misfit) return { parts: [left("one", x, X, "source"), one(X[word], "source", values["M[i]"][head], "weight", Q, "query", "M[i]", "merged", "query")] }
+      const between = valueOf(data.lines.two.tree[1], { ...all.world, values: { ...values, X } })[word]
+      return { parts: [left("two", x, X, "source"),
+        one(X[word], "source", values.P_Q, "weight", between, "source", "P_Q", "two", "row after the first matrix"),
+        one(between, "source", W, "weight", Q, "query", "W_Q[i]", "two", "query")] }
+    }
+    case "keys": {
+      const words = keys
+      const lit = state.cross ? undefined : word
+      const [K, V] = [line(state.tied ? "tied" : "keys"), line("values")]
+      const weight = state.tied ? "W_Q[i]" : "W_K[i]"
+      const other = state.cross ? "X_K" : "X"
+      return { rows: true, parts: [
+        matrix(pick(K.parts[other]), values[other], "source", { words, lit, turned: isTurned(K) }),
+        matrix(pick(K.parts[weight]), values[weight][head], "weight", { turned: isTurned(K) }),
+        matrix(pick(K.parts["K[i]"]), values["K[i]"][head], "key", { lit, turned: isTurned(K) }),
+        matrix(pick(V.parts["W_V[i]"]), values["W_V[i]"][head], "weight", { turned: isTurned(V) }),
+        matrix(pick(V.parts["V[i]"]), values["V[i]"][head], "value", { lit, turned: isTurned(V) })] }
+    }
+    case "scores": {
+      const query = numbersAt(all, "query")
+      const Q = second === "none" ? X : values["Q[i]"][head]
+      const K = values["K[i]"][head]
+      const turned = isTurned(line(queries))
+      const columns = K[0].map((_, i) => K.map((row) => row[i]))
+      return { parts: [left(queries, second === "none" ? x : "Q[i]", Q, second === "none" ? "source" : "query"),
+        machine(part(queries, "K[i].T"), query, second === "none" ? "source" : "query", columns, "key", raw?.[head][word], "score", { across: keys, turned, name: part(queries, "S[i]"), what: "scores" })] }
+    }
+    case "weights": {
+      const name = state.unscaled ? "unscaled" : "weights"
+      const scaled = state.unscaled ? raw[head][word] : raw[head][word].map((each) => each / Math.sqrt(sizes.d_k))
+      const masked = scaled.map((each, key) => (isHidden(state, sizes, word, key) ? -Infinity : each))
+      const shares = masked.map(Math.exp)
+      const A = values["A[i]"][head][word]
+      const steps = [["score", raw[head][word]], ...(state.unscaled ? [] : [[`÷ √${sizes.d_k}`, scaled]]), ...(state.causal || state.padding ? [["masked", masked]] : []), ["exp", shares], ["÷ sum", A]]
+      const rungs = steps.map(([, numbers], i) => numbers.map((each) => cell(each, "score", i === steps.length - 1 ? 1 : peak(numbers), 2, i === steps.length - 1 ? "wq-sum" : "")))
+      const bars = A.map((each) => {
+        const td = element("td", { className: "wq-bar" }, element("span", {}))
+        td.style.setProperty("--part", each.toFixed(3))
+        return td
+      })
+      const rows = [[blank(), ...keys.map((each) => label(each))], ...rungs.map((row, i) => [label(steps[i][0]), ...row]), [label("weight"), ...bars]]
+      const turned = isTurned(line(name))
+      const best = largest(A)
+      const many = shares.reduce((sum, each) => sum + each)
+      const sum = say(data.phrases.softmax, { best: keys[best], steps: `e<sup>${written(masked[best])}</sup> = ${written(shares[best])}, and ${written(shares[best])} / ${written(many)} = <b>${written(A[best])}</b>` })
+      return { parts: [left(queries, "S[i]", raw[head], "score", { across: keys }), { root: table(part(name, "A[i]"), [1, keys.length], rows, turned, "wq-ladder"), rungs: [...rungs, bars] }], sum }
+    }
+    case "mean": return { parts: [left("mean", "A[i]", values["A[i]"][head], "score", {}),
+      machine(part("mean", "V[i]"), values["A[i]"][head][word], "score", values["V[i]"][head], "value", values["head[i]"][head][word], "output", { words: keys, turned: isTurned(line("mean")), name: part("mean", "head[i]"), what: "mean" })] }
+    case "joined": {
+      const turned = isTurned(line("output"))
+      const heads = values["head[i]"].map((each, i) => matrix(`${part("mean", "head[i]")}, <i>i</i> = ${i + 1}`, each, "output", { words: data.words, lit: word, turned }))
+      return { parts: [...heads, matrix(own, [joined(all)], "output", { turned, kind: "wq-joined" })], joins: true }
+    }
+  }
+  const turned = isTurned(line("output"))
+  const all_ = data.words.map((_, i) => joined({ ...all, word: i }))
+  const W_O = part("output", "W_O")
+  return { parts: [matrix(turned ? "heads, one below the other" : "heads, side by side", all_, "output", { words: data.words, lit: word, turned, kind: "wq-left" }),
+    machine(W_O, joined(all), "output", values.W_O, "weight", values.Y[word], "output", { turned, name: part("output", "Y"), what: "output" })] }
+}
+
+/** Put a vector beside one column of its matrix: each product is read where it is made, and the sum is written out. */
+function meet(it, column, sum, all) {
+  for (const old of it.root.querySelectorAll(".wq-pill")) old.remove()
+  for (const each of it.sums) each.classList.toggle("wq-on", each === it.sums[column])
+  it.cells.forEach((row, r) => r < it.values.length && row[column].append(element("small", { className: `wq-pill role-${it.group}` }, it.vector[r] === undefined ? "× ?" : `×${written(it.vector[r], it.digits[0])}`)))
+  if (!it.result) return
+  const terms = it.vector.map((each, r) => `<span class="role-${it.group}">${written(each, it.digits[0])}</span>·${it.values[r][column] < 0 ? `(${written(it.values[r][column], it.digits[1])})` : written(it.values[r][column], it.digits[1])}`)
+  const names = { word: data.words[all.word], what: it.what, place: column + 1, other: it.across?.[column] }
+  sum.innerHTML = say(data.phrases.sum, { which: say(it.across ? data.phrases.with : data.phrases.number, names), terms: terms.join(" + "), value: written(it.result[column]) })
+}
+
+/** The shapes of a product, the sides that have to be equal marked. */
+function shapes(parts) {
+  const machines = parts.filter(({ shapes: of }) => of)
+  if (!machines.length) return ""
+  const factors = [[1, machines[0].shapes[0]], ...machines.map(({ shapes: [, rows, columns] }) => [rows, columns])]
+  const last = machines.at(-1)
+  const all = factors.map(([rows, columns], i) => {
+    const met = (one, other) => (other === undefined ? one : `<b class="${one === other ? "" : "wq-bad"}">${one}</b>`)
+    const sides = [met(rows, factors[i - 1]?.[1]), met(columns, factors[i + 1]?.[0])]
+    return (last.turned ? sides.reverse() : sides).join(" × ")
+  })
+  const result = last.result ? (last.turned ? [last.result.length, 1] : [1, last.result.length]).join(" × ") : "?"
+  return `${(last.turned ? all.reverse() : all).join(" · ")} → ${result}`
+}
+
+// ---- motion
+
+const wait = (ms) => new Promise((done) => setTimeout(done, ms))
+
+function fly(stage, from, to, text, ms, delay = 0) {
+  const [a, b, s] = [from, to, stage].map((each) => each.getBoundingClientRect())
+  const ghost = element("span", { className: "wq-ghost", ariaHidden: "true" }, text)
+  Object.assign(ghost.style, { left: `${a.x - s.x + stage.scrollLeft}px`, top: `${a.y - s.y}px`, width: `${a.width}px`, height: `${a.height}px` })
+  stage.append(ghost)
+  const move = ghost.animate([{ transform: "none" }, { transform: `translate(${b.x - a.x + (b.width - a.width) / 2}px, ${b.y - a.y + (b.height - a.height) / 2}px)` }], { duration: ms, delay, easing: "cubic-bezier(.45,0,.25,1)", fill: "both" })
+  return move.finished.catch(() => {}).then(() => ghost.remove())
+}
+
+/** Show how a step is computed; `gone` says that the reader went on. */
+async function move(stage, { parts, rows, joins }, show, gone) {
+  const hide = (cells, hidden = true) => cells.forEach((each) => each.classList.toggle("wq-pending", hidden))
+  const machines = parts.filter(({ sums }) => sums)
+  const reveal = async (list, ms) => {
+    list.forEach((each) => hide(each))
+    for (const each of list) {
+      await wait(ms)
+      hide(each, false)
+      if (gone()) return
+    }
+  }
+  machines.forEach((it) => hide([...it.vec, ...it.sums]))
+  let from = parts[0].lit
+  for (const it of machines) {
+    await Promise.all(it.vector.map((each, r) => fly(stage, from[r], it.vec[r], written(each, it.digits[0]), 520, r * 30)))
+    hide(it.vec, false)
+    if (gone()) return
+    for (const column of it.sums.keys()) {
+      show(it, column)
+      await wait(column ? 180 : 450)
+      if (gone()) return
+      if (it.result) await Promise.all(it.vector.map((each, r) => fly(stage, it.cells[r][column], it.sums[column], written(each * it.values[r][column]), column ? 260 : 480)))
+      hide([it.sums[column]], false)
+      if (gone()) return
+    }
+    from = it.sums
+  }
+  if (rows) await reveal(parts[2].cells.map((each, i) => [...each, ...parts[4].cells[i]]), 180)
+  if (parts[1]?.rungs) await reveal(parts[1].rungs, 330)
+  if (joins) {
+    const row = parts.at(-1).cells[0]
+    hide(row)
+    for (const [i, { lit }] of parts.slice(0, -1).entries()) {
+      await Promise.all(lit.map((each, c) => fly(stage, each, row[i * lit.length + c], each.textContent, 600, c * 40)))
+      hide(row.slice(i * lit.length, (i + 1) * lit.length), false)
+      if (gone()) return
+    }
+  }
+}
+
+// ---- the figure
+
+/** Steps of a state below each other, for paper. */
+function onPaper(state) {
+  const steps = data.states.step.map((step) => compute({ ...state, step })).filter(({ misfit, state: { step } }) => canShow(misfit, step))
+  return element("div", { className: "wq-paper" }, ...steps.map((all) => {
+    const drawn = drawing(all)
+    return element("section", {}, element("p", { innerHTML: sentence(all) }), element("div", { className: "wq-stage" }, ...drawn.parts.map(({ root }) => root)))
+  }))
+}
+
+/** The state as a program. */
+export function program(state) {
+  const text = data.numpy
+  const all = compute(state)
+  const lines = linesOf(state).filter((name) => name !== "output").flatMap((name) => {
+    const line = lineNamed(name, state).numpy
+    if (STEP[name] === "scores") return [...(state.second === "none" ? ["Q = X"] : []), line, "scores = S.copy()", ...(state.causal ? [text.causal] : []), ...(state.padding ? [text.padding] : [])]
+    return [line]
+  })
+  const names = { width: state.width, h: all.world.sizes.h, head: all.head, word: all.word }
+  return [text.begin, ...(state.cross || state.changed ? [text.other] : []), ...(state.changed ? [text.changed] : []),
+    ...(state.second === "two" || state.second === "merged" ? [text.second] : []), text.loop,
+    `${[...lines, "made.append((Q, K, V, scores, A, head))"].map((line) => `    ${line}`).join("\n")}\n`, text.end]
+    .join("").trim().replace(/\{(width|h|head|word)\}/g, (_, name) => names[name]) + "\n"
+}
+
+/** What a question says of a state: whether it is answered, and why. */
+export function answer({ id, ...texts }, all) {
+  const { state, misfit, raw, world: { sizes } } = all
+  const weight = made(all, "A[i]")?.[2][4]
+  const scores = raw?.[all.head]
+  const names = { ...sizes, there: scores && written(scores[0][3]), back: scores && written(scores[3]?.[0] ?? 0), weight: weight !== undefined && written(weight) }
+  const pairs = () => scores.every((row, i) => row.every((each, j) => Math.abs(each - scores[j][i]) < 1e-9))
+  const key = {
+    symmetric: () => (misfit ? "misfit" : state.cross ? "cross" : pairs() ? "right" : state.tied ? "tied" : state.causal || state.padding ? "masked" : state.unscaled ? "unscaled" : "start"),
+    fit: () => (state.second === "one" ? "start" : state.second === "none" ? "none" : misfit ? "misfit" : "right"),
+    ignore: () => (misfit ? "misfit" : state.cross ? "cross" : state.causal ? "right" : state.padding ? "padding" : state.unscaled ? "unscaled" : "start"),
+  }[id]()
+  return [["right", "padding"].includes(key) || (id === "ignore" && key === "cross"), say(texts[key], names)]
+}
+
+/** Fill a figure: the whole layer, or a window on one step of it. */
+function begin(figure) {
+  const whole = !figure.dataset.wqLive
+  const address = () => (whole && location.hash.includes("=") ? decodeURIComponent(location.hash.slice(1)) : figure.dataset.wqLive)
+  let [state, unknown] = stateOf(address())
+  let run = 0, playing = false, drawn, note = ""
+  const button = (text, act, properties = {}) => element("button", { type: "button", onclick: act, ...properties }, text)
+  const group = (name, items) => {
+    const root = element("div", { className: "wq-choice", role: "group" }, ...items)
+    root.setAttribute("aria-label", name)
+    return root
+  }
+  const words = data.words.map((word, i) => button(word, () => set({ word: String(i + 1) })))
+  const heads = ["1", "2"].map((head) => button(`head ${head}`, () => set({ head })))
+  const kinds = CHOICES.map(([second, width, text]) => button(text, () => set({ second, ...(width && { width }), step: second === "none" ? "scores" : "query" })))
+  const width = element("input", { inputMode: "numeric", autocomplete: "off", size: 2, onchange: () => setWidth(width.value.trim()) })
+  const widths = element("label", { className: "wq-width" }, "the first gives ", width, " numbers")
+  const switches = Object.entries(data.switches).map(([name, text]) => {
+    const box = element("input", { type: "checkbox", onchange: () => set({ [name]: box.checked ? "on" : "", ...(box.checked && { step: data.acts[name] }) }, name) })
+    box.dataset.switch = name
+    return [box, element("label", {}, box, " ", text)]
+  })
+  const formula = element("ol", { className: "wq-formulas" })
+  const shape = element("p", { className: "wq-shapes" })
+  const says = element("p", { className: "wq-says", role: "status" })
+  const stage = element("div", { className: "wq-stage", tabIndex: 0, role: "group" })
+  stage.setAttribute("aria-label", "The step, drawn. Left and right arrow: the step. Up and down: the word. Space: play.")
+  const sum = element("p", { className: "wq-sum-text" })
+  const [next, back, play] = [button("Next →", () => go(1), { className: "wq-next" }), button("←", () => go(-1), { ariaLabel: "Back" }), button("Play", playAll)]
+  const trail = data.states.step.map((step) => button("", () => set({ step })))
+  const key = element("p", { className: "wq-key" })
+  const asked = data.questions.map(({ asks }) => element("li", {}, element("p", { innerHTML: say(asks.replace(/\*(.+?)\*/g, "<i>$1</i>"), {}) }), element("p", { role: "status" })))
+  const code = element("code", {})
+  const copy = (text, said) => button(said, async ({ target }) => {
+    await navigator.clipboard.writeText(text()).then(() => (target.textContent = "Copied"), () => (target.textContent = "Select it, and copy"))
+    setTimeout(() => (target.textContent = said), 3000)
+  })
+  const top = element("div", { className: "wq-top" }, group("The word to watch", words), group("The head to watch", heads))
+  const second = element("div", { className: "wq-if" }, element("span", {}, "Matrices between a word and its query"), element("div", {}, group("Matrices between a word and its query", kinds), widths))
+  const main = [top, element("div", { className: "wq-line" }, formula, shape), says, stage, sum]
+  if (whole) {
+    figure.replaceChildren(...main, element("div", { className: "wq-go" }, element("div", {}, next, back, play), element("ol", {}, ...trail.map((each) => element("li", {}, each)))), key, second,
+      element("div", { className: "wq-if" }, element("span", {}, "What if"), element("div", { className: "wq-switches" }, ...switches.map(([, each]) => each))),
+      element("ol", { className: "wq-asks" }, ...asked),
+      element("details", { className: "wq-program" }, element("summary", {}, "This layer as NumPy, and a link to it"),
+        element("p", {}, copy(() => code.textContent, "Copy as NumPy"), " ", copy(() => location.href, "Copy the link")), element("pre", {}, code)),
+      element("p", { className: "wq-foot" }, data.phrases.trained))
+  } else {
+    const open = element("a", { href: figure.dataset.whole }, "Watch the whole layer")
+    figure.replaceChildren(...main, ...(state.second === "one" ? [] : [second]), element("p", { className: "wq-foot" }, play, " ", open))
+    play.onclick = () => paint(true)
+    play.textContent = "Play again"
+  }
+
+  /** Change parts of the state; what cannot stand beside them ends, and that is said. */
+  function set(change, name = change.second) {
+    playing = false
+    const before = { ...state, ...change }
+    if (name === "tied" && change.tied && before.second === "none") before.second = "one"
+    if (name === "causal" && change.causal) before.cross = ""
+    const after = possible(before)
+    const ended = { none: state.tied, tied: state.second === "none" && change.tied, cross: state.causal && change.cross, causal: state.cross && change.causal }[name]
+    note = ended ? data.excludes[name] : ""
+    state = after
+    unknown = []
+    if (whole) history.replaceState(history.state, "", `#${textOf(state)}`)
+    return paint(true)
+  }
+
+  function setWidth(text) {
+    const known = data.states.width.includes(text)
+    width.setAttribute("aria-invalid", !known)
+    if (known) return set({ width: text, step: "query" })
+    note = data.phrases.width.replace("{what}", () => text).replace("{width}", state.width)
+    tell(compute(state))
+  }
+
+  /** The sentence of the step, with what else has to be said first. */
+  function tell(all) {
+    says.innerHTML = sentence(all)
+    const first = [unknown.length ? data.phrases.unknown.replace("{what}", () => `“${unknown.join(", ")}”`) : "", note].filter(Boolean).join(" ")
+    if (first) says.prepend(element("span", { className: "wq-note" }, first), " ")
+  }
+
+  function paint(moves) {
+    const mine = ++run
+    const all = compute(state)
+    drawn = drawing(all)
+    const last = drawn.parts.filter(({ sums }) => sums).at(-1)
+    for (const each of drawn.parts) each.turned = each.root.classList.contains("wq-turned")
+    if (stage.contains(document.activeElement)) stage.focus({ preventScroll: true }) // what had it is drawn anew
+    stage.replaceChildren(...drawn.parts.flatMap(({ root }, i) => (i && root.matches(".wq-machine, .wq-ladder, .wq-joined") ? [element("span", { className: "wq-sign", ariaHidden: "true" }, "→"), root] : [root])))
+    stage.classList.toggle("wq-rows", Boolean(drawn.rows))
+    sum.innerHTML = drawn.sum ?? ""
+    const show = (it, column) => meet(it, column, sum, all)
+    for (const it of drawn.parts.filter(({ sums, result }) => sums && result)) {
+      it.sums.forEach((each, column) => {
+        const inside = button(each.textContent, () => show(it, column), { onmouseenter: () => run === mine && show(it, column), onfocus: () => show(it, column) })
+        inside.setAttribute("aria-label", `${inside.textContent}, show its sum`)
+        each.replaceChildren(inside)
+      })
+    }
+    if (last) show(last.result ? last : drawn.parts.at(-1), 0)
+    shape.innerHTML = shapes(drawn.parts)
+    tell(all)
+    draw(all)
+    if (!moves || still.matches) return Promise.resolve()
+    return move(stage, drawn, show, () => run !== mine)
+  }
+
+  /** All that is not the drawing. */
+  function draw(all) {
+    const { misfit } = all
+    const lines = linesOf(state)
+    formula.replaceChildren(...lines.map((name) => {
+      const now = STEP[name] === state.step || (name === "output" && state.step === "joined")
+      return element("li", { className: `${now ? "wq-now" : ""} ${misfit?.name === name ? "wq-bad" : ""}`.trim(), innerHTML: pick(lineNamed(name, state).written) })
+    }))
+    const press = (buttons, which) => buttons.forEach((each, i) => each.setAttribute("aria-pressed", i === which))
+    press(words, all.word)
+    press(heads, all.head)
+    heads[1].disabled = Boolean(state.alone)
+    press(kinds, CHOICES.findIndex(([name, size]) => name === state.second && (name !== "two" || size === (state.width === "7" ? "7" : "3"))))
+    widths.hidden = !["two", "merged"].includes(state.second)
+    width.value = state.width
+    for (const [box] of switches) box.checked = Boolean(state[box.dataset.switch])
+    if (!whole) return
+    const usual = state.changed ? { ...state, changed: "" } : state.second === "merged" ? { ...state, second: "two" } : stateOf("")[0]
+    const base = compute({ ...usual, word: state.word, head: state.head })
+    let differs = false
+    trail.forEach((each, i) => {
+      const step = data.states.step[i]
+      const [mine, other] = [all, base].map((it) => numbersAt(it, step))
+      const changed = mine && other && (mine.length !== other.length || mine.some((number, j) => Math.abs(number - other[j]) > 1e-9))
+      differs ||= changed
+      const shown = mine?.slice(0, 8) ?? []
+      const mini = element("span", { className: "wq-mini-row", ariaHidden: "true" }, ...shown.map((number) => {
+        const bit = element("i", { className: number < 0 ? "wq-minus" : "" })
+        bit.style.setProperty("--part", (Math.abs(number) / peak(shown)).toFixed(2))
+        return bit
+      }))
+      mini.style.setProperty("--role", `var(--role-${{ word: "source", query: "query", keys: "key" }[step] ?? "output"})`)
+      const same = state.second === "merged" && !state.changed && i > 0 && step !== "keys" && mine && !changed
+      each.replaceChildren(element("span", {}, data.steps[step], changed ? " ≠" : same ? " =" : ""), mine ? (step === "keys" ? "" : mini) : "?")
+      each.disabled = !canShow(misfit, step)
+      if (step === state.step) each.setAttribute("aria-current", "step")
+      else each.removeAttribute("aria-current")
+    })
+    key.textContent = state.changed ? (differs ? data.phrases["other-word"] : "") : state.second === "merged" && !misfit && !differs ? data.phrases.same : differs ? data.phrases.other : `Step ${place(state.step) + 1} of ${trail.length}.`
+    if (formula.querySelector(".wq-borrowed")) key.textContent += ` ${data.phrases.borrowed}`
+    back.disabled = place(state.step) === 0
+    next.disabled = !following()
+    play.textContent = playing ? "Pause" : "Play"
+    data.questions.forEach((question, i) => {
+      const [right, why] = answer(question, all)
+      asked[i].classList.toggle("wq-right", right)
+      asked[i].lastChild.innerHTML = `${right ? "✓ " : ""}${why.replace(/\*(.+?)\*/g, "<i>$1</i>")}`
+    })
+    code.textContent = program(state)
+  }
+
+  /** The next step, or the one before, that can be computed. */
+  function following(by = 1) {
+    const step = data.states.step[place(state.step) + by]
+    return step && canShow(compute(state).misfit, step) ? step : undefined
+  }
+
+  function go(by) {
+    const step = following(by)
+    if (step) set({ step })
+  }
+
+  async function playAll() {
+    if (playing) return set({})
+    let painted = set(following() ? {} : { step: "word" })
+    for (playing = true; playing; ) {
+      play.textContent = "Pause"
+      await painted
+      await wait(still.matches ? 4500 : 1800)
+      const step = playing && following()
+      if (!step) break
+      painted = set({ step })
+      playing = true
+    }
+    playing = false
+    play.textContent = "Play"
+  }
+
+  figure.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input")) return
+    const onStage = event.target === stage
+    const acts = { ArrowRight: whole && (() => go(1)), ArrowLeft: whole && (() => go(-1)), ArrowDown: onStage && (() => set({ word: String((all() % 5) + 1) })), ArrowUp: onStage && (() => set({ word: String(((all() + 3) % 5) + 1) })), " ": onStage && (() => play.click()) }
+    const act = Object.hasOwn(acts, event.key) && acts[event.key]
+    if (!act) return
+    event.preventDefault()
+    act()
+  })
+  const all = () => Number(state.word)
+  if (whole) {
+    addEventListener("hashchange", () => {
+      if (!location.hash.includes("=")) return
+      ;[state, unknown] = stateOf(address())
+      note = ""
+      paint(true)
+    })
+    addEventListener("beforeprint", () => figure.append(onPaper(state)))
+    addEventListener("afterprint", () => figure.querySelector(".wq-paper")?.remove())
+  }
+  new MutationObserver(() => paint(false)).observe(document.documentElement, { attributeFilter: ["data-notation"] })
+  paint(false)
+}
+
+async function load(figure) {
+  try {
+    if (!data) {
+      const answer = await fetch(here("live.json"))
+      if (!answer.ok) throw new Error(`live.json: ${answer.status}`)
+      data = await answer.json()
+    }
+    begin(figure)
+  } catch (fault) {
+    figure.querySelector(".wq-live-wait")?.prepend(`This layer could not be loaded: ${fault.message}. To try again, reload the page. `)
+    throw fault
+  }
+}
+
+const near = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) continue
+    near.unobserve(target)
+    load(target)
+  }
+}, { rootMargin: "400px" })
+for (const figure of document.querySelectorAll("[data-wq-live]")) near.observe(figure)

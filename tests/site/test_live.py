@@ -1,0 +1,92 @@
+"""The live layer's data: its lines in each source, and its sentences."""
+
+import re
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from qkv import example, notation
+from qkv.notation.tree import Symbol, parse
+from qkv_site.page import Site
+from qkv_site.parts import live, trees
+
+KEYS = [*live.texts()["says"], *live.texts()["phrases"]]
+
+
+def test_one_page_has_the_whole_layer_and_others_a_window():
+    fences = {
+        name: [part for part in page.fences() if isinstance(part, live.Live)]
+        for name, page in Site().pages.items()
+    }
+    whole = [name for name, parts in fences.items() for part in parts if "state" not in part.given]
+    assert whole == [live.WHOLE]
+
+
+def test_each_source_finds_each_letter_once():
+    wanted = sorted(source.id for source in notation.sources())
+    said = live.data()["said"]
+    assert len(said) > 30
+    for each in said:
+        assert sorted(chain(*(sources.split() for _, sources in each))) == wanted
+
+
+def test_lines_hold_unless_the_reader_changed_the_layer():
+    for name, line in live.LINES.items():
+        found = notation.Block((line,)).faults()
+        assert bool(found) == (name in {"tied", "bare", "unscaled"}), name
+
+
+def test_the_layer_knows_the_sizes_of_the_example():
+    for key, array in live.GIVEN.items():
+        shape = [notation.size_of(size, live.SIZES) for size in notation.role(key).shape]
+        if key not in ("P_Q", "X_K", "X_V"):
+            assert array.shape[-2:] == tuple(shape), key
+        assert Symbol(notation.role(key), "i" if array.ndim == 3 else "").role.per_head == (
+            array.ndim == 3
+        )
+    assert live.P.shape == (example.layer.d_model, live.MOST)
+    assert len(live.X_OTHER) == len(live.OTHERS) != len(example.words)
+
+
+def test_made_up_numbers_differ_and_can_be_seen():
+    assert np.abs(live.P[:, :7] @ example.layer.W_Q[0] - example.layer.W_Q[0]).max() > 0.1
+    assert np.array_equal(live.P, live.P.round(1))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_sentence_names_what_there_is(key):
+    texts = live.texts()
+    said = (texts["says"] | texts["phrases"])[key]
+    known = {*live.SIZES, "head", "joined", "word", "row", "side by side", "best", "most", "usual",
+             "seen", "pair", "there", "back", "effect", "count", "place", "what", "other", "which",
+             "terms", "value", "steps", "width"}  # fmt: skip
+    roles = {role.key for role in notation.roles()}
+    assert {*re.findall(r"\{(.+?)\}", said)} <= known | roles
+    assert said.count("*") % 2 == 0
+
+
+def test_a_sentence_belongs_to_a_step():
+    steps = {*live.texts()["steps"]}
+    assert {key.split("-")[0] for key in live.texts()["says"]} == steps
+    assert {*live.texts()["acts"].values()} <= steps
+
+
+@pytest.mark.parametrize("function", ["multihead(X, X, X)", "rotate(X)", "norm(X)"])
+def test_a_node_that_the_script_does_not_compute_is_named(function):
+    with pytest.raises(ValueError, match=r"is a node Apply that .*evaluate\.js does not compute"):
+        trees.as_data(parse(f"X.T @ {function}").sides[0])
+
+
+@pytest.mark.parametrize(
+    ("fence", "fault"),
+    [
+        ('```live state="step=query"\n```', "names assets/live.css under styles"),
+        ('```live state="step=dance"\n```', "the live layer has no step=dance"),
+        ('```live state="step=query"\nX\n```', "a live layer has no lines"),
+        ("```live\n```", "the whole layer stands on start/watch-one-word.md"),
+    ],
+)
+def test_a_fence_that_cannot_be_shown_is_refused(faults, fence, fault):
+    found = faults({"index.md": f"# A page\n\n{fence}\n"})
+    assert any(fault in each for each in found), found
