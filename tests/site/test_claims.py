@@ -40,7 +40,9 @@ def test_a_claim_leads_to_how_it_is_known_and_the_index_counts_it(build):
     )
     assert entry in folded(page)
     counted = (built.site / "claims" / "index.html").read_text()
-    assert re.search(r'<a href="\.\./page/#how-it-is-known">A page</a></td>\s*<td[^>]*>1</td>', counted)
+    assert re.search(
+        r'<a href="\.\./page/#how-it-is-known">A page</a></td>\s*<td[^>]*>1</td>', counted
+    )
     places = json.loads((built.site / "assets" / "claims.json").read_text())
     assert places == {"page/": ["claim-two-and-two"]}
     assert not folded(built.site / "index.html")

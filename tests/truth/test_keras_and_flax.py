@@ -18,6 +18,14 @@ from real_layers import in_float64
 import qkv
 
 
+def test_keras_with_a_gate_stores_a_fifth_projection(keras, rng):
+    """Keras with `use_gate=True` stores a fifth projection, the gate, with a bias."""
+    layer = keras_layer(keras, rng, key_dim=4, use_gate=True)
+    shapes = {weight.path.partition("/")[2]: weight.shape for weight in layer.weights}
+    assert shapes["gate/kernel"] == (E, H, 4)
+    assert shapes["gate/bias"] == (H, 4)
+
+
 def test_flax_nnx_computes_head_dim_and_takes_no_argument_for_it():
     """Flax nnx computes head dim and takes no argument for it."""
     nnx = pytest.importorskip("flax.nnx")

@@ -18,6 +18,7 @@ from arrays import (
     called,
     close,
     falcon_layer,
+    gpt_bigcode_layer,
     keras_layer,
     loaded,
     no_rotation,
@@ -386,6 +387,30 @@ def test_llama_and_gpt_neox_given_no_mask_are_causal_with_sdpa_and_not_in_eager_
             layer = rotary_layer(model, rng, **made)
             output, _ = called(layer, x, position_embeddings=no_rotation(), attention_mask=None)
             assert close(output, loaded(layer, layout)(x, mask=mask), 1e-5)  # eager: in float32
+
+
+def test_phi3_gpt_bigcode_and_falcon_given_no_mask_are_causal_with_sdpa(rng, x):
+    """Phi-3, GPT-BigCode and Falcon given no mask are causal with sdpa.
+
+    In eager mode Phi-3 and GPT-BigCode are not, and Falcon refuses to compute.
+    """
+    unturned = {"position_embeddings": no_rotation()}
+    cases = (
+        (rotary_layer("Phi3", rng, pad_token_id=0), x, "phi3", H, unturned),
+        (gpt_bigcode_layer(rng, multi_query=False), x, "gpt-bigcode", H, {}),
+        (falcon_layer(rng), rng.normal(size=(1, N_Q, 12)), "falcon", 4, {"alibi": None} | unturned),
+    )
+    for layer, source, layout, h, given in cases:
+        h_kv = {"h_kv": 1} if layout == "falcon" else {}
+        mh, given = loaded(layer, layout, h=h, **h_kv), given | {"attention_mask": None}
+        output = called(layer, source, **given)[0]
+        assert close(output, mh(source, mask=np.tri(N_Q, dtype=bool)))
+        layer.config._attn_implementation = "eager"
+        if layout == "falcon":
+            with pytest.raises(TypeError):
+                called(layer, source, **given)
+        else:
+            assert close(called(layer, source, **given)[0], mh(source), 1e-5)  # in float32
 
 
 def test_decoders_of_bert_t5_and_whisper_given_no_mask_are_causal_with_sdpa(torch, rng, x):

@@ -533,6 +533,20 @@ def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
     assert_rounds_in_eager_mode(rotary_layer("Llama", rng), "llama", x)
 
 
+def test_phi3_clip_and_gpt_bigcode_take_the_softmax_in_float32_in_eager_mode(rng, x):
+    """Phi-3, CLIP and GPT-BigCode take the softmax in float32 in eager mode.
+
+    A model in float64 differs from itself by float32's rounding.
+    """
+    assert_rounds_in_eager_mode(rotary_layer("Phi3", rng, pad_token_id=0), "phi3", x)
+    assert_rounds_in_eager_mode(gpt_bigcode_layer(rng, multi_query=False), "gpt-bigcode", x)
+    library = transformers("clip")
+    config = library.CLIPTextConfig(
+        hidden_size=E, num_attention_heads=H, attn_implementation="sdpa"
+    )
+    assert_rounds_in_eager_mode(randomised(library.CLIPAttention(config), rng), "clip", x)
+
+
 def test_gpt_neox_takes_the_softmax_in_float32_in_eager_mode(rng, x):
     """In eager mode GPT-NeoX takes the softmax in float32, and with sdpa it does not.
 
