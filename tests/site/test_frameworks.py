@@ -23,7 +23,7 @@ PAGES = {
     "explanation/widths.md": [ALL],
     "how-to/masks.md": [ALL],
     "how-to/weights-out-of-a-checkpoint.md": [ALL],
-    "how-to/convert.md": [ALL],
+    "how-to/convert.md": [ALL[:2]],
     "how-to/remove-a-double-projection.md": [ALL[:3], ALL[:3]],
     "libraries/pytorch.md": [["NumPy", "PyTorch"]],
     "libraries/keras.md": [["NumPy", "Keras"]],
