@@ -40,7 +40,7 @@ def test_every_sign_of_a_style_is_of_its_own_face(shared, style):
 
 def test_bold_italic_is_asked_for_by_a_page_that_has_some(chromium, origin):
     asked = {}
-    for path in ("/", "/libraries/pytorch/"):
+    for path in ("/", "/explanation/before-the-transformer/"):
         page = chromium.new_page(base_url=origin)  # with no files of an earlier page
         asked[path] = []
         page.on("request", lambda request, path=path: asked[path].append(request.url))
@@ -48,5 +48,5 @@ def test_bold_italic_is_asked_for_by_a_page_that_has_some(chromium, origin):
         page.close()
     face = f"{origin}/assets/fonts/bold-italic.woff2"
     assert [path for path, addresses in asked.items() if face in addresses] == [
-        "/libraries/pytorch/"
+        "/explanation/before-the-transformer/"
     ]
