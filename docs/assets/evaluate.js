@@ -4,12 +4,11 @@
 // A world has `sizes`, a number for each size; `shapes`, of each role its sizes as trees; and `values`, of
 // each role its rows of numbers, or those of each head where each head has its own.
 
-/** Two factors that do not fit, with their shapes, and the sizes that would have to be equal. */
+/** Two factors that do not fit, with the sizes that would have to be equal. */
 export class Misfit extends Error {
-  constructor(parts, shapes) {
-    const sides = [shapes[0][1], shapes[1][0]]
+  constructor(...sides) {
     super(`${sides.map(nameOf).join(" and ")} have to be equal`)
-    Object.assign(this, { parts, shapes, sides })
+    this.sides = sides
   }
 }
 
@@ -25,7 +24,7 @@ export function sizeOf([kind, ...parts], sizes) {
 }
 
 /** What a size of a shape is called, as Python writes it: a letter, or a product of sizes. */
-export const nameOf = ([kind, ...parts]) => (kind === "Times" ? parts.map(nameOf).join(" * ") : parts[0])
+const nameOf = ([kind, ...parts]) => (kind === "Times" ? parts.map(nameOf).join(" * ") : parts[0])
 
 /** The sizes of what a tree gives, as trees; or a Misfit. */
 export function shapeOf([kind, ...parts], world) {
@@ -36,7 +35,7 @@ export function shapeOf([kind, ...parts], world) {
     case "OverRoot": return shape(parts[0])
     case "Product": {
       const [left, right] = parts.map(shape)
-      if (sizeOf(left[1], world.sizes) !== sizeOf(right[0], world.sizes)) throw new Misfit(parts, [left, right])
+      if (sizeOf(left[1], world.sizes) !== sizeOf(right[0], world.sizes)) throw new Misfit(left[1], right[0])
       return [left[0], right[1]]
     }
     case "Softmax": return shape(parts[0])

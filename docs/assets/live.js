@@ -7,7 +7,7 @@ import { chosenNotation } from "./notation.js"
 
 const here = (name) => new URL(name, import.meta.url)
 const still = matchMedia("(prefers-reduced-motion: reduce)")
-const CHOICES = [["one", "7", "one"], ["none", "7", "none"], ["two", "3", "two that do not fit"], ["two", "7", "two that fit"], ["merged", "", "the two merged"]]
+const CHOSEN = { one: { second: "one", width: "7" }, none: { second: "none", width: "7" }, misfit: { second: "two", width: "3" }, two: { second: "two", width: "7" }, merged: { second: "merged" } }
 let data
 
 // ---- a state, and what follows from it
@@ -136,9 +136,9 @@ function namesOf(all) {
   return {
     ...sizes, head: head + 1, joined: sizes.h * sizes.d_v, word: data.words[word], row: columns ? "column" : "row",
     "side by side": columns ? "one below the other" : "side by side",
-    best: keys[largest((state.step === "scores" ? scores?.[word] : A) ?? [0])], most: A && written(Math.max(...A)), usual: A && written(usual),
+    best: `<i>${keys[largest((state.step === "scores" ? scores?.[word] : A) ?? [0])]}</i>`, most: A && written(Math.max(...A)), usual: A && written(usual),
     seen: say(data.phrases[`seen-${word + 1}`] ?? data.phrases.seen, { count: word + 1 }),
-    pair: data.words[pair], there: scores && written(scores[word][pair]), back: scores && written(scores[pair]?.[word] ?? 0),
+    pair: `<i>${data.words[pair]}</i>`, there: scores && written(scores[word][pair]), back: scores && written(scores[pair]?.[word] ?? 0),
   }
 }
 
@@ -200,7 +200,7 @@ function matrix(letter, values, group, { words, across, lit, turned, kind = "" }
 
 /** A product for one word: its vector stands beside a matrix, meets each column, and the sums stand below. */
 function machine(letter, vector, group, values, ofMatrix, result, ofResult, { words, across, turned, name, what }) {
-  const length = Math.max(vector.numbers?.length ?? vector.length, values.length)
+  const length = Math.max(vector.length, values.length)
   const columns = values[0].map((_, i) => i)
   const [most, digits, top] = [peak(values.flat()), digitsOf(values.flat()), digitsOf(vector)]
   const cells = Array.from({ length }, (_, r) => columns.map((c) => cell(values[r]?.[c], ofMatrix, most, digits)))
@@ -208,9 +208,9 @@ function machine(letter, vector, group, values, ofMatrix, result, ofResult, { wo
   const sums = columns.map((c) => cell(result?.[c], ofResult, peak(result ?? [1]), 2, "wq-sum"))
   const rows = vec.map((each, r) => [...(words ? [label(words[r])] : []), each, ...cells[r]])
   if (across) rows.unshift([blank(), ...across.map((word) => label(word))])
-  rows.push([...(words ? [blank()] : []), element("th", { className: `wq-name role-${ofResult}`, innerHTML: name }), ...sums])
+  rows.push([...(words ? [blank()] : []), name ? element("th", { className: `wq-name role-${ofResult}`, innerHTML: name }) : blank(), ...sums])
   const root = table(letter, [values.length, values[0].length], rows, turned, `wq-machine ${top > 1 || digits > 1 ? "wq-fine" : ""}`)
-  return { root, vec, cells, sums, vector, values, result, group, what, across, digits: [top, digits], shapes: [vector.length, values.length, values[0].length] }
+  return { root, vec, cells, sums, vector, values, result, group, what, across, turned, digits: [top, digits], shapes: [vector.length, values.length, values[0].length] }
 }
 
 /** What is drawn of a step: its parts, from left to right, with those that move. */
@@ -296,9 +296,9 @@ function drawing(all) {
     }
   }
   const turned = isTurned(line("output"))
-  const all_ = data.words.map((_, i) => joined({ ...all, word: i }))
+  const each = data.words.map((_, i) => joined({ ...all, word: i }))
   const W_O = part("output", "W_O")
-  return { parts: [matrix(turned ? "heads, one below the other" : "heads, side by side", all_, "output", { words: data.words, lit: word, turned, kind: "wq-left" }),
+  return { parts: [matrix(turned ? "heads, one below the other" : "heads, side by side", each, "output", { words: data.words, lit: word, turned, kind: "wq-left" }),
     machine(W_O, joined(all), "output", values.W_O, "weight", values.Y[word], "output", { turned, name: part("output", "Y"), what: "output" })] }
 }
 
@@ -427,7 +427,7 @@ export function answer({ id, ...texts }, all) {
 /** Fill a figure: the whole layer, or a window on one step of it. */
 function begin(figure) {
   const whole = !figure.dataset.wqLive
-  const address = () => (whole && location.hash.includes("=") ? decodeURIComponent(location.hash.slice(1)) : figure.dataset.wqLive)
+  const address = () => (whole && location.hash.includes("=") ? location.hash.slice(1) : figure.dataset.wqLive)
   let [state, unknown] = stateOf(address())
   let run = 0, playing = false, drawn, note = ""
   const button = (text, act, properties = {}) => element("button", { type: "button", onclick: act, ...properties }, text)
@@ -438,7 +438,7 @@ function begin(figure) {
   }
   const words = data.words.map((word, i) => button(word, () => set({ word: String(i + 1) })))
   const heads = ["1", "2"].map((head) => button(`head ${head}`, () => set({ head })))
-  const kinds = CHOICES.map(([second, width, text]) => button(text, () => set({ second, ...(width && { width }), step: second === "none" ? "scores" : "query" })))
+  const kinds = Object.entries(data.second).map(([name, text]) => button(text, () => set({ ...CHOSEN[name], step: name === "none" ? "scores" : "query" })))
   const width = element("input", { inputMode: "numeric", autocomplete: "off", size: 2, onchange: () => setWidth(width.value.trim()) })
   const widths = element("label", { className: "wq-width" }, "the first gives ", width, " numbers")
   const switches = Object.entries(data.switches).map(([name, text]) => {
@@ -463,6 +463,7 @@ function begin(figure) {
   })
   const top = element("div", { className: "wq-top" }, group("The word to watch", words), group("The head to watch", heads))
   const second = element("div", { className: "wq-if" }, element("span", {}, "Matrices between a word and its query"), element("div", {}, group("Matrices between a word and its query", kinds), widths))
+  const open = element("a", { href: `${figure.dataset.whole}#${textOf(state)}` }, "Watch the whole layer")
   const main = [top, element("div", { className: "wq-line" }, formula, shape), says, stage, sum]
   if (whole) {
     figure.replaceChildren(...main, element("div", { className: "wq-go" }, element("div", {}, next, back, play), element("ol", {}, ...trail.map((each) => element("li", {}, each)))), key, second,
@@ -472,7 +473,6 @@ function begin(figure) {
         element("p", {}, copy(() => code.textContent, "Copy as NumPy"), " ", copy(() => location.href, "Copy the link")), element("pre", {}, code)),
       element("p", { className: "wq-foot" }, data.phrases.trained))
   } else {
-    const open = element("a", { href: figure.dataset.whole }, "Watch the whole layer")
     figure.replaceChildren(...main, ...(state.second === "one" ? [] : [second]), element("p", { className: "wq-foot" }, play, " ", open))
     play.onclick = () => paint(true)
     play.textContent = "Play again"
@@ -490,6 +490,7 @@ function begin(figure) {
     state = after
     unknown = []
     if (whole) history.replaceState(history.state, "", `#${textOf(state)}`)
+    else open.href = `${figure.dataset.whole}#${textOf(state)}`
     return paint(true)
   }
 
@@ -513,7 +514,6 @@ function begin(figure) {
     const all = compute(state)
     drawn = drawing(all)
     const last = drawn.parts.filter(({ sums }) => sums).at(-1)
-    for (const each of drawn.parts) each.turned = each.root.classList.contains("wq-turned")
     if (stage.contains(document.activeElement)) stage.focus({ preventScroll: true }) // what had it is drawn anew
     stage.replaceChildren(...drawn.parts.flatMap(({ root }, i) => (i && root.matches(".wq-machine, .wq-ladder, .wq-joined") ? [element("span", { className: "wq-sign", ariaHidden: "true" }, "→"), root] : [root])))
     stage.classList.toggle("wq-rows", Boolean(drawn.rows))
@@ -546,7 +546,7 @@ function begin(figure) {
     press(words, all.word)
     press(heads, all.head)
     heads[1].disabled = Boolean(state.alone)
-    press(kinds, CHOICES.findIndex(([name, size]) => name === state.second && (name !== "two" || size === (state.width === "7" ? "7" : "3"))))
+    press(kinds, Object.keys(data.second).indexOf(state.second === "two" && misfit ? "misfit" : state.second))
     widths.hidden = !["two", "merged"].includes(state.second)
     width.value = state.width
     for (const [box] of switches) box.checked = Boolean(state[box.dataset.switch])

@@ -273,7 +273,6 @@ class Page:
         pictures: The sources in whose letters a picture of numbers stays, in order.
         uncounted: HTML of the page whose formulas nobody sees, or counts one by one, as in a map.
         compares: Whether formulas stand below the names of sources.
-        panel: What the page's panel computes with, if it has one.
         live: Whether a layer runs on it.
         numbers: Those in its sentences, by their expressions, once its blocks have run.
     """
@@ -292,7 +291,6 @@ class Page:
     pictures: list[str] = field(default_factory=list)
     uncounted: list[str] = field(default_factory=list)
     compares: bool = False
-    panel: dict[str, Any] = field(default_factory=dict)
     live: bool = False
     numbers: dict[str, str] = field(default_factory=dict)
 

@@ -58,7 +58,7 @@ CUT = """[...document.querySelectorAll(".highlight code")]
   .filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"""
 # Of tables with few columns, folded ones too: those that are wider than their box.
 WIDE = """(() => {
-  const folds = [...document.querySelectorAll("article details:not([open], [data-wq-change])")]
+  const folds = [...document.querySelectorAll("article details:not([open])")]
   for (const fold of folds) fold.open = true
   const wide = [...document.querySelectorAll(".md-typeset__scrollwrap")].filter(box =>
     box.scrollWidth > box.clientWidth && !box.querySelector("tr > :nth-child(5)"))

@@ -9,8 +9,8 @@ from browser.watching import watched_tab
 from support import ADDRESS, Quiet, served, thorough
 
 BELOW = urlsplit(ADDRESS).path  # "/attention/"
-# The home page, a panel, what a script draws, and then one page of each kind.
-PAGES = ["", "start/which-q/", "explore/"]
+# The home page, a live layer, what a script draws, and then one page of each kind.
+PAGES = ["", "start/how-many-matrices/", "explore/"]
 MORE = ["self-test/", "which-shape/", "explanation/", "start/one-head/",
         "how-to/masks/", "libraries/pytorch/", "questions/", "reference/equation_1/",
         "symptoms/nan/", "threads/", "notation/", "claims/"]  # fmt: skip
@@ -54,9 +54,9 @@ def test_below_a_sub_path_nothing_is_missing_or_blocked(page, origin, address):
     page.locator(".wq-search input").fill("softmax")
     page.locator(".wq-search li").first.wait_for()
     page.keyboard.press("Escape")
-    for panel in page.locator("[data-wq-change]").all():
-        panel.locator("> summary").click()
-        panel.locator(".wq-lines > li").first.wait_for()
+    for layer in page.locator("[data-wq-live]").all():
+        layer.scroll_into_view_if_needed()
+        layer.locator("table").first.wait_for()
     assert page.wrong == []
     assert [url for url in page.requested if not url.startswith((origin, "data:"))] == []
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from browser.watching import NOTE_SHIFTS, until, violations
-from qkv import example
+from qkv import example, softmax
 from qkv_site.parts import live
 from support import thorough
 
@@ -131,6 +131,53 @@ def test_numbers_are_those_of_python(layer, count):
         assert "false" not in found["says"]
     assert min(fitted.values()) > count / 50
     assert layer.wrong == []
+
+
+def formula(draw, sizes, rows, columns, depth):
+    """A random formula of this shape that fits, of matrices P_Q of any shape, and its numbers."""
+    kind = draw.choice(["given", "product", "transpose", "root", "softmax"]) if depth else "given"
+    if kind == "given":
+        values = np.array(
+            [[draw.randint(-20, 20) / 10 for _ in range(columns)] for _ in range(rows)]
+        )
+        key = f"given {len(sizes)}"
+        sizes[key] = values
+        return ["Symbol", key], values
+    if kind == "product":
+        inner = draw.randint(1, 5)
+        left, one = formula(draw, sizes, rows, inner, depth - 1)
+        right, other = formula(draw, sizes, inner, columns, depth - 1)
+        return ["Product", left, right], one @ other
+    if kind == "transpose":
+        tree, values = formula(draw, sizes, columns, rows, depth - 1)
+        return ["Transpose", tree], values.T
+    tree, values = formula(draw, sizes, rows, columns, depth - 1)
+    if kind == "root":
+        return ["OverRoot", tree, ["Symbol", "d_k"]], values / np.sqrt(3)
+    return ["Softmax", tree], softmax(values)
+
+
+@pytest.mark.parametrize("count", [2_000, *thorough(20_000)])
+def test_the_evaluator_computes_what_numpy_computes(layer, count):
+    draw = random.Random(4)
+    asked, wanted = [], []
+    for _ in range(count):
+        given = {}
+        tree, values = formula(draw, given, draw.randint(1, 5), draw.randint(1, 5), 4)
+        sides = {f"{key} {i}": size for key, it in given.items() for i, size in enumerate(it.shape)}
+        world = {
+            "sizes": sides | {"d_k": 3},
+            "shapes": {key: [["Symbol", f"{key} {i}"] for i in (0, 1)] for key in given},
+            "values": {key: it.tolist() for key, it in given.items()},
+        }
+        asked.append([tree, world])
+        wanted.append(values)
+    evaluate = """async all => {
+      const {valueOf} = await import("../../assets/evaluate.js")
+      return all.map(([tree, world]) => valueOf(tree, world))
+    }"""
+    for found, values in zip(layer.evaluate(evaluate, asked), wanted, strict=True):
+        np.testing.assert_allclose(found, values, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("count", [25, *thorough(300)])
@@ -266,6 +313,7 @@ NONSENSE = {
     "second=two&width=2.6": ("width=2.6", "width=3"),
     "width=&second=two": ("width", "second=two"),
     "__proto__=1&word=1": ("__proto__=1", "word=1"),
+    "word=%&step=query": ("word=%", "step="),
 }
 
 
@@ -318,7 +366,7 @@ def test_it_works_from_the_keyboard_and_says_each_step(page):
     assert len(said) == len(STEPS)
     page.keyboard.press("ArrowDown")
     until(page, "location.hash.includes('word=2')")
-    assert page.evaluate("document.activeElement.className") == "wq-stage"
+    assert page.evaluate("document.activeElement.matches('.wq-stage')")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.closest('.wq-sum') !== null")
     assert "Number 1 of visite's output" in page.locator(".wq-sum-text").inner_text()
@@ -352,10 +400,14 @@ def test_it_is_not_wider_than_the_screen(page, width):
     page.set_viewport_size({"width": width, "height": 844})
     page.goto(PAGE)
     begun(page)
-    for second in live.texts()["second"]:
+    for second in live.states()["second"]:
         for step in STEPS:
             show(page, f"word=1&step={step}&second={second}&cross=on")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (step, second)
+    page.goto("/start/how-many-matrices/")
+    page.locator(LAYER).scroll_into_view_if_needed()
+    begun(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -449,3 +501,20 @@ def test_what_is_missing_is_named(page):
         page, "document.querySelector('.wq-live-wait').textContent.startsWith('This layer could')"
     )
     assert "live.json: 404" in said.inner_text()
+
+
+def test_a_window_shows_one_step_and_leads_to_the_whole(page):
+    page.goto("/start/how-many-matrices/")
+    page.locator(LAYER).scroll_into_view_if_needed()
+    begun(page)
+    assert page.locator(SAYS).inner_text().startswith("3 is not 7:")
+    page.get_by_role("button", name="two that fit").click()
+    page.emulate_media(reduced_motion="reduce")
+    page.get_by_role("button", name="the two merged").click()
+    assert "same numbers as with two in a row" in page.locator(SAYS).inner_text()
+    assert "#" not in page.url
+    page.get_by_role("link", name="Watch the whole layer").click()
+    page.wait_for_url("**/start/watch-one-word/#*second=merged*")
+    begun(page)
+    assert "same numbers as with two in a row" in page.locator(SAYS).inner_text()
+    assert page.wrong == []

@@ -182,66 +182,6 @@ DIAGRAMS = {
         r"PAGE:3: unknown option 'size'",
     ),
 }
-PANEL = "```change-it\nQ[i] = X @ W_Q[i]\n{}```\n"
-PANELS = {
-    "a node that a panel does not compute": (
-        PANEL.format("K[i] = X @ W_K[i]\nS[i] = rotate(Q[i]) @ rotate(K[i]).T\n"),
-        r"PAGE:6: formula `S\[i\] = .*`: `rotate\(Q\[i\]\)` is a node Apply that .*evaluate\.js",
-    ),
-    "shapes that do not fit in a panel": (
-        PANEL.format("K[i] = W_K[i] @ X\n"),
-        r"PAGE:5: formula `K\[i\] = W_K\[i\] @ X`: .*\(13, 3\)",
-    ),
-    "a role that a panel makes twice": (
-        PANEL.format("Q[i] = X @ W_Q[i]\n"),
-        r"PAGE:5: formula `Q\[i\] = .*`: Q\[i\] is already known: a line of a panel says what",
-    ),
-    "a role of the example that a panel makes": (
-        PANEL.format("W_O = stack(W_O[i] for i in heads)\n"),
-        r"PAGE:5: formula `W_O = .*`: W_O is already known",
-    ),
-    "heads of keys and values in a panel": (
-        PANEL.format("W_V = concat(W_V[i] for i in kv_heads)\n"),
-        r"PAGE:5: formula `W_V = .*`: `concat\(.*\)` is a node OverHeads that "
-        r"docs/assets/evaluate\.js does not compute: it goes over kv_heads, and heads are expected",
-    ),
-    "shared keys in a panel": (
-        PANEL.format("K[i] = X @ W_K[i]\nS[i] = Q[i] @ K[g(i)].T\n"),
-        r"PAGE:6: formula `S\[i\] = .*`: `K\[g\(i\)\]` is a node Symbol that "
-        r"docs/assets/evaluate\.js does not compute: K\[i\] is expected",
-    ),
-    "a numbered head in a panel": (
-        PANEL.format("head[1] = attention(Q[1], X @ W_K[1], X @ W_V[1])\n"),
-        r"PAGE:5: formula `head\[1\] = .*`: `head\[1\]` is a node Symbol that "
-        r"docs/assets/evaluate\.js does not compute: head\[i\] is expected",
-    ),
-    "a bias in a panel": (
-        "```change-it\nQ[i] = X @ W_Q[i] + b_Q[i]\n```\n",
-        r"PAGE:4: formula `Q\[i\] = .*`: `.* \+ b_Q\[i\]` is a node Sum that "
-        r"docs/assets/evaluate\.js does not compute: expected are products, ",
-    ),
-    "a role that a panel has no numbers for": (
-        PANEL.format("S[i] = Q[i] @ K[i].T\n"),
-        r"PAGE:5: formula .*: K\[i\] is no part of the worked example, and no line above",
-    ),
-    "a line of a panel that says nothing of a role": (
-        PANEL.format("X @ W_Q[i] == Q[i]\n"),
-        r"PAGE:5: formula .*: a line of a panel says what a role is",
-    ),
-    "a line of a panel that says two things": (
-        PANEL.format("K[i] = X @ W_K[i] == X_K @ W_K[i]\n"),
-        r"PAGE:5: formula .*: a line of a panel says what a role is",
-    ),
-    "a panel without queries": (
-        "```change-it\nK[i] = X @ W_K[i]\n```\n",
-        r"PAGE:3: a panel changes the map of Q\[i\]: no line is Q\[i\] = X @ W",
-    ),
-    "two panels": (PANEL.format("") + "\n" + PANEL.format(""), r"PAGE:7: a page has one panel"),
-    "an option of a panel": (
-        PANEL.format("").replace("change-it", 'change-it in="site"'),
-        r"PAGE:3: unknown option 'in'",
-    ),
-}
 PARTS = {
     "a fence that is not closed": (
         "```formula\nQ[i] = X_Q @ W_Q[i]\n",
@@ -269,7 +209,7 @@ PARTS = {
         r"""PAGE:3: state="read": expected one of 'code', 'paper', 'sound'""",
     ),
 }
-CHECKED = BLOCKS | LINKS | CLAIMS | FORMULAS | SENTENCES | DIAGRAMS | PANELS | PARTS
+CHECKED = BLOCKS | LINKS | CLAIMS | FORMULAS | SENTENCES | DIAGRAMS | PARTS
 FRONT_MATTER = {
     "lines that are no YAML": ("title: [a\n", r"page\.md:3: this is no YAML: "),
     "lines that are no entries": ("- a\n", r"page\.md:2: \['a'\]: expected lines such as title: "),

@@ -18,7 +18,7 @@ from qkv_site import check
 from qkv_site.finish import policy, redirects
 from qkv_site.markdown import claims, evidence, letters
 from qkv_site.page import PAGE, Page, Site, parse, report, writing
-from qkv_site.parts import change_it, live
+from qkv_site.parts import live
 from qkv_site.run import blocks_of
 from qkv_site.tables import labels, wheel
 from qkv_site.write import copies, notebooks, search
@@ -59,7 +59,6 @@ class Build:
 
     def __init__(self, settings: Settings):
         self.settings = settings
-        self._panels: dict[str, str] = {}
         self._pages: list[Page] = []
         self._notebooks: list[Page] = []  # the pages that have one
         PAGE.set(Page("mkdocs.yml", site=settings.site))
@@ -105,9 +104,6 @@ class Build:
         if notebooks.has_one(page):
             meta["notebook"] = notebooks.address(page.name)
             self._notebooks.append(page)
-        if page.panel:
-            written = json.dumps(page.panel, ensure_ascii=False, separators=(",", ":"))
-            self._panels[change_it.address(page.name)] = written
 
     def finish(self, addresses: Addresses, menu: Menu) -> None:
         """Write what is made of the pages beside them."""
@@ -132,8 +128,6 @@ class Build:
         self._write(f"assets/{wheel.name()}", wheel.built()[1])
         for name, code in claims.codes(self.settings.site.docs).items():
             self._write(name, code)
-        for name, panel in self._panels.items():
-            self._write(f"assets/{name}", panel)
         if any(page.live for page in self._pages):
             data = json.dumps(live.data(), ensure_ascii=False, separators=(",", ":"))
             self._write(live.FILE, data)

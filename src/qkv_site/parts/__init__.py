@@ -43,6 +43,10 @@ head a rectangle, `kept="K[i] V[i]"` a thick edge to what a cache keeps, and
 `state="code"` the packed array, `lit="W_Q[i]"` marks a part. A line `map: W_Q[i] Q[i]` in the front
 matter puts the small map beside the short answer.
 
+**The live layer** is a fence `live` without lines on its own page; elsewhere
+`live state="step=query&second=two"` is a small window on one step. Its lines are in `live.py`, what
+it says in `live.toml`.
+
 **The path** is a fence `path` without lines: on the home page it lists the pages of the menu's
 first section, on each of these it says which one it is, and leads to the next.
 

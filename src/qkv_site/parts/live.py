@@ -140,7 +140,7 @@ def states() -> dict[str, tuple[str, ...]]:
         "word": tuple(str(number) for number in range(1, len(example.words) + 1)),
         "step": tuple(texts()["steps"]),
         "head": ("1", "2"),
-        "second": tuple(texts()["second"]),
+        "second": tuple(name for name in texts()["second"] if name != "misfit"),
         "width": tuple(map(str, (SIZES["width"], *range(1, SIZES["width"]), MOST))),
         **switches,
     }

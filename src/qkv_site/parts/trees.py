@@ -2,7 +2,7 @@
 
 A node is a list: its kind, then what it is made of. `["Product", left, right]` is a product, and
 `["Symbol", "W_Q[i]"]` the weight of head i. The script parses nothing, and knows the kinds that
-lines of panels are made of: it has no sums and no vectors, and heads that share nothing.
+lines of the live layer are made of: it has no sums and no vectors, and heads that share nothing.
 """
 
 from qkv.notation.tree import (

@@ -129,12 +129,6 @@ class _Writer(Writer):
         """The lines that are drawn."""
         return self.formulas(lines, sources)
 
-    def panel(self, lines: str) -> str:
-        says = (
-            "On the page a reader can choose the sizes of these lines, and the map of the queries"
-        )
-        return f"{says}:\n\n{self.formulas(lines)}"
-
     def figure(self, figure: Figure) -> str:
         return figure.markdown(words)
 

@@ -160,10 +160,6 @@ class Writer(ABC):
     def drawn(self, words: Callable[[], str], lines: str, sources: str = "") -> str:
         """Formulas that the page draws, and what the drawing shows."""
 
-    def panel(self, lines: str) -> str:
-        """Formulas that a reader can change on the page."""
-        return ""
-
     @abstractmethod
     def figure(self, figure: Figure) -> str:
         """A figure that a block printed."""
