@@ -8,5 +8,13 @@ function unfold() {
   if (fold?.localName === "details") fold.open = true
 }
 
-addEventListener("hashchange", unfold)
-unfold()
+// The small map beside a title leads to the whole layer: the picture opens with the two videos.
+function whole() {
+  const paper = location.hash === "#map" && document.querySelector('#map [value="paper"]')
+  if (paper) paper.checked = true
+}
+
+for (const go of [unfold, whole]) {
+  addEventListener("hashchange", go)
+  go()
+}

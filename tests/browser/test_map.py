@@ -126,4 +126,4 @@ def test_the_small_map_leads_to_the_whole(shared):
     assert page.evaluate(SMALLEST) >= 11
     page.locator(".wq-mini").click()
     page.wait_for_url("**/#map")
-    assert page.locator("figure#map").is_visible()
+    assert page.locator("figure#map [data-state=paper]").is_visible()

@@ -61,5 +61,5 @@ def test_a_source_of_single_vectors_says_so_below_its_own_formula():
         shown = formulas.block("X @ P_Q @ W_Q[i]", source)
         note = re.sub("<[^>]+>", "", shown.partition('<p class="wq-vectors">')[2])
         assert note.startswith("In this source x is one word's vector.")
-        assert "In this formula x has all words, one in each column: dmodel×n." in note
+        assert "In our formulas it has all words, one in each column." in note
     assert "wq-vectors" not in formulas.block("X @ P_Q @ W_Q[i]", "paper-3-2-2")

@@ -140,7 +140,7 @@ def test_two_videos_do_not_fit():
     )
     assert heard < paper < sizes < said.index("At sizes at which they fit")
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
-    assert "If the two do fit, you can multiply them into one." in text(sizes)
+    assert "If the sizes fit, you can multiply the two into one: one is enough." in text(sizes)
 
 
 def test_a_part_of_a_video_says_its_shape_as_that_video_does():
@@ -168,8 +168,8 @@ def test_two_videos_keep_their_own_letters():
     sound = drawn(layer.BASE_MODEL, "sound")
     assert not list(sound.iterfind(".//*[@data-set]"))
     heard, meant = (text(side).replace(" ", "") for side in sound.iter("div") if side is not sound)
-    assert "x512WQ64×512video164q64isnot512atthepaper'ssizesW1Q64×512video2" in heard
-    assert "q=x512W1Q64×512video264W1Qq" in meant
+    assert "x512WQ512→64video164q64isnot512atthepaper'ssizesW1Q512→64video2" in heard
+    assert "q=x512W1Q512→64video264W1Qq" in meant
 
 
 def test_code_cuts_one_array_into_what_each_head_has():

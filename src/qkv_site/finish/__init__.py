@@ -17,6 +17,7 @@ from qkv import notation
 from qkv_site import check
 from qkv_site.finish import policy, redirects
 from qkv_site.markdown import claims, evidence, letters
+from qkv_site.menu import path as path_of
 from qkv_site.page import PAGE, Page, Site, parse, report, writing
 from qkv_site.parts import live
 from qkv_site.run import blocks_of
@@ -100,6 +101,7 @@ class Build:
         meta["variants"] = [variants.html for variants in page.variants]
         meta["set_title"] = letters.set_in(meta.get("title") or title)
         meta["runs"] = any("source" in fence.given for fence in page.fences())
+        meta["on_path"] = page.name in path_of(page.site)
         meta["notebook"] = ""
         if notebooks.has_one(page):
             meta["notebook"] = notebooks.address(page.name)

@@ -240,7 +240,7 @@ def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
     if numbered:
         parts.append("A number in a block is that of its word.")
     elif any(axis.tokens for each in drawn for axis in each.axes):
-        parts.append("Lines separate tokens.")
+        parts.append("Lines separate words.")
     if "--shade" in pictures:
         parts.append("Each head has its number and its shade.")
     if "wq-kept" in pictures:

@@ -256,8 +256,8 @@ def one_token(entry: notation.Entry, source: notation.Source) -> str:
     """A sentence about a source whose letters, such as this one, are one token's vectors."""
     line = notation.side("row", source, entry.role)
     return (
-        f"In this source {to_mathml(entry.latex)} is one word's vector. In this formula "
-        f"{to_mathml(entry.latex)} has all words, one in each {line}: {to_mathml(entry.shape)}."
+        f"In this source {to_mathml(entry.latex)} is one word's vector. In our formulas it has all "
+        f"words, one in each {line}."
     )
 
 

@@ -171,7 +171,7 @@ class _Drawer:
                 query,
             )
             + self._link(call.function, "wq-map-call", f"<b>{EQUATION}</b> {_math(str(call))}")
-            + f'<div class="wq-map-others">{chips}<span>made the same way</span></div>'
+            + f'<div class="wq-map-others">{chips}<span>each by a matrix of its own</span></div>'
             + self._bars(head)
             + _note(f"all heads: {heads} · {numbers} = {heads * numbers}", head)
             + self._funnel(output, f"{self._named(output)}<br>after the heads, not for queries")
@@ -211,9 +211,8 @@ class _Drawer:
             _unseen(self.sound_in_words())
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The videos give no sizes; these are the paper\'s, with a '
-            "word as a column. If the two do fit, you can multiply them into one. So one per head "
-            "is enough.</p>"
+            + '<p class="wq-map-sizes">The videos give no sizes; these are the paper\'s. If the '
+            "sizes fit, you can multiply the two into one: one is enough.</p>"
         )
 
     def code(self) -> str:
@@ -288,8 +287,8 @@ class _Drawer:
         return f"{_math(weight.key)} {_math(self.layer.shape(weight))}"
 
     def _in_video(self, number: int, weight: Role, letter: str) -> str:
-        shape = _math(self.layer.shape(weight), VIDEOS[number - 1])
-        return f"{letter} {shape}<br>video {number}"
+        takes, numbers = self.layer.takes(weight), self.layer.numbers(weight)
+        return f"{letter} {takes} → {numbers}<br>video {number}"
 
     def _bar(self, role: Role, letter: str = "", of: str = "") -> str:
         """What there is once for one word."""
