@@ -43,7 +43,7 @@ export function mark(fields, wrong) {
 }
 
 /** A mistake, with what the label calls the size in place of its name; what was entered stays text. */
-export function asLabelled({ message, field: name }, field) {
+function asLabelled({ message, field: name }, field) {
   if (!message.startsWith(`${name} `)) return [message]
   return [field.labels[0].firstElementChild.cloneNode(true), message.slice(name.length)]
 }

@@ -52,8 +52,17 @@ const STEP = { one: "query", two: "query", M: "query", merged: "query", tied: "k
 const lineNamed = (name, state) => data.lines[state.cross ? `${name}.cross` : name]
 const rolesOf = ([kind, ...parts]) => (kind === "Symbol" ? parts : (kind === "OverRoot" ? parts.slice(0, 1) : parts).flatMap(rolesOf))
 
-/** All numbers of a state: of each role, for all heads; and the first line that does not fit. */
+/** All numbers of a state, and which of them are the watched word's. */
 export function compute(state) {
+  const layer = JSON.stringify({ ...state, word: "", step: "", head: "" })
+  if (!layers.has(layer)) layers.set(layer, run(state))
+  return { ...layers.get(layer), state, head: Number(state.head) - 1, word: Number(state.word) - 1, keys: state.cross ? data.others : data.words }
+}
+
+const layers = new Map()
+
+/** The numbers of each role, for all heads; and the first line that does not fit. */
+function run(state) {
   const heads = state.alone ? 1 : 2
   const sizes = { ...data.sizes, h: heads, width: Number(state.width), n_k: state.cross ? data.others.length : data.words.length }
   const shapes = {}, values = {}
@@ -79,7 +88,7 @@ export function compute(state) {
       values[defines] = raw.map((scores) => scores.map((row, query) => row.map((score, key) => (isHidden(state, sizes, query, key) ? -Infinity : score))))
     }
   }
-  return { state, world, misfit, raw, head: Number(state.head) - 1, word: Number(state.word) - 1, keys: state.cross ? data.others : data.words }
+  return { world, misfit, raw }
 }
 
 const isHidden = ({ causal, padding }, { n_k }, query, key) => Boolean((causal && key > query) || (padding && key === n_k - 1))
@@ -389,7 +398,8 @@ function onPaper(state) {
   const steps = data.states.step.map((step) => compute({ ...state, step })).filter(({ misfit, state: { step } }) => canShow(misfit, step))
   return element("div", { className: "wq-paper" }, ...steps.map((all) => {
     const drawn = drawing(all)
-    return element("section", {}, element("p", { innerHTML: sentence(all) }), element("div", { className: "wq-stage" }, ...drawn.parts.map(({ root }) => root)))
+    const formulas = linesOf(state).filter((name) => STEP[name] === all.state.step).map((name) => pick(lineNamed(name, state).written))
+    return element("section", {}, element("p", { innerHTML: [...formulas, sentence(all)].join(" &ensp; ") }), element("div", { className: "wq-stage" }, ...drawn.parts.map(({ root }) => root)))
   }))
 }
 
@@ -429,7 +439,7 @@ function begin(figure) {
   const whole = !figure.dataset.wqLive
   const address = () => (whole && location.hash.includes("=") ? location.hash.slice(1) : figure.dataset.wqLive)
   let [state, unknown] = stateOf(address())
-  let run = 0, playing = false, drawn, note = ""
+  let moves = 0, playing = false, note = ""
   const button = (text, act, properties = {}) => element("button", { type: "button", onclick: act, ...properties }, text)
   const group = (name, items) => {
     const root = element("div", { className: "wq-choice", role: "group" }, ...items)
@@ -509,10 +519,10 @@ function begin(figure) {
     if (first) says.prepend(element("span", { className: "wq-note" }, first), " ")
   }
 
-  function paint(moves) {
-    const mine = ++run
+  function paint(moving) {
+    const mine = ++moves
     const all = compute(state)
-    drawn = drawing(all)
+    const drawn = drawing(all)
     const last = drawn.parts.filter(({ sums }) => sums).at(-1)
     if (stage.contains(document.activeElement)) stage.focus({ preventScroll: true }) // what had it is drawn anew
     stage.replaceChildren(...drawn.parts.flatMap(({ root }, i) => (i && root.matches(".wq-machine, .wq-ladder, .wq-joined") ? [element("span", { className: "wq-sign", ariaHidden: "true" }, "→"), root] : [root])))
@@ -521,7 +531,7 @@ function begin(figure) {
     const show = (it, column) => meet(it, column, sum, all)
     for (const it of drawn.parts.filter(({ sums, result }) => sums && result)) {
       it.sums.forEach((each, column) => {
-        const inside = button(each.textContent, () => show(it, column), { onmouseenter: () => run === mine && show(it, column), onfocus: () => show(it, column) })
+        const inside = button(each.textContent, () => show(it, column), { onmouseenter: () => moves === mine && show(it, column), onfocus: () => show(it, column) })
         inside.setAttribute("aria-label", `${inside.textContent}, show its sum`)
         each.replaceChildren(inside)
       })
@@ -530,18 +540,21 @@ function begin(figure) {
     shape.innerHTML = shapes(drawn.parts)
     tell(all)
     draw(all)
-    if (!moves || still.matches) return Promise.resolve()
-    return move(stage, drawn, show, () => run !== mine)
+    if (!moving || still.matches) return Promise.resolve()
+    return move(stage, drawn, show, () => moves !== mine)
   }
 
   /** All that is not the drawing. */
   function draw(all) {
     const { misfit } = all
     const lines = linesOf(state)
-    formula.replaceChildren(...lines.map((name) => {
-      const now = STEP[name] === state.step || (name === "output" && state.step === "joined")
-      return element("li", { className: `${now ? "wq-now" : ""} ${misfit?.name === name ? "wq-bad" : ""}`.trim(), innerHTML: pick(lineNamed(name, state).written) })
-    }))
+    const shown = [...lines, state.cross, chosenNotation()].join(" ")
+    if (formula.dataset.shown !== shown) formula.replaceChildren(...lines.map((name) => element("li", { innerHTML: pick(lineNamed(name, state).written) })))
+    formula.dataset.shown = shown
+    lines.forEach((name, i) => {
+      formula.children[i].classList.toggle("wq-now", STEP[name] === state.step || (name === "output" && state.step === "joined"))
+      formula.children[i].classList.toggle("wq-bad", misfit?.name === name)
+    })
     const press = (buttons, which) => buttons.forEach((each, i) => each.setAttribute("aria-pressed", i === which))
     press(words, all.word)
     press(heads, all.head)
@@ -574,8 +587,11 @@ function begin(figure) {
     })
     key.textContent = state.changed ? (differs ? data.phrases["other-word"] : "") : state.second === "merged" && !misfit && !differs ? data.phrases.same : differs ? data.phrases.other : `Step ${place(state.step) + 1} of ${trail.length}.`
     if (formula.querySelector(".wq-borrowed")) key.textContent += ` ${data.phrases.borrowed}`
-    back.disabled = place(state.step) === 0
-    next.disabled = !following()
+    for (const [each, by] of [[back, -1], [next, 1]]) {
+      const ends = !following(by)
+      if (ends && each === document.activeElement) stage.focus({ preventScroll: true }) // what is disabled loses it
+      each.disabled = ends
+    }
     play.textContent = playing ? "Pause" : "Play"
     data.questions.forEach((question, i) => {
       const [right, why] = answer(question, all)

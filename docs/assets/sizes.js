@@ -6,9 +6,9 @@ import { refuse, result } from "./form.js"
 const MOST = 999_999_999n
 
 /** The size that a text says, if it says one. */
-export function read(text, most = MOST) {
+export function read(text) {
   const number = /^\d+$/.test(text) ? BigInt(text) : 0n
-  return number >= 1n && number <= most ? number : undefined
+  return number >= 1n && number <= MOST ? number : undefined
 }
 
 const WANTED = {
@@ -21,13 +21,7 @@ const WANTED = {
 /** The size that a text says; refuses a text that says none. */
 export function size(name, text) {
   if (!text) refuse(name, `Type ${WANTED[name]}.`)
-  return wholeNumber(name, text)
-}
-
-/** The number that a text says; refuses a text that says none up to `most`. */
-export function wholeNumber(name, text, most = MOST) {
-  return read(text, most)
-    ?? refuse(name, `${name} is ${text ? `“${text}”` : "empty"}: a whole number from 1 to ${format(most)} is expected.`)
+  return read(text) ?? refuse(name, `${name} is “${text}”: a whole number from 1 to ${format(MOST)} is expected.`)
 }
 
 /** What is wrong with the sizes of a layer: with each by itself, or else with one beside the others.

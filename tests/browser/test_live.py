@@ -313,7 +313,6 @@ NONSENSE = {
     "second=two&width=2.6": ("width=2.6", "width=3"),
     "width=&second=two": ("width", "second=two"),
     "__proto__=1&word=1": ("__proto__=1", "word=1"),
-    "word=%&step=query": ("word=%", "step="),
 }
 
 
