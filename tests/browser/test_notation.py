@@ -70,7 +70,7 @@ def test_a_page_counts_what_the_choice_changed(page, address):
     page.goto(f"{address}?notation=paper-3-2-2")
     said = page.locator(TOLD).inner_text()
     assert said.startswith("Shown in the letters of The paper, section 3.2.2 (words are rows).")
-    counts = re.search(r"Changed on this page: (.*?)\.", said)[1]
+    counts = re.search(r"Changed: (.*?)\.", said)[1]
     assert sum(map(int, re.findall(r"\d+", counts))) == page.evaluate(CHANGED) > 1
     assert page.locator(TOLD).inner_text() == ""
 
@@ -147,7 +147,7 @@ def test_without_scripts_the_sites_own_notation_stands_there(chromium, origin):
 
 def test_every_formula_follows_a_choice_and_a_picture_in_the_letters_of_one_source_stays(page):
     shown = "[...document.querySelectorAll('[data-in]')].map(e => e.dataset.in.split(' '))"
-    stays = "The picture in the letters of The paper, section 3.2.2 stays (words are rows)."
+    stays = "The picture of The paper, section 3.2.2 stays (words are rows)."
     page.goto("/start/which-q/?notation=ng-multi-head")
     assert all("ng-multi-head" in ids for ids in page.evaluate(shown))
     assert len(page.evaluate(shown)) > 10

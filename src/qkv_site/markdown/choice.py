@@ -59,7 +59,7 @@ def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -
         return begin + _why_nothing_changed(page, shown, has_formulas)
     stay = ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
-    counts = f"Changed on this page: {_listed(changed, with_map=_has_map(page))}."
+    counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."
     vectors = []
     if chosen.one_token:
         vectors.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
@@ -74,7 +74,7 @@ def _stays(tied: str) -> str:
     """What is said of pictures that keep one source's letters, and its rows or columns."""
     source = notation.source(tied)
     return (
-        f"The picture in the letters of <strong>{html.escape(source.short)}</strong> stays "
+        f"The picture of <strong>{html.escape(source.short)}</strong> stays "
         f"(words are {source.tokens})."
     )
 
