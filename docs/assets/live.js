@@ -193,7 +193,10 @@ function table(letter, shape, rows, turned, kind) {
   const made = element("table", { className: `wq-heat ${kind}${turned ? " wq-turned" : ""}` },
     element("caption", { innerHTML: `${letter} <span class="wq-shape">${(turned ? [...shape].reverse() : shape).join(" × ")}</span>` }),
     element("tbody", {}, ...lines.map((line) => element("tr", {}, ...line))))
-  for (const [i, line] of lines.entries()) for (const each of line) if (each.localName === "th") each.scope = i === 0 && line.length > 2 ? "col" : "row"
+  for (const line of lines) {
+    const names = line.filter(({ localName }) => localName === "th")
+    for (const each of names) each.scope = names.length > 1 ? "col" : "row"
+  }
   return made
 }
 
