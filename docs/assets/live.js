@@ -180,7 +180,8 @@ function cell(value, group, most, digits, kind = "") {
   const none = value === undefined
   const td = element("td", { className: `${kind} ${none ? "wq-none" : value < 0 && value > -Infinity ? "wq-negative" : ""}`.trim() }, none ? "?" : written(value, digits))
   td.style.setProperty("--role", `var(--role-${group})`)
-  td.style.setProperty("--part", none || !Number.isFinite(value) ? 0 : Math.min(1, Math.abs(value) / most).toFixed(2))
+  const part = none || !Number.isFinite(value) ? 0 : Math.min(1, Math.abs(value) / most)
+  td.style.setProperty("--part", (part * (/score|output/.test(group) ? 0.65 : 1)).toFixed(2)) // these have the colour of text
   return td
 }
 
