@@ -19,7 +19,7 @@ ALL = ["NumPy", "PyTorch", "Keras", "Flax"]
 PAGES = {
     "start/how-many-matrices.md": [ALL[:3]],
     "start/which-q.md": [ALL[:3]],
-    "explanation/deeplearning-ai-course.md": [ALL[:3]],
+    "explanation/deeplearning-ai-course.md": [["NumPy", "Keras"]],  # the course is taught in it
     "explanation/widths.md": [ALL],
     "how-to/masks.md": [ALL],
     "how-to/weights-out-of-a-checkpoint.md": [ALL],

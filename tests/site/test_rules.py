@@ -61,7 +61,7 @@ def test_an_explanation_without_a_fault_has_none(faults):
 
 
 def test_a_page_has_a_place_in_the_index_of_its_folder(faults):
-    pages = {"how-to/index.md": "# All\n\n[One](one.md#id).\n", "how-to/one.md": "# One\n"}
+    pages = {"how-to/index.md": "# All\n\n[One](one.md#id).\n", "how-to/one.md": "# One { #id }\n"}
     assert faults(pages) == []
     [found] = faults(pages | {"how-to/two.md": "# Two?\n"})
     assert found.startswith(
@@ -136,7 +136,7 @@ def test_a_short_answer_that_promises_leads_to_a_claim(faults, word, link, kept)
     if kept:
         assert found == []
     else:
-        [fault] = found
+        fault = next(each for each in found if "[link]" not in each)
         assert fault.startswith("page.md:3: the answer promises ('never') and leads to no claim")
 
 
