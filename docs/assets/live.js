@@ -286,7 +286,7 @@ function drawing(all) {
       const masked = scaled.map((each, key) => (isHidden(state, sizes, word, key) ? -Infinity : each))
       const shares = masked.map(Math.exp)
       const A = values["A[i]"][head][word]
-      const steps = [["score", raw[head][word]], ...(state.unscaled ? [] : [[`÷ √${sizes.d_k}`, scaled]]), ...(state.causal || state.padding ? [["masked", masked]] : []), ["exp", shares], ["÷ sum", A]]
+      const steps = [["score", raw[head][word]], ...(state.unscaled ? [] : [[`/ √${sizes.d_k}`, scaled]]), ...(state.causal || state.padding ? [["masked", masked]] : []), ["exp", shares], ["/ sum", A]]
       const rungs = steps.map(([, numbers], i) => numbers.map((each) => cell(each, "score", i === steps.length - 1 ? 1 : peak(numbers), 2, i === steps.length - 1 ? "wq-sum" : "")))
       const bars = A.map((each) => {
         const td = element("td", { className: "wq-bar" }, element("span", {}))
@@ -466,7 +466,7 @@ function begin(figure) {
   const stage = element("div", { className: "wq-stage", tabIndex: 0, role: "group" })
   stage.setAttribute("aria-label", "The step, drawn. Left and right arrow: the step. Up and down: the word. Space: play.")
   const sum = element("p", { className: "wq-sum-text" })
-  const [next, back, play] = [button("Next →", () => go(1), { className: "wq-next" }), button("←", () => go(-1), { ariaLabel: "Back" }), button("Play", playAll)]
+  const [next, back, play] = [button("Next →", () => go(1), { className: "wq-next" }), button("Back", () => go(-1)), button("Play", playAll)]
   const trail = data.states.step.map((step) => button("", () => set({ step })))
   const key = element("p", { className: "wq-key" })
   const asked = data.questions.map(({ asks }) => element("li", {}, element("p", { innerHTML: say(asks.replace(/\*(.+?)\*/g, "<i>$1</i>"), {}) }), element("p", { role: "status" })))

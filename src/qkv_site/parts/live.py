@@ -247,11 +247,7 @@ class _Said(tuple):
 
 def _said(write: Callable[[str], str]) -> _Said:
     """What is written in each source; what several of them write alike stands there once."""
-
-    def short(source: str) -> str:  # what a page's templates need of MathML is not needed here
-        return re.sub(r' (data-role|data-search-exclude)="[^"]*"', "", write(source))
-
-    return _Said(formulas.alike(short).items())
+    return _Said(formulas.alike(write).items())
 
 
 def _pooled(part: object, pool: dict[tuple, int]) -> object:
