@@ -36,8 +36,9 @@ stops them. They need Python 3.11 or later and NumPy. The first one installs the
 it is missing.
 """
 _BESIDE = """
-If the first cell fails, download the package, one file, from the site's page *Reference*, and put
-it beside this notebook. In a copy of the whole site the notebook finds the package.
+If the first cell fails, download the package, one file, from the site's page *How do I run the code
+of these pages?*, and put it beside this notebook. In a copy of the whole site the notebook finds
+the package.
 """
 _GET = """\
 try:
