@@ -136,7 +136,7 @@ def test_two_videos_do_not_fit():
     said = text(sound.find("p"))
     heard, paper, sizes = (
         said.index(part)
-        for part in ("By their words, video 2", "as in the paper", "13 numbers of a word into 5")
+        for part in ("If you follow his words", "as in the paper", "13 numbers of a word into 5")
     )
     assert heard < paper < sizes < said.index("At sizes at which they fit")
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")

@@ -240,10 +240,10 @@ class _Drawer:
         _, weight, query = self.layer.projections[0]
         has, wants = self.layer.numbers(query), self.layer.takes(weight)
         return (
-            "By their words, video 2 goes on with the q of video 1. We read its q as the word, as "
-            f"in the paper. At the paper's sizes video 1 turns the {wants} numbers of a word into "
-            f"{has}, and the matrix of video 2 wants {wants}: the two do not fit. At sizes at "
-            "which they fit, the two can be multiplied into one."
+            "If you follow his words, video 2 goes on with the q of video 1. We read its q as the "
+            f"word, as in the paper. At the paper's sizes video 1 turns the {wants} numbers of a "
+            f"word into {has}, and the matrix of video 2 wants {wants}: the two do not fit. At "
+            "sizes at which they fit, the two can be multiplied into one."
         )
 
     def code_in_words(self) -> str:
