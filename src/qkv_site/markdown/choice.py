@@ -11,6 +11,7 @@ from functools import partial
 from qkv import notation
 from qkv_site.page import Page, Variants
 from qkv_site.parts import formulas
+from qkv_site.parts.live import Live
 from qkv_site.parts.map import Map
 
 # What follows a choice, one and many.
@@ -90,6 +91,8 @@ def _listed(changed: Counter[str], *, with_map: bool) -> str:
 
 
 def _why_nothing_changed(page: Page, shown: Counter[Variants], has_formulas: bool) -> str:
+    if any(isinstance(part, Live) for part in page.fences()):
+        return "The layer is written in these letters."
     if shown.total():
         return "Its formulas are the same in these letters."
     if len(page.tied) > 1:
