@@ -24,7 +24,7 @@ def test_formulas_are_drawn_in_the_mathematical_font(page, origin):
 
 
 @pytest.mark.parametrize(
-    "path", ["/start/which-q/", *thorough("/libraries/keras/", "/start/how-many-matrices/")]
+    "path", ["/start/which-q/", *thorough("/libraries/keras/", "/explanation/widths/")]
 )
 def test_code_stands_on_a_phones_column_of_text_and_output_is_whole(page, path):
     page.set_viewport_size({"width": 390, "height": 844})

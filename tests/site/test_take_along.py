@@ -24,7 +24,7 @@ from support import ROOT, make_project, mkdocs_build, served
 HOME = {"index.md": "# Home\n", "threads/index.md": "# Threads\n\n[One](one.md)\n"}
 SUBPATH = "below/which-q"
 # These run in Jupyter's kernel: a short one, one with drawings, one of a symptom.
-IN_A_KERNEL = "start/which-q", "start/one-head", "symptoms/nan"
+IN_A_KERNEL = "explanation/widths", "explanation/scaling", "symptoms/nan"
 RUN_ALL = """
 import contextlib, io, json, sys
 

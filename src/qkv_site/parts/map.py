@@ -171,7 +171,7 @@ class _Drawer:
                 query,
             )
             + self._link(call.function, "wq-map-call", f"<b>{EQUATION}</b> {_math(str(call))}")
-            + f'<div class="wq-map-others">{chips}<span>each by a matrix of its own</span></div>'
+            + f'<div class="wq-map-others">{chips}<span>by own matrices</span></div>'
             + self._bars(head)
             + _note(f"all heads: {heads} · {numbers} = {heads * numbers}", head)
             + self._funnel(output, f"{self._named(output)}<br>after the heads, not for queries")
