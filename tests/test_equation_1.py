@@ -187,11 +187,7 @@ def test_large_scores_do_not_overflow(dtype):
     assert attention(Q, K, V).item() == pytest.approx(2)
 
 
-@given(
-    hnp.array_shapes(min_dims=1, max_dims=3, max_side=7),
-    st.data(),
-    st.floats(-1e3, 1e3),
-)
+@given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=7), st.data(), st.floats(-1e3, 1e3))
 def test_softmax_is_the_quotient_along_any_axis(shape, data, shift):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     (scores,) = random(shape, seed=data.draw(SEEDS))

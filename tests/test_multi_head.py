@@ -27,13 +27,7 @@ def layers(draw):
     d_model, d_k, d_v = draw(st.permutations([2, 3, 5, 7]))[:3]
     h_kv, group = draw(st.sampled_from([1, 2, 3])), draw(st.sampled_from([1, 2]))
     mh = MultiHead.random(
-        d_model,
-        h_kv * group,
-        h_kv=h_kv,
-        d_k=d_k,
-        d_v=d_v,
-        bias=True,
-        seed=draw(SEEDS),
+        d_model, h_kv * group, h_kv=h_kv, d_k=d_k, d_v=d_v, bias=True, seed=draw(SEEDS)
     )
     unbiased = draw(st.sets(st.sampled_from(["b_Q", "b_K", "b_V", "b_O"])))
     mh = dataclasses.replace(

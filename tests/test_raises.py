@@ -23,6 +23,7 @@ MODULES = (
     "qkv.masks",
     "qkv.mistakes",
     "qkv.notation",
+    "qkv.reading",
     "qkv.shapes",
 )
 
@@ -32,6 +33,12 @@ ELSEWHERE = """
 MultiHead
   TypeError: does not hold floating-point: W_K must hold floating-point numbers
   ValueError: shapes do not fit: agree in d_k
+read
+  ValueError: no text: Nothing was entered
+  ValueError: too much: characters are too many
+  ValueError: a bracket is not closed: is not closed
+  ValueError: an einsum has a letter too many: is in no operand
+  ValueError: a size is not positive: a size from 1
 MultiHead.random
   ValueError: a size is not a positive whole number: d_model must be a positive whole number
   ValueError: `d_model` is not divisible by `h`: d_model = 7
@@ -111,8 +118,8 @@ FoundLayer.load
 Layout.shapes
   ValueError: a size is not a positive whole number: d_k must be a positive whole number
   ValueError: does not divide where it has to: h_kv must divide h
-  ValueError: it has d_model = h·d_k: d_model = h·d_k
-  ValueError: no such number of heads of keys and values: one head of keys and values, or as many
+  ValueError: its layers have d_model = h·d_k: d_model = h·d_k
+  ValueError: another number of heads of keys and values: one head of keys and values, or as many
   ValueError: values as wide as keys: values as wide as keys
   ValueError: other arrays for a single head: other arrays
 factor
@@ -261,18 +268,9 @@ HERE = {
         "is not a source",
         lambda: notation.legend("Q[i] = X_Q @ W_Q[i]", "none"),
     ),
-    ("role", ValueError, "there is none"): (
-        "none is not a role",
-        lambda: notation.role("none"),
-    ),
-    ("source", ValueError, "there is none"): (
-        "is not a source",
-        lambda: notation.source("none"),
-    ),
-    ("size_of", ValueError, "it is no size"): (
-        "is no size",
-        lambda: notation.size_of("Q[i]", {}),
-    ),
+    ("role", ValueError, "there is none"): ("none is not a role", lambda: notation.role("none")),
+    ("source", ValueError, "there is none"): ("is not a source", lambda: notation.source("none")),
+    ("size_of", ValueError, "it is no size"): ("is no size", lambda: notation.size_of("Q[i]", {})),
     ("size_of", ValueError, "has no number"): (
         "h has no number",
         lambda: notation.size_of("h", {}),

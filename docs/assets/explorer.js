@@ -45,12 +45,8 @@ function begin(root) {
     output.inert = refused // the last drawing stays, and is not taken for what was entered
     const drawing = drawings[chosen === "two-step" && merged.checked ? "two-step-merged" : chosen]
     if (sizes) {
-      const before = output.firstElementChild
-      const moving = before !== drawing && !matchMedia("(prefers-reduced-motion: reduce)").matches
-      const from = moving && places(before)
       fill(drawing, sizes, drawings)
       output.replaceChildren(drawing)
-      if (moving) move(from, drawing, root)
     }
     const said = drawing.firstElementChild.textContent
     if (refused) tellFaults(status, wrong, `${note}The numbers below are for what was entered before.`)
@@ -188,41 +184,6 @@ function draw(matrix, sizes) {
 function heads(side, sizes) {
   const name = side.split(" ").find((factor) => factor === "h" || factor === "h_kv")
   return name && sizes[name] <= Number(explorer.dataset.mostBlocks) ? Number(sizes[name]) : 1
-}
-
-/** Where the bars end and the matrices of the first rows stand, before another version is shown. */
-function places(drawing) {
-  return {
-    bars: [...drawing.querySelectorAll(".wq-bar > span")].map(({ style }) => style.getPropertyValue("--here")),
-    rows: [...drawing.querySelectorAll(".wq-chain")].map(weights),
-  }
-}
-
-/** The rectangles of a row that are weights. */
-const weights = (row) =>
-  [...row.querySelectorAll(".role-weight .wq-blocks")].map((blocks) => [blocks, blocks.getBoundingClientRect()])
-
-/** Bars grow or shrink to their new length; where two matrices became one, they move into it. */
-function move({ bars, rows }, drawing, root) {
-  const timing = { duration: 700, easing: "ease-in-out" }
-  drawing.querySelectorAll(".wq-bar > span").forEach((bar, i) => {
-    bar.animate([{ "--here": bars[i] }, { "--here": bar.style.getPropertyValue("--here") }], timing)
-  })
-  const { left, top } = root.getBoundingClientRect()
-  drawing.querySelectorAll(".wq-chain").forEach((row, i) => {
-    const [[one, to], second] = weights(row)
-    if (second || rows[i]?.length !== 2) return
-    one.animate([{ opacity: 0 }, { opacity: 0, offset: 0.6 }, { opacity: 1 }], timing)
-    for (const [, from] of rows[i]) {
-      const box = element("span", { className: "wq-moving role-weight", ariaHidden: "true" })
-      root.append(box)
-      const place = (rect) => ({
-        left: `${rect.left - left}px`, top: `${rect.top - top}px`, width: `${rect.width}px`, height: `${rect.height}px`,
-      })
-      box.animate([place(from), { ...place(to), opacity: 1, offset: 0.8 }, { ...place(to), opacity: 0 }], timing)
-        .finished.then(() => box.remove())
-    }
-  })
 }
 
 begin(explorer)

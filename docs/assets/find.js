@@ -6,6 +6,7 @@ import { words } from "./words.js"
 
 const BOOST = { asked: 4, title: 3, page: 1.5 } // beside a section's text and code, and what its page is about
 const HITS = 8
+const ALIKE = 0.5 // words that a question shares with what was typed
 const LENGTH = 220 // of an excerpt
 
 // Words that all sentences have: they are left out of what is looked for, unless there is no other.
@@ -55,6 +56,23 @@ export function find({ index, known, pages, sections }, typed) {
   const names = typed.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}_^.{}]*/gu) ?? []
   const nowhere = names.filter((name) => !LITTLE.has(words(name)[0]) && !matched.has(words(name)[0]))
   return { hits, nowhere, more: best.size > HITS }
+}
+
+/** A card with the question of the index that was asked in much the same words, and its short answer; or none. */
+export function question({ index, pages, sections }, typed) {
+  const wanted = new Set(telling(typed))
+  let best = { alike: ALIKE }
+  for (const { id } of index.search(typed, { tokenize: telling, boost: BOOST }).slice(0, 20)) {
+    const [page, anchor, , , , lines] = sections[id]
+    lines.forEach((line, i) => { // a question stands before itself with its answer
+      const own = new Set(telling(line))
+      const alike = (2 * [...wanted].filter((word) => own.has(word)).length) / (wanted.size + own.size)
+      if (alike > best.alike && lines[i + 1]?.startsWith(`${line} `)) best = { page, anchor, line, alike, said: lines[i + 1].slice(line.length + 1) }
+    })
+  }
+  if (!best.line) return []
+  const { url, title } = pages[best.page]
+  return [{ kind: "question", title: best.line, says: [best.said], address: [best.anchor ? `${url}#${best.anchor}` : url, title] }]
 }
 
 /** A text in parts, and of each whether it is one of these words. */

@@ -5,7 +5,6 @@ import { element } from "./element.js"
 import { Misfit, shapeOf, sizeOf, valueOf } from "./evaluate.js"
 import { chosenNotation } from "./notation.js"
 
-const here = (name) => new URL(name, import.meta.url)
 const still = matchMedia("(prefers-reduced-motion: reduce)")
 const CHOSEN = { one: { second: "one", width: "7" }, none: { second: "none", width: "7" }, misfit: { second: "two", width: "3" }, two: { second: "two", width: "7" }, merged: { second: "merged" } }
 let data
@@ -93,6 +92,13 @@ function run(state) {
 
 const isHidden = ({ causal, padding }, { n_k }, query, key) => Boolean((causal && key > query) || (padding && key === n_k - 1))
 
+/** The layer that a changed one is compared with: it has the old word 5, or two matrices in a row, or no change. */
+function compared({ state }) {
+  const { word, head } = state
+  const usual = state.changed ? { ...state, changed: "" } : state.second === "merged" ? { ...state, second: "two" } : { ...stateOf("")[0], word, head }
+  return textOf({ ...usual, step: "" }) === textOf({ ...state, step: "", word, head }) ? undefined : compute(usual)
+}
+
 /** The source of the queries, and what else is computed, for a head. */
 const source = ({ state, world }) => world.values[state.cross ? "X_Q" : "X"]
 const made = ({ world, head }, key) => world.values[key]?.[head]
@@ -114,11 +120,16 @@ export function numbersAt(all, step) {
   return world.values.Y?.[word]
 }
 
+/** Those that are marked if they change: of keys and values the word's own. */
+function marked(all, step) {
+  if (step !== "keys" || all.state.cross) return numbersAt(all, step)
+  return ["K[i]", "V[i]"].flatMap((key) => made(all, key)[all.word])
+}
+
 // ---- letters and words
 
 const pick = (said) => data.said[said].find(([, sources]) => sources.split(" ").includes(chosenNotation()))[0]
 const isTurned = (line) => line.turned.includes(chosenNotation())
-const inColumns = () => data.columns.includes(chosenNotation())
 
 /** A number with so many digits after the point. */
 export function written(value, digits = 2) {
@@ -127,11 +138,14 @@ export function written(value, digits = 2) {
 }
 
 const digitsOf = (numbers) => (numbers.every((each) => Math.abs(each * 10 - Math.round(each * 10)) < 1e-6) ? 1 : 2)
+const differ = (one, other) => one !== other && !(Math.abs(one - other) < 1e-9)
 const largest = (numbers) => numbers.indexOf(Math.max(...numbers))
 
-/** A sentence of the data with its names filled in; stars make bold. */
+/** A sentence of the data with its names filled in; stars make bold, and brackets a button that chooses what they name. */
 function say(text, names) {
-  return text.replace(/\*(.+?)\*/g, "<b>$1</b>").replace(/\{(.+?)\}/g, (_, name) => names[name] ?? pick(data.letters[name]))
+  return text.replace(/\*(.+?)\*/g, "<b>$1</b>")
+    .replace(/\[(\w+)\](?!\})/g, (_, name) => `<button type="button" class="wq-choose" data-choose="${name}">${data.second[name]}</button>`)
+    .replace(/\{(.+?)\}/g, (_, name) => names[name] ?? pick(data.letters[name]))
 }
 
 /** What sentences may name. */
@@ -141,9 +155,9 @@ function namesOf(all) {
   const scores = raw?.[head]
   const pair = (word + 3) % 5
   const usual = state.unscaled && A && Math.max(...made(compute({ ...state, unscaled: "" }), "A[i]")[word])
-  const columns = inColumns()
+  const [turned, columns] = [data.lines[/scores|weights/.test(state.step) ? "weights" : "one"], data.lines.one].map(isTurned)
   return {
-    ...sizes, head: head + 1, joined: sizes.h * sizes.d_v, word: data.words[word], row: columns ? "column" : "row",
+    ...sizes, head: head + 1, joined: sizes.h * sizes.d_v, word: data.words[word], row: turned ? "column" : "row",
     "side by side": columns ? "one below the other" : "side by side",
     best: `<i>${keys[largest((state.step === "scores" ? scores?.[word] : A) ?? [0])]}</i>`, most: A && written(Math.max(...A)), usual: A && written(usual),
     seen: say(data.phrases[`seen-${word + 1}`] ?? data.phrases.seen, { count: word + 1 }),
@@ -151,7 +165,7 @@ function namesOf(all) {
   }
 }
 
-/** What happened at a step, as HTML. */
+/** What happened at a step, as HTML: first what is other than in the layer without changes. */
 export function sentence(all) {
   const { state, misfit, word } = all
   const { step, second, tied, unscaled, changed, cross, alone } = state
@@ -163,13 +177,17 @@ export function sentence(all) {
   const names = namesOf(all)
   if (step === "scores" && tied && !misfit) keys.push(cross ? "scores-tied-cross" : second === "one" ? "scores-symmetric" : "scores-tied-second")
   for (const name of ["tied", "cross", "causal", "padding", "changed"]) {
-    if (state[name] && step !== "scores" && (!changed || name !== "changed" || step !== "word" || word === 4)) keys.push(`${step}-${name}`)
+    if (state[name] && !(name === "changed" && cross && step === "keys")) keys.push(`${step}-${name}`)
   }
+  const whose = word < 4 ? "other" : "five"
+  names.own = say(data.phrases[`own-${whose}`], names)
+  names.hidden = state.padding || state.causal ? data.phrases.hidden : ""
+  names.scored = misfit || (cross && word < 4) ? "" : say(data.phrases[`scored-${whose}`], names)
   if (changed && step === "output") {
     const [one, other] = [all, compute({ ...state, changed: "" })].map((each) => numbersAt(each, "output"))
     names.effect = say(data.phrases[word === 4 ? "effect-own" : one.some((each, i) => each !== other[i]) ? "effect" : "no-effect"], names)
   }
-  return keys.filter((key) => data.says[key]).map((key) => say(data.says[key], names)).join(" ")
+  return [...keys.slice(1), keys[0]].filter((key) => data.says[key]).map((key) => say(data.says[key], names)).join(" ")
 }
 
 // ---- the drawing of a step
@@ -188,11 +206,17 @@ function cell(value, group, most, digits, kind = "") {
 const label = (text, kind = "") => element("th", { className: kind }, element("span", {}, text))
 const blank = () => element("td", { className: "wq-blank" })
 
+/** The numbers of the layer that this one is compared with, if there are as many: those that went are struck out. */
+function was(before, numbers, group) {
+  if (!before || before.length !== numbers?.length) return []
+  return [[label("was", "wq-was"), ...before.map((each, i) => cell(each, group, peak(before), digitsOf(before), `wq-was ${differ(each, numbers[i]) ? "wq-gone" : ""}`))]]
+}
+
 /** A table of rows of cells, or of its transpose. */
 function table(letter, shape, rows, turned, kind) {
   const lines = turned ? rows[0].map((_, i) => rows.map((row) => row[i])) : rows
   const made = element("table", { className: `wq-heat ${kind}${turned ? " wq-turned" : ""}` },
-    element("caption", { innerHTML: `${letter} <span class="wq-shape">${(turned ? [...shape].reverse() : shape).join(" × ")}</span>` }),
+    element("caption", { innerHTML: shape ? `${letter} <span class="wq-shape">${(turned ? [...shape].reverse() : shape).join(" × ")}</span>` : letter }),
     element("tbody", {}, ...lines.map((line) => element("tr", {}, ...line))))
   for (const line of lines) {
     const names = line.filter(({ localName }) => localName === "th")
@@ -202,17 +226,18 @@ function table(letter, shape, rows, turned, kind) {
 }
 
 /** A matrix; one row, or what is drawn of it, may be lit. */
-function matrix(letter, values, group, { words, across, lit, turned, kind = "" } = {}) {
+function matrix(letter, values, group, { words, across, lit, turned, below = [], kind = "" } = {}) {
   const [most, digits] = [peak(values.flat()), digitsOf(values.flat())]
   const isDim = (row) => (lit === undefined || lit === row ? (lit === undefined ? "" : "wq-lit") : "wq-dim")
   const cells = values.map((row, i) => row.map((value) => cell(value, group, most, digits, isDim(i))))
   const rows = cells.map((row, i) => [...(words ? [label(words[i], isDim(i))] : []), ...row])
   if (across) rows.unshift([...(words ? [blank()] : []), ...across.map((word) => label(word))])
+  rows.push(...below)
   return { root: table(letter, [values.length, values[0].length], rows, turned, kind), cells, lit: cells[lit ?? 0] }
 }
 
 /** A product for one word: its vector stands beside a matrix, meets each column, and the sums stand below. */
-function machine(letter, vector, group, values, ofMatrix, result, ofResult, { words, across, turned, name, what }) {
+function machine(letter, vector, group, values, ofMatrix, result, ofResult, { words, across, turned, name, what, before }) {
   const length = Math.max(vector.length, values.length)
   const columns = values[0].map((_, i) => i)
   const [most, digits, top] = [peak(values.flat()), digitsOf(values.flat()), digitsOf(vector)]
@@ -222,17 +247,19 @@ function machine(letter, vector, group, values, ofMatrix, result, ofResult, { wo
   const rows = vec.map((each, r) => [...(words ? [label(words[r])] : []), each, ...cells[r]])
   if (across) rows.unshift([blank(), ...across.map((word) => label(word))])
   rows.push([...(words ? [blank()] : []), name ? element("th", { className: `wq-name role-${ofResult}`, innerHTML: name }) : blank(), ...sums])
+  rows.push(...was(before, result, ofResult).map((row) => (words ? [blank(), ...row] : row)))
   const root = table(letter, [values.length, values[0].length], rows, turned, `wq-machine ${top > 1 || digits > 1 ? "wq-fine" : ""}`)
   return { root, vec, cells, sums, vector, values, result, group, what, across, turned, digits: [top, digits], shapes: [vector.length, values.length, values[0].length] }
 }
 
 /** What is drawn of a step: its parts, from left to right, with those that move. */
-function drawing(all) {
+function drawing(all, base) {
   const { state, word, head, world: { values, sizes }, keys, raw, misfit } = all
   const { step, second } = state
   const line = (name) => lineNamed(name, state)
   const part = (name, key) => pick(line(name).parts[key])
   const own = data.words[word]
+  const before = base && numbersAt(base, step)
   const X = source(all)
   const x = state.cross ? "X_Q" : "X"
   const left = (name, key, numbers, group, more) => matrix(part(name, key), numbers, group, { words: data.words, lit: word, turned: isTurned(line(name)), kind: "wq-left", ...more })
@@ -241,20 +268,20 @@ function drawing(all) {
     case "word": {
       const weights = ["one", "keys", "values"].map((name, i) => {
         const key = `W_${"QKV"[i]}[i]`
-        return matrix(part(name, key), values[key][head], "weight", { turned: isTurned(line(name)) })
+        return matrix(part(name, key), values[key][head], "weight", { turned: isTurned(line(name)), kind: "wq-narrow" })
       })
-      return { parts: [left("one", x, X, "source", { kind: "" }), ...weights] }
+      return { parts: [left("one", x, X, "source", { kind: "", below: was(base && state.changed ? source(base)[4] : undefined, X[4], "source") }), ...weights] }
     }
     case "query": {
       const turned = isTurned(line("one"))
-      const one = (numbers, group, weight, ofWeight, result, ofResult, key, name, what) => machine(pick(line(name).parts[key] ?? data.letters[key]), numbers, group, weight, ofWeight, result, ofResult, { turned, name: ofResult === "query" ? part("one", "Q[i]") : "", what })
+      const one = (numbers, group, weight, ofWeight, result, ofResult, key, name, what) => machine(pick(line(name).parts[key] ?? data.letters[key]), numbers, group, weight, ofWeight, result, ofResult, { turned, what, ...(ofResult === "query" && { name: part("one", "Q[i]"), before }) })
       const W = values["W_Q[i]"][head]
       const Q = values["Q[i]"]?.[head][word]
       if (second === "none") return { parts: [left("one", x, X, "source", { kind: "" })] }
       if (second === "one") return { parts: [left("one", x, X, "source"), one(X[word], "source", W, "weight", Q, "query", "W_Q[i]", "one", "query")] }
       if (second === "merged" && !misfit) return { parts: [left("one", x, X, "source"), one(X[word], "source", values["M[i]"][head], "weight", Q, "query", "M[i]", "merged", "query")] }
       const between = valueOf(data.lines.two.tree[1], { ...all.world, values: { ...values, X } })[word]
-      return { parts: [left("two", x, X, "source"),
+      return { parts: [left("two", x, X, "source", { kind: "wq-left wq-spare" }),
         one(X[word], "source", values.P_Q, "weight", between, "source", "P_Q", "two", "row after the first matrix"),
         one(between, "source", W, "weight", Q, "query", "W_Q[i]", "two", "query")] }
     }
@@ -278,10 +305,11 @@ function drawing(all) {
       const turned = isTurned(line(queries))
       const columns = K[0].map((_, i) => K.map((row) => row[i]))
       return { parts: [left(queries, second === "none" ? x : "Q[i]", Q, second === "none" ? "source" : "query"),
-        machine(part(queries, "K[i].T"), query, second === "none" ? "source" : "query", columns, "key", raw?.[head][word], "score", { across: keys, turned, name: part(queries, "S[i]"), what: "scores" })] }
+        machine(part(queries, "K[i].T"), query, second === "none" ? "source" : "query", columns, "key", raw?.[head][word], "score", { across: keys, turned, name: part(queries, "S[i]"), what: "scores", before })] }
     }
     case "weights": {
       const name = state.unscaled ? "unscaled" : "weights"
+      const turned = isTurned(line(name))
       const scaled = state.unscaled ? raw[head][word] : raw[head][word].map((each) => each / Math.sqrt(sizes.d_k))
       const masked = scaled.map((each, key) => (isHidden(state, sizes, word, key) ? -Infinity : each))
       const shares = masked.map(Math.exp)
@@ -293,26 +321,25 @@ function drawing(all) {
         td.style.setProperty("--part", each.toFixed(3))
         return td
       })
-      const rows = [[blank(), ...keys.map((each) => label(each))], ...rungs.map((row, i) => [label(steps[i][0]), ...row]), [label("weight"), ...bars]]
-      const turned = isTurned(line(name))
+      const rows = [[blank(), ...keys.map((each) => label(each))], ...rungs.map((row, i) => [label(steps[i][0]), ...row]), ...was(before, A, "score"), [label("weight"), ...bars]]
       const best = largest(A)
       const many = shares.reduce((sum, each) => sum + each)
       const sum = say(data.phrases.softmax, { best: keys[best], steps: `e<sup>${written(masked[best])}</sup> = ${written(shares[best])}, and ${written(shares[best])} / ${written(many)} = <b>${written(A[best])}</b>` })
-      return { parts: [left(queries, "S[i]", raw[head], "score", { across: keys }), { root: table(part(name, "A[i]"), [1, keys.length], rows, turned, "wq-ladder"), rungs: [...rungs, bars] }], sum }
+      return { parts: [left(queries, "S[i]", raw[head], "score", { across: keys }), { root: table(say(data.phrases.row, { word: own, row: turned ? "column" : "row", letter: part(name, "A[i]") }), undefined, rows, turned, "wq-ladder"), rungs: [...rungs, bars] }], sum }
     }
     case "mean": return { parts: [left("mean", "A[i]", values["A[i]"][head], "score", {}),
-      machine(part("mean", "V[i]"), values["A[i]"][head][word], "score", values["V[i]"][head], "value", values["head[i]"][head][word], "output", { words: keys, turned: isTurned(line("mean")), name: part("mean", "head[i]"), what: "mean" })] }
+      machine(part("mean", "V[i]"), values["A[i]"][head][word], "score", values["V[i]"][head], "value", values["head[i]"][head][word], "output", { words: keys, turned: isTurned(line("mean")), name: part("mean", "head[i]"), what: "mean", before })] }
     case "joined": {
       const turned = isTurned(line("output"))
-      const heads = values["head[i]"].map((each, i) => matrix(`${part("mean", "head[i]")}, <i>i</i> = ${i + 1}`, each, "output", { words: data.words, lit: word, turned }))
-      return { parts: [...heads, matrix(own, [joined(all)], "output", { turned, kind: "wq-joined" })], joins: true }
+      const heads = values["head[i]"].map((each, i) => matrix(`${part("mean", "head[i]")}, <i>i</i> = ${i + 1}:`, each, "output", { words: data.words, lit: word, turned }))
+      return { parts: [...heads, matrix(own, [joined(all)], "output", { words: [""], turned, below: was(before, joined(all), "output"), kind: "wq-joined" })], joins: true }
     }
   }
   const turned = isTurned(line("output"))
   const each = data.words.map((_, i) => joined({ ...all, word: i }))
   const W_O = part("output", "W_O")
-  return { parts: [matrix(turned ? "heads, one below the other" : "heads, side by side", each, "output", { words: data.words, lit: word, turned, kind: "wq-left" }),
-    machine(W_O, joined(all), "output", values.W_O, "weight", values.Y[word], "output", { turned, name: part("output", "Y"), what: "output" })] }
+  return { parts: [matrix(turned ? "heads, one below the other" : "heads, side by side", each, "output", { words: data.words, lit: word, turned, kind: "wq-left wq-spare" }),
+    machine(W_O, joined(all), "output", values.W_O, "weight", values.Y[word], "output", { turned, name: part("output", "Y"), what: "output", before })] }
 }
 
 /** Put a vector beside one column of its matrix: each product is read where it is made, and the sum is written out. */
@@ -327,7 +354,7 @@ function meet(it, column, sum, all) {
 }
 
 /** The shapes of a product, the sides that have to be equal marked. */
-function shapes(parts) {
+function shapes(parts, word) {
   const machines = parts.filter(({ shapes: of }) => of)
   if (!machines.length) return ""
   const factors = [[1, machines[0].shapes[0]], ...machines.map(({ shapes: [, rows, columns] }) => [rows, columns])]
@@ -338,14 +365,15 @@ function shapes(parts) {
     return (last.turned ? sides.reverse() : sides).join(" × ")
   })
   const result = last.result ? (last.turned ? [last.result.length, 1] : [1, last.result.length]).join(" × ") : "?"
-  return `${(last.turned ? all.reverse() : all).join(" · ")} → ${result}`
+  return `<span>${word}: </span>${(last.turned ? all.reverse() : all).join(" · ")} → ${result}`
 }
 
 // ---- motion
 
 const wait = (ms) => new Promise((done) => setTimeout(done, ms))
 
-function fly(stage, from, to, text, ms, delay = 0) {
+async function fly(stage, from, to, text, ms, delay = 0) {
+  if (!from.offsetParent) return // a phone has no room for it
   const [a, b, s] = [from, to, stage].map((each) => each.getBoundingClientRect())
   const ghost = element("span", { className: "wq-ghost", ariaHidden: "true" }, text)
   Object.assign(ghost.style, { left: `${a.x - s.x + stage.scrollLeft}px`, top: `${a.y - s.y}px`, width: `${a.width}px`, height: `${a.height}px` })
@@ -376,8 +404,18 @@ async function move(stage, { parts, rows, joins }, show, gone) {
       show(it, column)
       await wait(column ? 180 : 450)
       if (gone()) return
-      if (it.result) await Promise.all(it.vector.map((each, r) => fly(stage, it.cells[r][column], it.sums[column], written(each * it.values[r][column]), column ? 260 : 480)))
-      hide([it.sums[column]], false)
+      const sum = it.sums[column]
+      let sofar = 0
+      if (it.result) await Promise.all(it.vector.map(async (each, r) => {
+        const product = each * it.values[r][column]
+        await fly(stage, it.cells[r][column], sum, written(product), column ? 260 : 480, r * (column ? 25 : 140))
+        sum.firstChild.textContent = written(sofar += product)
+        sum.classList.add("wq-sofar")
+        hide([sum], false)
+      }))
+      if (it.result) sum.firstChild.textContent = written(it.result[column])
+      sum.classList.remove("wq-sofar")
+      hide([sum], false)
       if (gone()) return
     }
     from = it.sums
@@ -401,26 +439,25 @@ async function move(stage, { parts, rows, joins }, show, gone) {
 function onPaper(state) {
   const steps = data.states.step.map((step) => compute({ ...state, step })).filter(({ misfit, state: { step } }) => canShow(misfit, step))
   return element("div", { className: "wq-paper" }, ...steps.map((all) => {
-    const drawn = drawing(all)
+    const drawn = drawing(all, compared(all))
     const formulas = linesOf(state).filter((name) => STEP[name] === all.state.step).map((name) => pick(lineNamed(name, state).written))
     return element("section", {}, element("p", { innerHTML: [...formulas, sentence(all)].join(" &ensp; ") }), element("div", { className: "wq-stage" }, ...drawn.parts.map(({ root }) => root)))
   }))
 }
 
 /** The state as a program. */
-export function program(state) {
+export function programOf(state) {
   const text = data.numpy
   const all = compute(state)
   const lines = linesOf(state).filter((name) => name !== "output").flatMap((name) => {
     const line = lineNamed(name, state).numpy
-    if (STEP[name] === "scores") return [...(state.second === "none" ? ["Q = X"] : []), line, "scores = S.copy()", ...(state.causal ? [text.causal] : []), ...(state.padding ? [text.padding] : [])]
-    return [line]
+    return STEP[name] !== "scores" ? line : [state.second === "none" && "Q = X", line, "scores = S.copy()", state.causal && text.causal, state.padding && text.padding].filter(Boolean)
   })
   const names = { width: state.width, h: all.world.sizes.h, head: all.head, word: all.word }
-  return [text.begin, ...(state.cross || state.changed ? [text.other] : []), ...(state.changed ? [text.changed] : []),
-    ...(state.second === "two" || state.second === "merged" ? [text.second] : []), text.loop,
-    `${[...lines, "made.append((Q, K, V, scores, A, head))"].map((line) => `    ${line}`).join("\n")}\n`, text.end]
-    .join("").trim().replace(/\{(width|h|head|word)\}/g, (_, name) => names[name]) + "\n"
+  const second = ["two", "merged"].includes(state.second)
+  return [text.begin, (state.cross || state.changed) && text.other, state.changed && text.changed, second && text.second, text.loop,
+    ...[...lines, "made.append((Q, K, V, scores, A, head))"].map((line) => `    ${line}\n`), text.end]
+    .filter(Boolean).join("").trim().replace(/\{(width|h|head|word)\}/g, (_, name) => names[name]) + "\n"
 }
 
 /** What a question says of a state: whether it is answered, and why. */
@@ -445,56 +482,59 @@ function begin(figure) {
   let [state, unknown] = stateOf(address())
   let moves = 0, playing = false, note = ""
   const button = (text, act, properties = {}) => element("button", { type: "button", onclick: act, ...properties }, text)
-  const group = (name, items) => {
-    const root = element("div", { className: "wq-choice", role: "group" }, ...items)
-    root.setAttribute("aria-label", name)
-    return root
-  }
+  const group = (name, items, className = "wq-choice") => element("div", { className, role: "group", ariaLabel: name }, ...items)
   const words = data.words.map((word, i) => button(word, () => set({ word: String(i + 1) })))
   const heads = ["1", "2"].map((head) => button(`head ${head}`, () => set({ head })))
-  const kinds = Object.entries(data.second).map(([name, text]) => button(text, () => set({ ...CHOSEN[name], step: name === "none" ? "scores" : "query" })))
+  const choose = (name) => set({ ...CHOSEN[name], step: name === "none" ? "scores" : "query" })
+  const kinds = Object.entries(data.second).map(([name, text]) => button(text, () => choose(name)))
   const width = element("input", { inputMode: "numeric", autocomplete: "off", size: 2, onchange: () => setWidth(width.value.trim()) })
   const widths = element("label", { className: "wq-width" }, "the first gives ", width, " numbers")
   const switches = Object.entries(data.switches).map(([name, text]) => {
-    const box = element("input", { type: "checkbox", onchange: () => set({ [name]: box.checked ? "on" : "", ...(box.checked && { step: data.acts[name] }) }, name) })
+    const box = element("input", { type: "checkbox", onchange: () => set({ [name]: box.checked ? "on" : "", ...(box.checked && { step: data.acts[name] }) }, { name }) })
     box.dataset.switch = name
     return [box, element("label", {}, box, " ", text)]
   })
   const formula = element("ol", { className: "wq-formulas" })
   const shape = element("p", { className: "wq-shapes" })
   const says = element("p", { className: "wq-says", role: "status" })
-  const stage = element("div", { className: "wq-stage", tabIndex: 0, role: "group" })
-  stage.setAttribute("aria-label", "The step, drawn. Left and right arrow: the step. Up and down: the word. Space: play.")
-  const sum = element("p", { className: "wq-sum-text" })
+  const stage = group("The step, drawn. Left and right arrow: the step. Up and down: the word. Space: play.", [], "wq-stage")
+  stage.tabIndex = 0
   const [next, back, play] = [button("Next →", () => go(1), { className: "wq-next" }), button("Back", () => go(-1)), button("Play", playAll)]
   const trail = data.states.step.map((step) => button("", () => set({ step })))
   const key = element("p", { className: "wq-key" })
   const asked = data.questions.map(({ asks }) => element("li", {}, element("p", { innerHTML: say(asks.replace(/\*(.+?)\*/g, "<i>$1</i>"), {}) }), element("p", { role: "status" })))
+  const foot = element("p", { className: "wq-foot" })
   const code = element("code", {})
   const copy = (text, said) => button(said, async ({ target }) => {
     await navigator.clipboard.writeText(text()).then(() => (target.textContent = "Copied"), () => (target.textContent = "Select it, and copy"))
     setTimeout(() => (target.textContent = said), 3000)
   })
-  const top = element("div", { className: "wq-top" }, group("The word to watch", words), group("The head to watch", heads))
-  const second = element("div", { className: "wq-if" }, element("span", {}, "Matrices between a word and its query"), element("div", {}, group("Matrices between a word and its query", kinds), widths))
+  const ask = (name, items, className) => element("div", { className: "wq-if" }, element("span", { ariaHidden: "true" }, name), group(name, items, className))
+  const second = ask("Matrices between a word and its query", kinds)
+  second.append(widths)
   const open = element("a", { href: `${figure.dataset.whole}#${textOf(state)}` }, "Watch the whole layer")
-  const main = [top, element("div", { className: "wq-line" }, formula, shape), says, stage, sum]
+  const main = [element("div", { className: "wq-line" }, formula, shape), says, stage, key]
+  const bar = element("div", { className: "wq-go" }, back, next, play)
+  const program = element("details", { className: "wq-program" }, element("summary", {}, "This layer as NumPy, and a link to it"),
+    element("p", {}, copy(() => code.textContent, "Copy as NumPy"), " ", copy(() => location.href, "Copy the link")), element("pre", {}, code))
   if (whole) {
-    figure.replaceChildren(...main, element("div", { className: "wq-go" }, element("div", {}, next, back, play), element("ol", {}, ...trail.map((each) => element("li", {}, each)))), key, second,
-      element("div", { className: "wq-if" }, element("span", {}, "What if"), element("div", { className: "wq-switches" }, ...switches.map(([, each]) => each))),
-      element("ol", { className: "wq-asks" }, ...asked),
-      element("details", { className: "wq-program" }, element("summary", {}, "This layer as NumPy, and a link to it"),
-        element("p", {}, copy(() => code.textContent, "Copy as NumPy"), " ", copy(() => location.href, "Copy the link")), element("pre", {}, code)),
-      element("p", { className: "wq-foot" }, data.phrases.trained))
+    figure.replaceChildren(bar, element("ol", { className: "wq-trail", ariaLabel: "Steps" }, ...trail.map((each) => element("li", {}, each))), ...main,
+      element("section", { className: "wq-panel" }, ask("Word", words), ask("Head", heads), second, ask("What if", switches.map(([, each]) => each), "wq-switches")),
+      element("section", { className: "wq-tasks" }, element("h2", {}, data.phrases.tasks), element("ol", { className: "wq-asks" }, ...asked)), program,
+      foot)
   } else {
-    figure.replaceChildren(...main, ...(state.second === "one" ? [] : [second]), element("p", { className: "wq-foot" }, play, " ", open))
+    figure.replaceChildren(...(state.second === "one" ? [] : [second]), ...main, element("p", { className: "wq-foot" }, play, " ", open))
     play.onclick = () => paint(true)
     play.textContent = "Play again"
   }
+  program.ontoggle = () => tellProgram()
+  const tellProgram = () => program.open && (code.textContent = programOf(state))
 
   /** Change parts of the state; what cannot stand beside them ends, and that is said. */
-  function set(change, name = change.second) {
+  function set(change, { name = change.second, quiet = false } = {}) {
     playing = false
+    const solved = () => data.questions.map((question) => answer(question, compute(state))[0])
+    const were = solved()
     const before = { ...state, ...change }
     if (name === "tied" && change.tied && before.second === "none") before.second = "one"
     if (name === "causal" && change.causal) before.cross = ""
@@ -502,10 +542,19 @@ function begin(figure) {
     const ended = { none: state.tied, tied: state.second === "none" && change.tied, cross: state.causal && change.cross, causal: state.cross && change.causal }[name]
     note = ended ? data.excludes[name] : ""
     state = after
+    solved().forEach((right, i) => right && !were[i] && (note = `${note} ✓ ${data.phrases.answered.replace("{number}", i + 1)}`.trim()))
     unknown = []
-    if (whole) history.replaceState(history.state, "", `#${textOf(state)}`)
+    if (whole) setTimeout(() => history.replaceState(history.state, "", `#${textOf(state)}`)) // after what is seen: it takes milliseconds
     else open.href = `${figure.dataset.whole}#${textOf(state)}`
-    return paint(true)
+    const painted = paint(true)
+    if (!quiet) requestAnimationFrame(bringIntoSight)
+    return painted
+  }
+
+  /** What a reader's choice did is in sight; what plays by itself moves no page. */
+  function bringIntoSight() {
+    const [above, shown] = [bar, stage].map((each) => each.getBoundingClientRect().bottom)
+    if (whole && (says.getBoundingClientRect().top < above || shown > innerHeight)) figure.scrollIntoView({ behavior: still.matches ? "instant" : "smooth" })
   }
 
   function setWidth(text) {
@@ -520,43 +569,45 @@ function begin(figure) {
   function tell(all) {
     says.innerHTML = sentence(all)
     const first = [unknown.length ? data.phrases.unknown.replace("{what}", () => `“${unknown.join(", ")}”`) : "", note].filter(Boolean).join(" ")
-    if (first) says.prepend(element("span", { className: "wq-note" }, first), " ")
+    if (first) says.prepend(element("b", { className: "wq-notice" }, first), " ")
   }
 
   function paint(moving) {
     const mine = ++moves
     const all = compute(state)
-    const drawn = drawing(all)
+    const base = compared(all)
+    const drawn = drawing(all, base)
     const last = drawn.parts.filter(({ sums }) => sums).at(-1)
-    if (stage.contains(document.activeElement)) stage.focus({ preventScroll: true }) // what had it is drawn anew
-    stage.replaceChildren(...drawn.parts.flatMap(({ root }, i) => (i && root.matches(".wq-machine, .wq-ladder, .wq-joined") ? [element("span", { className: "wq-sign", ariaHidden: "true" }, "→"), root] : [root])))
-    stage.classList.toggle("wq-rows", Boolean(drawn.rows))
-    sum.innerHTML = drawn.sum ?? ""
+    const focused = figure.contains(document.activeElement) && document.activeElement
+    const sum = element("p", { className: "wq-sum-text", innerHTML: drawn.sum ?? "" })
+    stage.replaceChildren(...drawn.parts.flatMap(({ root }, i) => (i && root.matches(".wq-machine, .wq-ladder, .wq-joined") ? [element("span", { className: "wq-sign", ariaHidden: "true" }, "→"), root] : [root])), sum)
+    stage.classList.toggle("wq-pair", drawn.parts.filter(({ sums }) => sums).length > 1)
     const show = (it, column) => meet(it, column, sum, all)
     for (const it of drawn.parts.filter(({ sums, result }) => sums && result)) {
       it.sums.forEach((each, column) => {
-        const inside = button(each.textContent, () => show(it, column), { onmouseenter: () => moves === mine && show(it, column), onfocus: () => show(it, column) })
-        inside.setAttribute("aria-label", `${inside.textContent}, show its sum`)
-        each.replaceChildren(inside)
+        const said = { ariaLabel: `${each.textContent}, show its sum`, onmouseenter: () => moves === mine && show(it, column), onfocus: () => show(it, column) }
+        each.replaceChildren(button(each.textContent, () => show(it, column), said))
       })
     }
-    if (last) show(last.result ? last : drawn.parts.at(-1), 0)
-    shape.innerHTML = shapes(drawn.parts)
+    if (last) show(last, base ? Math.max(0, numbersAt(base, state.step)?.findIndex((each, i) => differ(each, last.result?.[i])) ?? 0) : 0)
+    shape.innerHTML = shapes(drawn.parts, data.words[all.word])
     tell(all)
-    draw(all)
+    draw(all, base)
+    if (focused && (!focused.isConnected || focused.disabled)) stage.focus({ preventScroll: true }) // what had it is gone
     if (!moving || still.matches) return Promise.resolve()
     return move(stage, drawn, show, () => moves !== mine)
   }
 
   /** All that is not the drawing. */
-  function draw(all) {
+  function draw(all, base) {
     const { misfit } = all
     const lines = linesOf(state)
     const shown = [...lines, state.cross, chosenNotation()].join(" ")
     if (formula.dataset.shown !== shown) formula.replaceChildren(...lines.map((name) => element("li", { innerHTML: pick(lineNamed(name, state).written) })))
     formula.dataset.shown = shown
     lines.forEach((name, i) => {
-      formula.children[i].classList.toggle("wq-now", STEP[name] === state.step || (name === "output" && state.step === "joined"))
+      const part = { word: ["query", "keys"], joined: ["output"] }[state.step] ?? [state.step] // whose formulas are lit
+      formula.children[i].classList.toggle("wq-now", part.includes(STEP[name]))
       formula.children[i].classList.toggle("wq-bad", misfit?.name === name)
     })
     const press = (buttons, which) => buttons.forEach((each, i) => each.setAttribute("aria-pressed", i === which))
@@ -567,42 +618,35 @@ function begin(figure) {
     widths.hidden = !["two", "merged"].includes(state.second)
     width.value = state.width
     for (const [box] of switches) box.checked = Boolean(state[box.dataset.switch])
+    const steps = data.states.step.map((step) => [step, ...[all, base].map((it) => it && marked(it, step))])
+      .map(([step, mine, other]) => ({ step, mine, same: mine && other && mine.length === other.length && !mine.some((each, j) => differ(each, other[j])), other }))
+    const others = steps.some(({ mine, other, same }) => mine && other && !same)
+    const merged = state.second === "merged" && !state.changed
+    key.innerHTML = base && !misfit ? say(data.phrases[`${others ? "other" : "same"}-${state.changed ? "word" : merged ? "merged" : "layer"}`], namesOf(all)) : ""
+    foot.textContent = `${data.phrases.trained} ${formula.querySelector(".wq-borrowed") ? data.phrases.borrowed : ""}`
     if (!whole) return
-    const usual = state.changed ? { ...state, changed: "" } : state.second === "merged" ? { ...state, second: "two" } : stateOf("")[0]
-    const base = compute({ ...usual, word: state.word, head: state.head })
-    let differs = false
-    trail.forEach((each, i) => {
-      const step = data.states.step[i]
-      const [mine, other] = [all, base].map((it) => numbersAt(it, step))
-      const changed = mine && other && (mine.length !== other.length || mine.some((number, j) => Math.abs(number - other[j]) > 1e-9))
-      differs ||= changed
-      const shown = mine?.slice(0, 8) ?? []
+    steps.forEach(({ step, mine, other, same }, i) => {
+      const shown = numbersAt(all, step)?.slice(0, 8) ?? []
       const mini = element("span", { className: "wq-mini-row", ariaHidden: "true" }, ...shown.map((number) => {
-        const bit = element("i", { className: number < 0 ? "wq-minus" : "" })
+        const bit = element("i", {})
         bit.style.setProperty("--part", (Math.abs(number) / peak(shown)).toFixed(2))
         return bit
       }))
       mini.style.setProperty("--role", `var(--role-${{ word: "source", query: "query", keys: "key" }[step] ?? "output"})`)
-      const same = state.second === "merged" && !state.changed && i > 0 && step !== "keys" && mine && !changed
-      each.replaceChildren(element("span", {}, data.steps[step], changed ? " ≠" : same ? " =" : ""), mine ? (step === "keys" ? "" : mini) : "?")
-      each.disabled = !canShow(misfit, step)
-      if (step === state.step) each.setAttribute("aria-current", "step")
-      else each.removeAttribute("aria-current")
+      const mark = !mine || !other ? "" : !same ? " ≠" : merged && i > 0 && step !== "keys" ? " =" : ""
+      trail[i].replaceChildren(element("span", {}, data.steps[step], element("b", {}, mark)), mine ? (step === "keys" ? "" : mini) : "?")
+      trail[i].disabled = !canShow(misfit, step)
+      if (step === state.step) trail[i].setAttribute("aria-current", "step")
+      else trail[i].removeAttribute("aria-current")
     })
-    key.textContent = state.changed ? (differs ? data.phrases["other-word"] : "") : state.second === "merged" && !misfit && !differs ? data.phrases.same : differs ? data.phrases.other : `Step ${place(state.step) + 1} of ${trail.length}.`
-    if (formula.querySelector(".wq-borrowed")) key.textContent += ` ${data.phrases.borrowed}`
-    for (const [each, by] of [[back, -1], [next, 1]]) {
-      const ends = !following(by)
-      if (ends && each === document.activeElement) stage.focus({ preventScroll: true }) // what is disabled loses it
-      each.disabled = ends
-    }
+    for (const [each, by] of [[back, -1], [next, 1]]) each.disabled = !following(by)
     play.textContent = playing ? "Pause" : "Play"
     data.questions.forEach((question, i) => {
       const [right, why] = answer(question, all)
       asked[i].classList.toggle("wq-right", right)
       asked[i].lastChild.innerHTML = `${right ? "✓ " : ""}${why.replace(/\*(.+?)\*/g, "<i>$1</i>")}`
     })
-    code.textContent = program(state)
+    tellProgram()
   }
 
   /** The next step, or the one before, that can be computed. */
@@ -617,21 +661,21 @@ function begin(figure) {
   }
 
   async function playAll() {
-    if (playing) return set({})
-    let painted = set(following() ? {} : { step: "word" })
-    for (playing = true; playing; ) {
+    if (playing) return paint((playing = false)) // it stops where it is, with all numbers
+    const mine = {} // who pauses and plays again starts another run
+    let painted = set(following() ? {} : { step: "word" }) // a reader pressed it: the layer comes into sight once
+    for (playing = mine; ; playing = mine) {
       play.textContent = "Pause"
       await painted
       await wait(still.matches ? 4500 : 1800)
-      const step = playing && following()
+      const step = playing === mine && following()
       if (!step) break
-      painted = set({ step })
-      playing = true
+      painted = set({ step }, { quiet: true })
     }
-    playing = false
-    play.textContent = "Play"
+    if (playing === mine) paint((playing = false))
   }
 
+  figure.addEventListener("click", ({ target: { dataset } }) => dataset.choose && choose(dataset.choose))
   figure.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input")) return
     const onStage = event.target === stage
@@ -659,7 +703,7 @@ function begin(figure) {
 async function load(figure) {
   try {
     if (!data) {
-      const answer = await fetch(here("live.json"))
+      const answer = await fetch(new URL("live.json", import.meta.url))
       if (!answer.ok) throw new Error(`live.json: ${answer.status}`)
       data = await answer.json()
     }

@@ -1,6 +1,6 @@
 // Which Q? — an address without a page: its last words are looked for.
 
-import { hit, load } from "./search.js"
+import { hit, load } from "./box.js"
 
 const near = document.querySelector("[data-wq-near]")
 const last = decodeURIComponent(location.pathname).split("/").filter(Boolean).at(-1) ?? ""

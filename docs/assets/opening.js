@@ -2,7 +2,7 @@
 
 function unfold() {
   const named = document.getElementById(location.hash.slice(1))
-  if (!named?.closest(".wq-rows")) return
+  if (!named?.closest(".wq-layouts")) return
   let fold = named.closest("details") ?? named.nextElementSibling
   while (fold && !/^(details|h3)$/.test(fold.localName)) fold = fold.nextElementSibling
   if (fold?.localName === "details") fold.open = true

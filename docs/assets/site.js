@@ -3,7 +3,7 @@
 import "./notation.js"
 import "./symbols.js"
 import "./scrollers.js"
-import "./search.js"
+import "./box.js"
 import "./tabs.js"
 import "./opening.js"
 import "./path.js"

@@ -4,7 +4,7 @@ Rows are tokens, and a map is always `X @ W`. `Q`, `K` and `V` are only ever wha
 equation (1); what enters multi-head attention is a source, `X_Q`, `X_K` or `X_V`.
 
 This package is the paper's layer. What serves other needs stands in rooms beside it, which are
-loaded when they are first used: `layouts`, `notation`, `mistakes`, `shapes` and `costs`.
+loaded when they are first used: `layouts`, `notation`, `mistakes`, `shapes`, `costs` and `reading`.
 """
 
 import importlib
@@ -19,6 +19,7 @@ from qkv.multi_head import MultiHead
 if TYPE_CHECKING:
     from qkv.layouts import dump, find_layers, load, unpack
     from qkv.mistakes import diagnose
+    from qkv.reading import read
     from qkv.shapes import which
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "fold",
     "load",
     "merge",
+    "read",
     "softmax",
     "unpack",
     "w_qk",
@@ -37,12 +39,13 @@ __all__ = [
     "which",
 ]
 
-_MODULES = ("costs", "example", "layouts", "mistakes", "notation", "shapes")
+_MODULES = ("costs", "example", "layouts", "mistakes", "notation", "reading", "shapes")
 _MODULE_OF = {
     "diagnose": "mistakes",
     "dump": "layouts",
     "find_layers": "layouts",
     "load": "layouts",
+    "read": "reading",
     "unpack": "layouts",
     "which": "shapes",
 }

@@ -47,7 +47,16 @@ class Step:
 
     def __post_init__(self):
         for name, axes in self._arrays.items():
-            _keep(self, name, axes)
+            if (value := getattr(self, name)) is None:
+                continue
+            array = np.array(detached(value))
+            if array.dtype.kind != "f" or not 1 <= array.ndim <= axes or 0 in array.shape:
+                raise ValueError(
+                    f"{name} must hold floating-point numbers on at most {axes} axes, but has "
+                    f"shape {array.shape} and dtype {array.dtype}."
+                )
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)  # the way around frozen=True
         check_positive(**{name: getattr(self, name) for name in self._positive})
 
     def vectors(self, Q, K, V, i, j):
@@ -255,8 +264,10 @@ class QKNorm(Step, changes="QK", arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}
         axes = (-3, -1) if self.all_heads else -1
         x = x - x.mean(axes, keepdims=True) if self.centre else x
         x = x / np.sqrt((x**2).mean(axes, keepdims=True) + x.dtype.type(self.eps))
-        x = x if g is None else x * _beside(g, x)
-        return x if b is None else x + _beside(b, x)
+        # Gains (d_k,) or (h, d_k) meet vectors (*batch, h, n, d_k).
+        g, b = (y if y is None or y.ndim == 1 else y[:, None] for y in (g, b))
+        x = x if g is None else x * g.astype(x.dtype)
+        return x if b is None else x + b.astype(x.dtype)
 
     def check(self, h, h_kv, d_k):
         for name, heads in {"g_Q": h, "b_Q": h, "g_K": h_kv, "b_K": h_kv}.items():
@@ -454,22 +465,3 @@ class Unknown(Step, changes="QKVSA"):
             f"{self.why} To compute the layer all the same, say what stands between its maps: "
             "dataclasses.replace(mh, between=()) if nothing does."
         )
-
-
-def _beside(gains: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Gains (d_k,) or (h, d_k) as they meet vectors (*batch, h, n, d_k)."""
-    return (gains if gains.ndim == 1 else gains[:, None]).astype(x.dtype)
-
-
-def _keep(step: Step, name: str, axes: int) -> None:
-    """Give a step a read-only copy of an array of at most so many axes that it was given."""
-    if (value := getattr(step, name)) is None:
-        return
-    array = np.array(detached(value))
-    if array.dtype.kind != "f" or not 1 <= array.ndim <= axes or 0 in array.shape:
-        raise ValueError(
-            f"{name} must hold floating-point numbers on at most {axes} axes, but has shape "
-            f"{array.shape} and dtype {array.dtype}."
-        )
-    array.flags.writeable = False
-    object.__setattr__(step, name, array)

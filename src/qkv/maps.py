@@ -145,9 +145,9 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         `constant` each side is one wider.
 
     Raises:
-        ValueError: If the layer has a bias of queries or keys and `constant` is False, or if a step
-            of its `between` changes queries or keys: with a rotation each distance between two
-            tokens has a matrix of its own in each direction.
+        ValueError: If the layer has a bias of queries or keys and `constant` is False. Also if a
+            step of its `between` changes queries or keys, because with a rotation each distance
+            between two tokens has a matrix of its own in each direction.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)
@@ -160,8 +160,7 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         columns and so $W_Q^\top W_K$.
     """
     refuse_steps(mh, "QK", "W_Q and W_K", "so its scores are those of no single matrix.")
-    W_Q = _with_constant(mh.W_Q, mh.b_Q) if constant else _linear(mh, "W_Q", "b_Q")
-    W_K = _with_constant(mh.W_K, mh.b_K) if constant else _linear(mh, "W_K", "b_K")
+    W_Q, W_K = _linear(mh, "Q", constant), _linear(mh, "K", constant)
     return W_Q @ _per_query_head(mh, W_K).swapaxes(-1, -2)
 
 
@@ -199,8 +198,7 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
         columns and so $W_O W_V$.
     """
     refuse_steps(mh, "V", "W_V and W_O", "so what a head adds is the product of no single matrix.")
-    W_V = _with_constant(mh.W_V, mh.b_V) if constant else _linear(mh, "W_V", "b_V")
-    return _per_query_head(mh, W_V) @ mh.W_O
+    return _per_query_head(mh, _linear(mh, "V", constant)) @ mh.W_O
 
 
 @takes_arrays()
@@ -273,9 +271,9 @@ def gauge(
 
     Raises:
         TypeError: If a matrix does not hold floating-point numbers.
-        ValueError: If a matrix has another shape or is not invertible within rounding, or
+        ValueError: If a matrix has another shape or is not invertible within rounding. Also if
             `A` is given for a layer with a rotation or another step that changes queries or keys,
-            which `A` would have to commute with.
+            because `A` would have to commute with this step.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)
@@ -310,25 +308,23 @@ def _per_query_head(mh: MultiHead, per_kv_head: np.ndarray) -> np.ndarray:
     return np.repeat(per_kv_head, mh.h // mh.h_kv, axis=0)
 
 
-def _with_constant(W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
-    """The map of [X 1], a source with a constant coordinate, that equals X @ W + b."""
-    b = np.zeros_like(W[:, 0]) if b is None else b
-    return np.concatenate([W, b[:, None, :]], axis=1)
-
-
 def refuse_steps(mh: MultiHead, changing: str, between: str, consequence: str) -> None:
     """Refuse a layer in which a step changes one of these between two maps; say what follows."""
     if steps := [step for step in mh.between if {*changing} & {*step.changes}]:
         raise ValueError(f"{steps[0]} stands between {between} in this layer, {consequence}")
 
 
-def _linear(mh: MultiHead, W_name: str, b_name: str) -> np.ndarray:
-    if getattr(mh, b_name) is not None:
+def _linear(mh: MultiHead, of: str, constant: bool) -> np.ndarray:
+    """The map of X, or that of [X 1], a source with a constant coordinate, which has the bias."""
+    W, b = getattr(mh, f"W_{of}"), getattr(mh, f"b_{of}")
+    if constant:
+        return np.concatenate([W, (np.zeros_like(W[:, 0]) if b is None else b)[:, None]], axis=1)
+    if b is not None:
         raise ValueError(
-            f"This layer adds {b_name} after {W_name}, which no matrix of the source alone can do. "
+            f"This layer adds b_{of} after W_{of}, which no matrix of the source alone can do. "
             "Pass constant=True for a matrix of the source with a constant 1 appended."
         )
-    return getattr(mh, W_name)
+    return W
 
 
 def _invert(name: str, M: np.ndarray, h_kv: int) -> tuple[np.ndarray, np.ndarray]:

@@ -91,8 +91,10 @@ class MultiHead:
         for name, array in zip(parts, arrays, strict=True):
             object.__setattr__(self, name, _freeze(array))  # the way around frozen=True
         check_groups(self.h, self.h_kv)
-        if self.W_O is None:
-            object.__setattr__(self, "W_O", _freeze(_side_by_side(self.h, self.W_V)))
+        if self.W_O is None:  # one that changes nothing: head i is written to its own columns
+            side_by_side = np.eye(self.h * self.d_v, dtype=self.W_V.dtype)
+            side_by_side = side_by_side.reshape(self.h, self.d_v, -1)
+            object.__setattr__(self, "W_O", _freeze(side_by_side))
         if self.scale is not None:
             check_positive(scale=self.scale)
             object.__setattr__(self, "scale", float(self.scale))
@@ -180,13 +182,9 @@ class MultiHead:
             "W_V": normal(h_kv, d_model, d_v, width=d_model),
             "W_O": normal(h, d_v, d_model, width=h * d_v),
         }
-        biases = {
-            "b_Q": normal(h, d_k, width=1),
-            "b_K": normal(h_kv, d_k, width=1),
-            "b_V": normal(h_kv, d_v, width=1),
-            "b_O": normal(d_model, width=1),
-        }
-        return cls(**weights, **(biases if bias else {}))
+        biases = {"b_Q": (h, d_k), "b_K": (h_kv, d_k), "b_V": (h_kv, d_v), "b_O": (d_model,)}
+        drawn = {name: normal(*shape, width=1) for name, shape in biases.items() if bias}
+        return cls(**weights, **drawn)
 
     def project(
         self,
@@ -370,12 +368,6 @@ def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b)
     return type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
-
-
-def _side_by_side(h: int, W_V: np.ndarray) -> np.ndarray:
-    """The W_O that changes nothing: head i is written to its own columns."""
-    d_v = W_V.shape[-1]
-    return np.eye(h * d_v, dtype=W_V.dtype).reshape(h, d_v, h * d_v)
 
 
 def as_positions(

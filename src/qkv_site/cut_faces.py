@@ -37,7 +37,7 @@ WORDS = (_ASCII - set("#$@<>^`{|}~\\")) | set("\u00a0‘’“”–—…¶·×
 FORMULAS = (
     (_ASCII - set(string.ascii_letters))
     | {chr(code) for code in range(0x1D400, 0x1D468)}  # bold and italic
-    | set("ℎℓℝ𝛼𝛽𝜂𝜃𝜇𝜉𝜔𝜖ϵ𝜷𝛀ΓΔΞΣΩαβηθλμξω")
+    | set("𝟏ℎℓℝ𝛼𝛽𝜂𝜃𝜇𝜉𝜔𝜖ϵ𝜷𝛀ΓΔΞΣΩαβηθλμξω")
     | set("¯˜\u20d7·×−±∘⋅⊕⊗⊙√∑∈∞≈≠≤≥‖⟨⟩⌊⌋⊤′↑→↓↦⟺…⋮⋯")
     | set("\u00a0–—’“”²µ½ˣṼ†⁰ⁱ⁹⁻✓✕")
 )

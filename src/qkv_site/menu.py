@@ -1,6 +1,6 @@
-"""The menu, as `mkdocs.yml` has it: which pages are in it, and which are its first section.
+"""The menu, as `mkdocs.yml` has it: its pages, its sections, and the one of them that is the path.
 
-That section is the path: pages to read in their order, after the home page, which lists them.
+That section begins with the home page, which lists the others: pages to read in their order.
 """
 
 import posixpath
@@ -33,13 +33,22 @@ def in_order(site: Site) -> list[str]:
     ]
 
 
+def sections(site: Site) -> dict[str, list[str]]:
+    """The pages of each section by its title; those of none come first, below an empty one.
+
+    Without a menu all pages are of none.
+    """
+    found: dict[str, list[str]] = {"": []}
+    for entry in _nav(site) or site.names():
+        [(title, below)] = entry.items() if isinstance(entry, dict) else [("", entry)]
+        found.setdefault(title if isinstance(below, list) else "", []).extend(_texts(below))
+    return found
+
+
 def path(site: Site) -> list[str]:
     """The pages of the section that begins with the home page, without it."""
-    for section in _nav(site):
-        names = [*_texts(section)]
-        if isinstance(section, dict) and names[:1] == [HOME]:
-            return names[1:]
-    return []
+    first = (names for title, names in sections(site).items() if title and names[:1] == [HOME])
+    return next(first, [])[1:]
 
 
 def index(site: Site, name: str) -> str:

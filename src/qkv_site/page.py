@@ -5,8 +5,10 @@ What is written for a reader, and each check, walks these parts. Which fences th
 """
 
 import logging
+import posixpath
 import re
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -253,6 +255,15 @@ class Site:
         """All pages by their names, as their files were at first. They are not run."""
         return {name: parse(name, (self.docs / name).read_text(), self) for name in self.names()}
 
+    def data(self, name: str) -> dict[str, Any]:
+        """What a file of TOML says, below the folder of pages; whoever reads it changes nothing."""
+        return _toml((self.docs / name).read_text())
+
+
+@cache
+def _toml(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
+
 
 @dataclass
 class Page:
@@ -273,7 +284,6 @@ class Page:
         pictures: The sources in whose letters a picture of numbers stays, in order.
         uncounted: HTML of the page whose formulas nobody sees, or counts one by one, as in a map.
         compares: Whether formulas stand below the names of sources.
-        live: Whether a layer runs on it.
         numbers: Those in its sentences, by their expressions, once its blocks have run.
     """
 
@@ -291,7 +301,6 @@ class Page:
     pictures: list[str] = field(default_factory=list)
     uncounted: list[str] = field(default_factory=list)
     compares: bool = False
-    live: bool = False
     numbers: dict[str, str] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Part]:
@@ -342,6 +351,12 @@ class Page:
             first, end = fence.line - self.start, fence.end - self.start
             lines[first:end] = [""] * (end - first)
         return "\n".join(lines)
+
+    def link_to(self, name: str, part: str = "") -> str:
+        """How a link of this page names a file below the folder of pages, or a part of one."""
+        here = posixpath.dirname(self.name) or "."
+        path = "" if part and name == self.name else posixpath.relpath(name, here)
+        return f"{path}#{part}" if part else path
 
     def add_variants(self, variants: "Variants") -> int:
         """Keep what every source writes; its number among those of the page."""

@@ -4,10 +4,13 @@ markdown-exec executes them. What a block printed is kept on its part of the pag
 in its place, its source and what it printed, is Markdown like the rest of the page, so that its
 links and headings are the page's own.
 
-In a sentence, `{{= 3 * P_Q.size }}` is what the page's own names give after its last block.
+In a sentence, `{{= 3 * P_Q.size }}` is what the page's own names give after its last block, and
+`{{= said("smaller", pair.size, one.size) }}` a word that stands there only if it is true.
 """
 
+import operator
 import re
+from collections.abc import Mapping
 from numbers import Integral
 from uuid import uuid4
 
@@ -21,6 +24,15 @@ from qkv_site.parts.python import Python
 
 _END = "\x04"  # printed after all else by a block that runs to its end
 _BETWEEN = "\x1f"  # printed between two numbers
+COMPARED = {
+    **dict.fromkeys(("smaller", "narrower", "fewer", "shorter", "lower", "less"), operator.lt),
+    **dict.fromkeys(("larger", "wider", "more", "longer", "higher"), operator.gt),
+    "at most": operator.le,
+    "at least": operator.ge,
+    "half as many": lambda one, other: 2 * one == other,
+    "twice as many": lambda one, other: one == 2 * other,
+    "as many": operator.eq,
+}
 NUMBER = re.compile(r"\{\{=\s*(.+?)\s*\}\}")
 
 
@@ -46,6 +58,33 @@ def say(value: object) -> str:
     )
 
 
+def said(word: str, *about: object) -> str:
+    """A word of a sentence, if it is true.
+
+    Args:
+        word: A comparison of `COMPARED`; or any word, whose truth a block has found.
+        *about: The two numbers that are compared; or for each word that could stand there, whether
+            it is true.
+
+    Raises:
+        ValueError: If it is not true.
+
+    Examples:
+        >>> said("smaller", 2 * 64, 512), said("query", {"query": True, "key": False})
+        ('smaller', 'query')
+    """
+    match about:
+        case (Mapping() as facts,):
+            right = [each for each, is_true in facts.items() if is_true]
+        case (one, other):
+            right = [each for each, holds in COMPARED.items() if holds(one, other)]
+        case _:
+            raise TypeError(f"{word!r} is said about two numbers, or about facts, not {about!r}")
+    if word not in right:
+        raise ValueError(f"the sentence says {word!r}: expected one of {right}, of {about}")
+    return word
+
+
 def run(page: Page, md: Markdown) -> None:
     """Run the blocks of a page, and note what each of them printed, and the numbers in sentences.
 
@@ -62,6 +101,11 @@ def run(page: Page, md: Markdown) -> None:
         with collected() as figures:
             for block in blocks:
                 _execute(page, block, session, md, figures)
+            if numbers and blocks[-1].printed is None:
+                for number in numbers:  # each alone, to say in which line the wrong one stands
+                    _execute(page, alone := _in_sentences([number]), session, md, figures)
+                    if alone.printed is None:
+                        page.report("sentence", f"{number} fails", line=page.line_of(number))
     finally:
         # markdown-exec keeps the names of each session, arrays and all, as long as the process
         # lives: a gigabyte for this site. It has no public way to end a session; once it has
@@ -75,7 +119,7 @@ def _in_sentences(numbers: list[str]) -> Python:
     """A block that prints the numbers in sentences, which runs after all others."""
     says = ", ".join(f"say({number})" for number in numbers)
     joined = f"{_BETWEEN!r}.join([{says}])"  # markdown-exec's print knows no sep
-    code = f"from qkv_site.run import say\nprint({joined}, end='')\n"
+    code = f"from qkv_site.run import said, say\nprint({joined}, end='')\n"
     return Python(0, 0, code=code)
 
 

@@ -53,12 +53,12 @@ def test_the_sign_before_the_first_side_is_hidden_and_no_other(chromium, formula
     page.close()
 
 
+@pytest.mark.parametrize("width", [768, 1280])
 @pytest.mark.parametrize(
-    "address",
-    ["explanation/decoding-step", *thorough("start/how-many-matrices", "start/which-q")],
+    "address", ["explanation/decoding-step", *thorough("start/how-many-matrices", "start/which-q")]
 )
-def test_a_drawing_begins_where_the_text_does(page, address):
-    page.set_viewport_size({"width": 1280, "height": 800})
+def test_a_drawing_begins_where_the_text_does(page, address, width):
+    page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"/{address}/")
     lefts = page.evaluate(
         """() => [".md-content__inner > p", ".wq-drawn", ".wq-diagram > figcaption"].map(

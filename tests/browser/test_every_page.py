@@ -13,7 +13,7 @@ import pytest
 from browser.watching import NOTE_SHIFTS, until, violations, watch
 from support import thorough
 
-SMALL_PHONE, PHONE, DESK = 320, 390, 1280
+SMALL_PHONE, PHONE, TABLET, DESK = 320, 390, 768, 1280
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
 LEAST = 3.9  # pixels of a unit of a drawing: 0.2rem, but for what a browser rounds
 # Of each colour scheme: the screen that axe sees it on, and which rules it tries, if not all.
@@ -25,7 +25,6 @@ PLAIN = {"corrections", "glossary", "how-to", "symptoms",
 # What a page that a script fills shows when it is filled.
 FILLED = {
     "/explore/": "[data-count]",
-    "/which-shape/": ".wq-answer",
     "/self-test/": ".wq-question form",
 }
 
@@ -78,7 +77,10 @@ OUTSIDE = """[...document.querySelectorAll(".wq-diagram")].filter(e => e.checkVi
     const {left, right} = diagram.getBoundingClientRect()
     return [...diagram.querySelectorAll(".wq-matrix, .wq-sign, math")].filter(e => {
       const box = e.getBoundingClientRect()
-      return box.left < left - 1 || box.right > right + 1
+      const blocks = e.querySelector(".wq-blocks"), rows = e.querySelector(".wq-rows")
+      const apart = blocks && rows?.textContent && rows.checkVisibility()
+        ? blocks.getBoundingClientRect().left - rows.getBoundingClientRect().right : 0
+      return box.left < left - 1 || box.right > right + 1 || apart > 100
     }).map(e => e.outerHTML)
   })"""
 
@@ -94,7 +96,7 @@ class Facts:
             of three times.
         elements: How many elements the document has.
         widths: On a screen of each width, how wide the page is.
-        wide: Tables with few columns that are cut on a desk's screen.
+        wide: Tables with few columns that are cut on a tablet or a desk's screen.
         cut: Code that is cut when the page is printed.
         sets: Of each formula or diagram in several notations: the notations, of each variant.
         drawn: Of each notation and width: the units of the diagrams, and what sticks out of them.
@@ -165,12 +167,15 @@ def look(page, address, now, schemes):
         measure(page, now, COLUMNS, PHONE)
     show(page, SMALL_PHONE)
     now.widths[SMALL_PHONE] = page.evaluate(WIDTH)
+    show(page, TABLET)
+    measure(page, now, COLUMNS, TABLET)
+    now.wide += page.evaluate(WIDE)
     show(page, DESK)
     if now.sets:
         measure(page, now, COLUMNS, DESK)
         page.locator("[data-wq-notation]").select_option("site")
     measure(page, now, "site", DESK)
-    now.wide = page.evaluate(WIDE)
+    now.wide += page.evaluate(WIDE)
     for diagram in page.locator(".wq-diagram:visible").all():
         now.snapshots.append((diagram.aria_snapshot(), diagram.get_by_role("img").count()))
     page.emulate_media(media="print")

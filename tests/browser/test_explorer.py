@@ -129,19 +129,11 @@ def test_two_matrices_become_one_that_costs_less(explorer):
     for name, ratio in {"parameters": "1.75", "multiply_adds": "≈ 1.68"}.items():
         assert before["counts"][name]["ratio"].startswith(ratio.replace(" ", "\N{NO-BREAK SPACE}"))
         assert after["counts"][name]["ratio"].startswith("1\N{NO-BREAK SPACE}")
-    assert explorer.locator(".wq-moving").count() == 0
     assert explorer.locator(".wq-chain").first.locator("[data-role='M[i]']").count() > 0
     explorer.reload()
     assert explorer.evaluate(SHOWN) == after
     explorer.get_by_role("radio", name="The paper").check()
     assert switch.is_hidden()
-
-
-def test_the_two_matrices_are_seen_to_become_one(explorer):
-    explorer.get_by_label("Two steps").check()
-    explorer.get_by_label("Multiply the two matrices").check()
-    assert explorer.locator(".wq-moving").count() == 6  # two for each of queries, keys, values
-    until(explorer, "!document.querySelector('.wq-moving')")
 
 
 def test_letters_and_sides_follow_the_notation(explorer):
@@ -387,7 +379,7 @@ def test_the_largest_sizes_are_not_wider_than_the_screen(explorer):
 def test_it_survives_going_back(page):
     page.goto("/explore/")
     page.locator(".md-footer").get_by_role("link", name="Which array is this?").click()
-    page.locator(".wq-answer").first.wait_for()
+    page.locator(".wq-examples").first.wait_for()
     page.wait_for_load_state()  # what a page that is left at once asked for, fails
     page.go_back()
     page.locator("[data-count]").first.wait_for()

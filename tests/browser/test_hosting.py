@@ -51,8 +51,8 @@ def test_below_a_sub_path_nothing_is_missing_or_blocked(page, origin, address):
     page.goto(address, wait_until="load")
     page.locator("[data-wq-notation]").select_option("ng-multi-head")
     page.keyboard.press("/")
-    page.locator(".wq-search input").fill("softmax")
-    page.locator(".wq-search li").first.wait_for()
+    page.locator("[data-wq-box=header] textarea").fill("softmax")
+    page.locator(".wq-found li").first.wait_for()
     page.keyboard.press("Escape")
     for layer in page.locator("[data-wq-live]").all():
         layer.scroll_into_view_if_needed()
@@ -98,8 +98,8 @@ def test_an_unknown_address_leads_to_pages_with_its_words(page, origin, unknown,
 def test_at_an_unknown_address_the_search_works(page, origin):
     page.goto("zzz/zzz/")
     page.get_by_role("button", name="Search").click()
-    page.locator(".wq-search input").fill("key_dim")
-    page.locator(".wq-search li a").first.click()
+    page.locator("[data-wq-box=header] textarea").fill("key_dim")
+    page.locator(".wq-found li a").first.click()
     page.wait_for_url(re.compile(f"{origin}.+"))
     page.locator("h1").wait_for()
     assert [said for said in page.wrong if "404" not in said] == []
@@ -108,8 +108,8 @@ def test_at_an_unknown_address_the_search_works(page, origin):
 
 def test_a_link_to_an_unknown_address_may_ask(page, origin):
     page.goto("zzz/?q=key_dim")
-    page.locator(".wq-search li").first.wait_for()
-    links = page.locator(".wq-search li a").evaluate_all("links => links.map(link => link.href)")
+    page.locator(".wq-found li").first.wait_for()
+    links = page.locator(".wq-found li a").evaluate_all("links => links.map(link => link.href)")
     assert f"{origin}explanation/widths/#key-dim" in links
 
 

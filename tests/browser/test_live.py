@@ -14,6 +14,7 @@ from qkv_site.parts import live
 from support import thorough
 
 PAGE = "/start/watch-one-word/"
+WINDOW = "/start/how-many-matrices/"
 LAYER = "[data-wq-live]"
 STEPS = [*live.texts()["steps"]]
 SWITCHES = [*live.texts()["switches"]]
@@ -32,8 +33,8 @@ COMPUTED = """async texts => {
 }""" % ((str(STEPS),) * 3)
 # Of each table that is shown: its numbers, row by row; and the sums.
 SHOWN = """() => [...document.querySelectorAll(".wq-stage table")].map(table =>
-  [...table.rows].map(row => [...row.querySelectorAll("td:not(.wq-blank, .wq-bar)")].map(cell =>
-    Number(cell.firstChild.textContent.replace("−∞", "-Infinity").replace("−", "-"))))
+  [...table.rows].map(row => [...row.querySelectorAll("td:not(.wq-blank, .wq-bar, .wq-was)")]
+    .map(cell => Number(cell.firstChild.textContent.replace("−∞", "-Infinity").replace("−", "-"))))
     .filter(row => row.length))"""
 SAYS = f"{LAYER} .wq-says"
 
@@ -43,16 +44,31 @@ def layer(shared):
     return begun(shared(PAGE))
 
 
+def opened(page, state="", address=PAGE):
+    page.goto(f"{address}#{state}" if state else address)
+    if address == WINDOW:
+        page.locator(LAYER).scroll_into_view_if_needed()
+    return begun(page)
+
+
 def begun(page):
-    page.locator(f"{LAYER} .wq-stage table").first.wait_for()
+    page.locator(f"{LAYER} .wq-stage table").last.wait_for()
     return page
 
 
+def sentence(page):
+    return page.locator(SAYS).inner_text()
+
+
 def show(page, state=""):
-    page.evaluate("text => { location.hash = text }", state)
-    if state:
-        until(page, "text => location.hash === '#' + text", state)
-    page.wait_for_timeout(30)
+    page.evaluate(
+        """text => new Promise(done => {
+      if (decodeURI(location.hash) === "#" + text) return done()
+      addEventListener("hashchange", () => setTimeout(done), {once: true})
+      location.hash = text
+    })""",
+        state,
+    )
 
 
 def states(amount, seed=0):
@@ -67,6 +83,12 @@ def states(amount, seed=0):
         if state["second"] == "none":
             state["tied"] = ""
         yield state
+
+
+def stated(**parts):
+    """The state that a text with these parts names, for word 2."""
+    first = {name: values[0] for name, values in live.states().items()}
+    return first | {"word": "2", "step": "output"} | parts
 
 
 def text_of(state):
@@ -188,7 +210,7 @@ def test_what_is_shown_are_these_numbers(layer, count):
         step = layer.locator("[aria-current=step]").evaluate("e => e.textContent")
         step = next(name for name in STEPS if step.startswith(live.texts()["steps"][name]))
         if misfit:
-            says = layer.locator(SAYS).inner_text()
+            says = sentence(layer)
             if step in ("query", "scores") and step not in numbers:
                 assert f"{misfit[0]} is not {misfit[1]}:" in says
             continue
@@ -216,20 +238,15 @@ def test_at_first_it_is_the_worked_example(layer):
 def test_the_program_runs_and_prints_these_numbers(layer, count):
     settings = [{**state, "second": "one" if state["second"] == "none" else state["second"],
                  "width": "7"} for state in states(count, seed=2)]  # fmt: skip
-    write = "async all => all.map((await import('../../assets/live.js')).program)"
+    write = "async all => all.map((await import('../../assets/live.js')).programOf)"
     for state, code in zip(settings, layer.evaluate(write, settings), strict=True):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, {})
         numbers, _ = expected(state)
         lines = printed.getvalue().replace("\n ", " ").splitlines()
-        assert [line.split()[0] for line in lines] == [
-            "query",
-            "scores",
-            "weights",
-            "mean",
-            "output",
-        ]
+        names = ["query", "scores", "weights", "mean", "output"]
+        assert [line.split()[0] for line in lines] == names
         for line in lines:
             name, shown = line.split(" ", 1)
             np.testing.assert_allclose(
@@ -239,6 +256,7 @@ def test_the_program_runs_and_prints_these_numbers(layer, count):
 
 def test_a_program_that_does_not_fit_stops_where_the_layer_does(layer):
     show(layer, "second=two&width=3")
+    layer.get_by_text("This layer as NumPy").click()
     code = layer.locator(f"{LAYER} pre code").evaluate("e => e.textContent")
     with pytest.raises(ValueError, match="size 7 is different from 3"):
         exec(code, {})
@@ -248,32 +266,68 @@ def test_two_clicks_show_that_two_matrices_are_one(layer):
     show(layer, "word=1&step=word")
     layer.get_by_role("button", name="two that fit").click()
     two = layer.evaluate(SHOWN)[-1][-1]
-    layer.get_by_role("button", name="the two merged").click()
+    layer.locator(SAYS).get_by_role("button", name="the two merged").click()
     assert layer.evaluate(SHOWN)[-1][-1] == two
-    assert "same numbers as with two in a row" in layer.locator(SAYS).inner_text()
-    assert layer.locator(".wq-key").inner_text().startswith("= the same numbers")
+    assert "same numbers as with two in a row" in sentence(layer)
+    assert layer.locator(".wq-key").inner_text().startswith("= marks the same numbers")
 
 
 def test_a_misfit_is_shown_at_its_place_and_named(layer):
     show(layer, "word=1&step=word")
-    layer.get_by_role("button", name="two that do not fit").click()
+    second = layer.get_by_role("group", name="Matrices between a word and its query")
+    second.get_by_role("button", name="two that do not fit").click()
     assert layer.locator(".wq-stage .wq-vec.wq-none").count() == 4
     assert layer.locator(".wq-stage .wq-sum.wq-none").count() == 3
     assert [b.inner_text() for b in layer.locator(".wq-shapes .wq-bad").all()] == ["3", "7"]
-    says = layer.locator(SAYS).inner_text()
+    says = sentence(layer)
     assert says.startswith("3 is not 7:")
     assert "Perhaps both matrices take the same numbers, those of the word." in says
     layer.get_by_role("button", name="none", exact=True).click()
-    assert layer.locator(SAYS).inner_text().startswith("7 is not 3:")
+    assert sentence(layer).startswith("7 is not 3:")
 
 
 def test_another_word_5_changes_word_2_only_without_a_causal_mask(layer):
-    for mask, changed in {"": ["keys", "scores", "weights", "mean", "joined", "output"],
-                          "&causal=on": ["keys", "scores"]}.items():  # fmt: skip
+    for mask, changed in {"": ["scores", "weights", "mean", "joined", "output"],
+                          "&causal=on": ["scores"]}.items():  # fmt: skip
         show(layer, f"word=2&step=output&changed=on{mask}")
-        marked = layer.eval_on_selector_all(".wq-go li", "all => all.map(e => e.innerText)")
+        marked = layer.eval_on_selector_all(".wq-trail > li", "all => all.map(e => e.innerText)")
         names = [name for name, text in zip(STEPS, marked, strict=True) if "≠" in text]
         assert names == changed
+
+
+def test_old_numbers_stand_below_new_ones(layer):
+    for mask, gone in {"": 7, "&causal=on": 0}.items():
+        show(layer, f"word=2&step=output&changed=on{mask}")
+        old = layer.locator("td.wq-was").evaluate_all("all => all.map(e => e.textContent)")
+        assert [float(each.replace("−", "-")) for each in old] == [
+            *(example.Y[1] if not mask else expected(stated(causal="on"))[0]["output"]).round(2)
+        ]
+        assert layer.locator("td.wq-gone").count() == gone
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_what_a_choice_does_is_in_sight(page, width, height):
+    page.emulate_media(reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": height})
+    opened(page)
+    assert inside(page, ".wq-next", ".wq-says", ".wq-stage table >> nth=0")
+    for choice in (*SWITCHES, *live.texts()["second"]):
+        place = f"[data-switch={choice}]"
+        if choice not in SWITCHES:
+            place = f".wq-panel .wq-choice button:text-is('{live.texts()['second'][choice]}')"
+        page.locator(place).scroll_into_view_if_needed()
+        page.locator(place).click()
+        page.wait_for_timeout(50)
+        shown = 0 if choice == "cross" else -1  # of its five matrices the first one says it
+        assert inside(page, ".wq-next", ".wq-says", f".wq-stage table >> nth={shown}"), choice
+        show(page, "word=1&step=word")
+
+
+def inside(page, *selectors):
+    """Whether things are on the screen, below the page's own head."""
+    boxes = [page.locator(f"{LAYER} {each}").bounding_box() for each in selectors]
+    height = page.viewport_size["height"]
+    return all(box["y"] >= 48 and box["y"] + box["height"] <= height for box in boxes)
 
 
 QUESTIONS = {  # a wrong try, and a right one
@@ -300,11 +354,11 @@ def test_what_cannot_stand_together_ends_with_a_sentence(layer):
     show(layer, "word=1&step=word&causal=on")
     layer.get_by_label("keys and values from another text").check()
     assert not layer.get_by_label("causal mask").is_checked()
-    assert "the mask is off" in layer.locator(SAYS).inner_text()
+    assert "the mask is off" in sentence(layer)
     layer.get_by_label("one matrix for queries and keys").check()
     layer.get_by_role("button", name="none", exact=True).click()
     assert not layer.get_by_label("one matrix for queries and keys").is_checked()
-    assert "that switch is off now" in layer.locator(SAYS).inner_text()
+    assert "that switch is off now" in sentence(layer)
 
 
 NONSENSE = {
@@ -319,13 +373,12 @@ NONSENSE = {
 @pytest.mark.parametrize("text", NONSENSE)
 def test_nonsense_in_the_address_becomes_the_nearest_state(page, text):
     unknown, kept = NONSENSE[text]
-    page.goto(f"{PAGE}#{text}")
-    begun(page)
-    assert f"The address asked for “{unknown}”" in page.locator(SAYS).inner_text()
+    opened(page, text)
+    assert f"The address asked for “{unknown}”" in sentence(page)
     page.get_by_role("button", name="Play").focus()
     page.keyboard.press("ArrowRight")
     until(page, "text => location.hash.includes(text)", kept)
-    assert "The address asked for" not in page.locator(SAYS).inner_text()
+    assert "The address asked for" not in sentence(page)
     assert page.wrong == []
 
 
@@ -335,17 +388,16 @@ def test_a_width_that_is_none_is_refused(layer, entered):
     field = layer.locator(".wq-width input")
     field.fill(entered)
     field.press("Tab")
-    assert f"“{entered}” is no whole number from 1 to 8" in layer.locator(SAYS).inner_text()
+    assert f"“{entered}” is no whole number from 1 to 8" in sentence(layer)
     assert field.get_attribute("aria-invalid") == "true"
     field.fill("5")
     field.press("Tab")
-    assert layer.locator(SAYS).inner_text().startswith("5 is not 7:")
+    assert sentence(layer).startswith("5 is not 7:")
 
 
 def test_a_link_carries_the_whole_state(page):
     state = next(state for state in states(50, seed=3) if state["second"] == "two")
-    page.goto(f"{PAGE}#{text_of(state | {'step': 'word'})}")
-    begun(page)
+    opened(page, text_of(state | {"step": "word"}))
     for name in SWITCHES:
         assert page.locator(f"[data-switch={name}]").is_checked() == bool(state[name])
     assert page.locator(".wq-width input").input_value() == state["width"]
@@ -353,14 +405,13 @@ def test_a_link_carries_the_whole_state(page):
 
 def test_it_works_from_the_keyboard_and_says_each_step(page):
     page.emulate_media(reduced_motion="reduce")
-    page.goto(PAGE)
-    begun(page)
+    opened(page)
     assert page.locator(SAYS).get_attribute("role") == "status"
     page.locator(".wq-stage").focus()
     said = set()
     for step in STEPS:
         until(page, "step => (location.hash || '#step=word').includes(step)", f"step={step}")
-        said.add(page.locator(SAYS).inner_text())
+        said.add(sentence(page))
         page.keyboard.press("ArrowRight")
     assert len(said) == len(STEPS)
     page.keyboard.press("ArrowDown")
@@ -372,21 +423,20 @@ def test_it_works_from_the_keyboard_and_says_each_step(page):
 
 
 def test_it_plays_to_the_end_and_pauses(page):
-    page.goto(f"{PAGE}#word=1&step=joined")
-    begun(page)
+    opened(page, "word=1&step=joined")
     page.get_by_role("button", name="Play").click()
     until(page, "document.querySelector('.wq-ghost') !== null")
     until(page, "location.hash.includes('step=output')")
     page.get_by_role("button", name="Pause").click()
     page.wait_for_timeout(100)
     assert page.get_by_role("button", name="Play").count() == 1
+    assert page.locator(".wq-ghost, .wq-pending, .wq-sofar").count() == 0
     assert page.wrong == []
 
 
 def test_nothing_moves_if_motion_is_reduced(page):
     page.emulate_media(reduced_motion="reduce")
-    page.goto(f"{PAGE}#word=1&step=word")
-    begun(page)
+    opened(page, "word=1&step=word")
     page.get_by_role("button", name="Next").click()
     page.wait_for_timeout(100)
     assert page.locator(".wq-ghost, .wq-pending").count() == 0
@@ -397,15 +447,12 @@ def test_nothing_moves_if_motion_is_reduced(page):
 def test_it_is_not_wider_than_the_screen(page, width):
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 844})
-    page.goto(PAGE)
-    begun(page)
+    opened(page)
     for second in live.states()["second"]:
         for step in STEPS:
             show(page, f"word=1&step={step}&second={second}&cross=on")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (step, second)
-    page.goto("/start/how-many-matrices/")
-    page.locator(LAYER).scroll_into_view_if_needed()
-    begun(page)
+    opened(page, address=WINDOW)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -413,8 +460,7 @@ def test_it_is_not_wider_than_the_screen(page, width):
 @pytest.mark.parametrize("step", ["query", *thorough("keys", "scores", "weights", "output")])
 def test_nothing_that_axe_finds_is_serious(page, scheme, step):
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    page.goto(f"{PAGE}#word=1&step={step}&second=two")
-    begun(page)
+    opened(page, f"word=1&step={step}&second=two")
     page.evaluate("for (const m of document.querySelectorAll('math')) m.replaceWith(m.textContent)")
     assert violations(page, LAYER) == []
 
@@ -423,23 +469,24 @@ def test_a_finger_is_enough(chromium, origin):
     phone = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "height": 844}}
     context = chromium.new_context(base_url=origin, reduced_motion="reduce", **phone)
     page = context.new_page()
-    page.goto(PAGE)
-    begun(page)
+    opened(page)
     page.get_by_role("button", name="Next").tap()
     until(page, "location.hash.includes('step=query')")
     page.locator(".wq-sum > button").nth(2).tap()
     assert page.locator(".wq-sum-text").inner_text().startswith("Number 3 of Jane's query")
     small = page.eval_on_selector_all(
-        f"{LAYER} .wq-go button, {LAYER} .wq-choice button",
-        "all => all.filter(e => e.getBoundingClientRect().height < 24).length",
+        f"{LAYER} :is(.wq-go, .wq-trail, .wq-choice, .wq-tasks) button, {LAYER} .wq-switches label",
+        """all => all.filter(e => {
+          const {width, height} = e.getBoundingClientRect()
+          return height < 44 || width < 40
+        }).map(e => e.textContent)""",
     )
-    assert small == 0
+    assert small == []
     context.close()
 
 
 def test_on_paper_the_steps_stand_below_each_other(page):
-    page.goto(f"{PAGE}#word=2&step=word")
-    begun(page)
+    opened(page, "word=2&step=word")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".wq-paper > section:visible").count() == len(STEPS)
@@ -457,13 +504,14 @@ def test_its_letters_and_sides_are_those_that_are_chosen(layer):
     assert columns[0] == [list(column) for column in zip(*rows[0], strict=True)]
     sums = [row[-1] for row in columns[-1][-3:]]
     assert sums == rows[-1][-1]
-    assert layer.locator(".wq-shapes").inner_text().startswith("3 × 7 · 7 × 7 · 7 × 1")
+    assert layer.locator(".wq-shapes").inner_text().startswith("Jane: 3 × 7 · 7 × 7 · 7 × 1")
     layer.locator("[data-wq-notation]").select_option("site")
 
 
 def test_without_scripts_the_way_to_the_numbers_stands(chromium, origin):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto(PAGE)
+    assert page.locator(LAYER).bounding_box()["height"] < 200
     page.locator(".wq-live-wait a").click()
     page.wait_for_url("**/start/one-head/")
     page.close()
@@ -475,21 +523,32 @@ def test_it_is_light_and_quick_and_nothing_jumps(page, site):
     assert sum(sizes) <= 40 * 1024, sizes
     page.emulate_media(reduced_motion="reduce")
     page.add_init_script(NOTE_SHIFTS)
-    page.goto(PAGE)
-    begun(page)
+    opened(page)
     page.wait_for_timeout(500)
     assert page.evaluate("window.shifted") < 0.01
-    took = page.evaluate("""() => {
-      const next = document.querySelector(".wq-next")
-      const times = []
-      for (let i = 0; i < 7; i++) {
-        const begin = performance.now()
-        next.click()
-        times.push(performance.now() - begin)
+    # Nor does anything move if it plays: no hand asked for these steps.
+    page.evaluate("""async () => {
+      for (const step of document.querySelectorAll(".wq-trail button")) {
+        step.click()
+        await new Promise(done => setTimeout(done, 100))
       }
-      return times.sort((a, b) => a - b)[3]
     }""")
-    assert took < 40  # 16 on a machine that does nothing else
+    assert page.evaluate("window.shifted") < 0.01
+    # A step is what the page computes, writes and lays out. Others use this machine too, so
+    # of each step the best of many tries counts, and of these the middle one.
+    best = page.evaluate("""async () => {
+      const trail = [...document.querySelectorAll(".wq-trail button")]
+      const best = trail.map(() => Infinity)
+      for (let round = 0; round < 20; round++) for (const [i, step] of trail.entries()) {
+        await new Promise(requestAnimationFrame)
+        const begin = performance.now()
+        step.click()
+        document.body.getBoundingClientRect()
+        best[i] = Math.min(best[i], performance.now() - begin)
+      }
+      return best
+    }""")
+    assert sorted(best)[len(best) // 2] < 16, best
 
 
 def test_what_is_missing_is_named(page):
@@ -503,17 +562,15 @@ def test_what_is_missing_is_named(page):
 
 
 def test_a_window_shows_one_step_and_leads_to_the_whole(page):
-    page.goto("/start/how-many-matrices/")
-    page.locator(LAYER).scroll_into_view_if_needed()
-    begun(page)
-    assert page.locator(SAYS).inner_text().startswith("3 is not 7:")
+    opened(page, address=WINDOW)
+    assert sentence(page).startswith("3 is not 7:")
     page.get_by_role("button", name="two that fit").click()
     page.emulate_media(reduced_motion="reduce")
-    page.get_by_role("button", name="the two merged").click()
-    assert "same numbers as with two in a row" in page.locator(SAYS).inner_text()
+    page.locator(SAYS).get_by_role("button", name="the two merged").click()
+    assert "same numbers as with two in a row" in sentence(page)
     assert "#" not in page.url
     page.get_by_role("link", name="Watch the whole layer").click()
     page.wait_for_url("**/start/watch-one-word/#*second=merged*")
     begun(page)
-    assert "same numbers as with two in a row" in page.locator(SAYS).inner_text()
+    assert "same numbers as with two in a row" in sentence(page)
     assert page.wrong == []

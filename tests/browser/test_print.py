@@ -6,7 +6,7 @@ from support import thorough
 
 # What is there to move about, and to press.
 FURNITURE = [".md-header", ".md-sidebar", ".md-tabs", ".md-footer", ".md-top", ".md-code__nav",
-             ".wq-search", ".headerlink", ".wq-notation", ".wq-notebook", "button"]  # fmt: skip
+             ".wq-box", ".headerlink", ".wq-notation", ".wq-notebook", "button"]  # fmt: skip
 CHOICE = "[data-wq-notation]"
 PAPER = {"width": 640, "height": 900}  # A4 at 96 dots an inch, without its margins
 

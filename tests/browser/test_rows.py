@@ -4,7 +4,7 @@ import pytest
 
 from browser.watching import until
 
-OPEN = """[...document.querySelectorAll(".wq-rows > details[open]")].map(fold => {
+OPEN = """[...document.querySelectorAll(".wq-layouts > details[open]")].map(fold => {
   while (fold.localName !== "h3") fold = fold.previousElementSibling
   return fold.id
 })"""

@@ -1,6 +1,8 @@
 """What readers type into the search, and how often a page that answers is among the first three."""
 
+import gzip
 import hashlib
+import itertools
 import json
 import re
 import tomllib
@@ -9,8 +11,14 @@ from pathlib import Path
 import pytest
 
 from browser.watching import until
+from notation.formulas import FORMULAS
+from qkv import notation
+from qkv.reading import read
+from qkv.reading._data import MESSAGES
+from qkv.reading._others import names
 from support import ROOT, thorough
 
+INPUTS = tomllib.loads((ROOT / "tests/reading/inputs.toml").read_text())
 QUERIES = tomllib.loads(Path(__file__).with_name("queries.toml").read_text())
 VENDOR = ROOT / "docs" / "assets" / "vendor"
 
@@ -20,16 +28,15 @@ def search(chromium, origin):
     """The site's own search: from what is typed to the headings found, the best first."""
     page = chromium.new_page(base_url=origin)
     page.goto("/threads/")
-    page.get_by_role("button", name="Search").click()
-    box = page.get_by_role("dialog").get_by_role("searchbox", name="Search")
-    status = page.get_by_role("dialog").get_by_role("status")
+    box = page.locator("[data-wq-box=header] textarea")
+    status = page.locator("[data-wq-box=header] .wq-box-count")
 
     def found(query):
+        status.evaluate("it => (it.textContent = '')")
         box.fill("")
-        until(page, "s => !s.textContent", arg=status.element_handle())
         box.fill(query)
         until(page, "s => s.textContent", arg=status.element_handle())
-        links = page.locator(".wq-search li a").evaluate_all(
+        links = page.locator(".wq-found li a").evaluate_all(
             "links => links.map(({href}) => href.slice(location.origin.length + 1))"
         )
         return [link.replace("/#", "#").removesuffix("/") for link in links]
@@ -40,7 +47,7 @@ def search(chromium, origin):
 
 
 FIND_ALL = """async queries => {
-  const { load } = await import(`${location.origin}/assets/search.js`)
+  const { load } = await import(`${location.origin}/assets/box.js`)
   const { find, index } = await load()
   return queries.map(query => find(index, query).hits.map(({ address }) => address))
 }"""
@@ -48,7 +55,7 @@ FIND_ALL = """async queries => {
 
 @pytest.fixture(scope="module")
 def addresses_of(search):
-    """Of queries, the headings that the dialog would list, found all at once."""
+    """Of queries, the headings that the box would list, found all at once."""
 
     def found(queries):
         all_of_them = search.page.evaluate(FIND_ALL, [*queries])
@@ -65,7 +72,7 @@ def answers(address, wanted):
     return address in pages or address.partition("#")[0] in pages
 
 
-def test_what_is_found_is_what_the_dialog_lists(search, addresses_of):
+def test_what_is_found_is_what_the_box_lists(search, addresses_of):
     queries = [*QUERIES["words"]][::30]
     for query, addresses in addresses_of(queries).items():
         assert search(query) == addresses != [], query
@@ -110,7 +117,7 @@ def test_a_name_of_the_reference_does_not_come_first_for_one_of_its_words(search
 
 def test_what_is_found_is_shown_with_its_formulas_and_without_holes(search):
     search("W_i^Q d_model")
-    said = search.page.locator(".wq-search li p").all_inner_texts()
+    said = search.page.locator(".wq-found li p").all_inner_texts()
     assert any("W_i^Q" in each for each in said)
     for each in said:
         assert 20 < len(each) < 260
@@ -139,7 +146,7 @@ def test_a_name_counts_whole_before_its_parts(search):
 
 def test_what_was_asked_is_marked_in_titles_too_and_a_ceiling_is_no_count(search):
     search("attention mask")
-    marks = search.page.locator(".wq-search li a mark").all_inner_texts()
+    marks = search.page.locator(".wq-found li a mark").all_inner_texts()
     assert any(each.startswith("mask") for each in marks)
     assert search.status.inner_text() == "These 8 pages fit best."
 
@@ -161,7 +168,7 @@ def test_a_sentence_of_small_words_is_looked_for_too(search):
 def test_what_is_nowhere_is_not_found_and_the_index_of_questions_is_offered(search):
     assert search("zeppelin") == []
     assert search.status.inner_text() == "Nothing is found for “zeppelin”."
-    index = search.page.get_by_role("dialog").get_by_role("link", name="index of questions")
+    index = search.page.locator(".wq-found").get_by_role("link", name="index of questions")
     assert index.get_attribute("href").endswith("questions/")
 
 
@@ -178,23 +185,26 @@ def test_the_search_reads_no_menu_no_button_and_no_data(search):
             assert tool not in re.sub(r"<[\w ,.]*>|<|d_k < ", "", text + title), title
 
 
-def test_the_search_is_a_dialog_for_the_keyboard(page):
+HEADER = "[data-wq-box=header]"
+
+
+def test_the_box_is_for_the_keyboard(page):
     page.goto("/threads/")
-    page.get_by_role("button", name="Search").focus()
     page.keyboard.press("/")
-    box = page.get_by_role("dialog", name="Search").get_by_role("searchbox")
+    box = page.locator(f"{HEADER} textarea")
+    assert box.evaluate("it => it === document.activeElement")
     box.type("key_dim")
-    page.locator(".wq-search li").first.wait_for()
-    first = page.locator(".wq-search li a").first
+    page.locator(".wq-found li").first.wait_for()
+    first = page.locator(".wq-found a").first
     page.keyboard.press("ArrowDown")
     assert first.evaluate("it => it === document.activeElement")
     page.keyboard.press("ArrowUp")
     assert box.evaluate("it => it === document.activeElement")
     page.keyboard.press("Escape")
-    assert not box.is_visible()
-    assert page.get_by_role("button", name="Search").evaluate("it => it === document.activeElement")
-    page.keyboard.press("Enter")
-    page.keyboard.press("Enter")  # what was typed is still there, and its first hit is opened
+    assert not page.locator(f"{HEADER} .wq-found").is_visible()
+    page.keyboard.press("/")
+    page.locator(".wq-found li").first.wait_for()
+    page.keyboard.press("Enter")  # what was typed is still there, and its card is followed
     page.wait_for_url("**/widths/**")
     assert page.wrong == []
 
@@ -202,21 +212,174 @@ def test_the_search_is_a_dialog_for_the_keyboard(page):
 @pytest.mark.parametrize("address", ["/threads/", *thorough("/")])
 def test_a_link_may_ask(page, origin, address):
     page.goto(f"{address}?q=key_dim")
-    page.locator(".wq-search li").first.wait_for()
-    assert page.get_by_role("dialog").get_by_role("searchbox").input_value() == "key_dim"
-    links = page.locator(".wq-search li a").evaluate_all("links => links.map(link => link.href)")
+    page.locator(".wq-found li").first.wait_for()
+    links = page.locator(".wq-found li a").evaluate_all("links => links.map(link => link.href)")
     assert f"{origin}/explanation/widths/#key-dim" in links
 
 
-def test_axe_finds_nothing_in_the_dialog(search):
+def test_the_box_of_a_page_with_one_takes_its_examples(page):
+    page.goto("/which-shape/")
+    large = page.locator("[data-wq-box=large]")
+    page.locator("[data-wq-example]").nth(3).click()
+    large.locator(".wq-card").wait_for()
+    assert "they fit" in large.locator(".wq-card-title").inner_text()
+    assert page.wrong == []
+
+
+CARDS = {
+    "W_1^Q q": ("Formula", "q is a source"),
+    "q = q.view(B, h, T, d)": ("Formula", "transpose(1, 2)"),
+    "(1536, 512)": ("Shape", "W_Q, W_K and W_V"),
+    "self_attn.in_proj_weight": ("Name of a weight", "torch.nn.MultiheadAttention"),
+    "mat1 and mat2 shapes cannot be multiplied (10x512 and 64x512)": ("Error message", "512"),
+    "Is Q in equation (1) the Q of MultiHead(Q, K, V)?": ("Question", "No."),
+}
+
+
+@pytest.mark.parametrize(("typed", "says"), CARDS.items())
+def test_each_kind_has_its_card_and_hits_follow(search, typed, says):
+    assert search(typed)
+    card = search.page.locator(".wq-card").first
+    assert card.locator(".wq-card-kind").inner_text() == says[0]
+    assert says[1] in card.inner_text()
+    assert card.get_by_role("link").count() == 1
+
+
+def test_a_card_has_the_letters_that_the_reader_chose(search):
+    search.page.locator("[data-wq-notation]").select_option("paper-3-2-2")
+    search("W_1^Q q")
+    said = search.page.locator(".wq-card").first
+    assert "The paper" in said.inner_text()
+    assert said.locator("math").all_text_contents() == ["Q", "W1Q"]
+    search.page.locator("[data-wq-notation]").select_option("site")
+
+
+def test_the_cards_are_told_to_a_screen_reader(search):
+    search("q = W^Q x")
+    told = search.page.locator(f"{HEADER} .wq-unseen")
+    until(search.page, "it => it.textContent.includes('projected')", arg=told.element_handle())
+    assert told.get_attribute("role") == "status"
+
+
+@pytest.mark.parametrize("typed", ["<img src=x onerror=alert(1)>", "<script>alert(1)</script>"])
+def test_what_is_typed_stays_text(search, typed):
+    search(typed)
+    panel = search.page.locator(f"{HEADER} .wq-found")
+    assert panel.locator("img, script, .wq-card").count() == 0
+    assert typed in panel.inner_text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"), [("softmax(QK^T", "is not closed"), ("(0, 512)", "axis 0 is 0")]
+)
+def test_what_is_wrong_is_said_at_its_place(search, typed, says):
+    search(typed)
+    assert says in search.page.locator(f"{HEADER} .wq-box-says").inner_text()
+    assert not search.page.locator(".wq-card").count()
+
+
+def test_several_lines_are_pasted_and_enter_does_not_add_one(page):
+    page.goto("/threads/")
+    box = page.locator(f"{HEADER} textarea")
+    box.fill("q = W^Q x\nW_1^Q q")
+    page.locator(".wq-card").first.wait_for()
+    assert box.get_attribute("rows") == "2"
+    assert "X_Q = X @ P_Q" in page.locator(".wq-card").first.inner_text()
+
+
+def test_nothing_is_loaded_before_the_box_is_touched_and_then_little(page):
+    page.goto("/threads/", wait_until="networkidle")
+    names = ("search.json", "reading.json", "read.js", "tree.js", "find.js", "minisearch.js")
+    assert [url for url in page.requested if url.endswith(names)] == []
+    page.keyboard.press("/")
+    page.locator(f"{HEADER} textarea").fill("Q")
+    page.locator(".wq-card").first.wait_for()
+    asked = {url for url in page.requested if url.endswith(names)}
+    assert len(asked) == len(names)
+    bodies = [page.request.get(url).body() for url in asked if "search.json" not in url]
+    assert sum(len(gzip.compress(body)) for body in bodies) <= 60 * 1024
+
+
+# What `qkv.read` says of each, and what the page says of it: the same.
+READ_ALL = """async texts => {
+  const { load } = await import(`${location.origin}/assets/box.js`)
+  const { read, Refused } = await load()
+  const plain = ({ kind, title, which, tokens, texts, letters, wrong, says, line, page }) =>
+    [kind, title, which, tokens, texts, letters, wrong, says, line, page]
+  return texts.map(text => {
+    try {
+      const { readings, says, unread, words } = read(text)
+      return [readings.map(plain), words ? "" : says, unread]
+    } catch (error) {
+      if (error instanceof Refused) return error.message
+      throw error
+    }
+  })
+}"""
+
+
+def told(typed):
+    try:
+        found = read(typed)
+    except ValueError as error:
+        return str(error)
+    plain = [
+        [it.kind, it.title, it.which, it.tokens, [*it.texts], {**it.letters}, [*it.wrong],
+         [*it.says], it.line, it.page] for it in found
+    ]  # fmt: skip
+    return [plain, "" if found.says == MESSAGES["words"]["says"] else found.says, [*found.unread]]
+
+
+def inputs():
+    """What people type, and all formulas and letters of all texts: more than a thousand."""
+    yield from (typed for part in INPUTS.values() for typed in part)
+    yield from ("softmax(QK^T", "(0, 512)", "Q" * 3000, " ", "E = mc^2", "512x512 then 64x512")
+    for name, *_ in names():
+        yield from (name, f"layer.{name}", f"{name} (2304, 768)")
+    for rows, columns in itertools.product((1, 5, 64, 512, 1536), (3, 64, 768, 1024)):
+        yield f"{rows} x {columns}"
+    for source in notation.sources():
+        for role in filter(source.names, notation.roles()):
+            yield source.letter(role)
+        for line in FORMULAS:
+            yield notation.typeset(line, source.id)
+
+
+def test_the_page_reads_as_python_does(search):
+    texts = [*dict.fromkeys(inputs())]
+    assert len(texts) > 1000
+    read_there = search.page.evaluate(READ_ALL, texts)
+    differ = [text for text, there in zip(texts, read_there, strict=True) if there != told(text)]
+    assert differ == []
+
+
+def test_an_answer_comes_at_once(search):
+    """On a machine that does other things too, so the quickest of several counts."""
+    quickest = search.page.evaluate(
+        """async texts => {
+      const { load } = await import(`${location.origin}/assets/box.js`)
+      const { read, find, index } = await load()
+      return texts.map(text => Math.min(...[1, 2, 3, 4, 5, 6].map(() => {
+        const began = performance.now()
+        read(text)
+        find(index, text)
+        return performance.now() - began
+      })))
+    }""",
+        [*INPUTS["formulas"], *INPUTS["code"]],
+    )
+    assert max(quickest) < 50
+
+
+def test_axe_finds_nothing_in_the_box(search):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    search("key_dim")
-    assert axe.run(search.page, context=".wq-search").response["violations"] == []
+    search("W_1^Q q")
+    assert axe.run(search.page, context=HEADER).response["violations"] == []
 
 
 def test_without_a_script_the_way_leads_to_the_index_of_questions(chromium, origin):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
     page.goto("/threads/")
-    page.get_by_role("link", name="Search").click()
+    page.locator(f"{HEADER} a").click()
     assert page.url.endswith("/questions/")
     page.close()

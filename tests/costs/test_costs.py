@@ -1,5 +1,7 @@
 import dataclasses
 import math
+import re
+import tomllib
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from qkv.costs import (
     products,
 )
 from qkv.masks import causal
+from support import ROOT
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -161,10 +164,7 @@ def test_low_rank_dimension_is_the_rank_of_the_derivative(rows, columns, rank):
         ({"d_model": 7, "h": 2, "n_q": 3}, "d_model = 7 is not divisible by h = 2"),
         ({"d_model": 6, "h": 2, "n_q": 0}, "n_q must be a positive whole number, but is 0"),
         ({"d_model": 6, "h": 2.5, "n_q": 3}, "h must be a positive whole number"),
-        (
-            {"d_model": 6, "h": 3, "n_q": 3, "h_kv": 2},
-            "h_kv must divide h, but h_kv = 2 and h = 3",
-        ),
+        ({"d_model": 6, "h": 3, "n_q": 3, "h_kv": 2}, "h_kv must divide h, but h_kv = 2 and h = 3"),
     ],
 )
 def test_sizes_that_make_no_layer(sizes, message):
@@ -217,3 +217,12 @@ def test_counts_that_people_quote():
 def test_an_mlp_of_no_width():
     with pytest.raises(ValueError, match="d_ff must be a positive whole number, but is 0"):
         layer_cost(Sizes(6, 2, 3), 0)
+
+
+def test_the_page_on_counting_has_the_sizes_of_the_table_of_models():
+    folder = ROOT / "docs" / "explanation"
+    models = tomllib.loads((folder / "model-sizes.toml").read_text())["model"]
+    sizes = {each["name"]: [each.get(key) for key in ("layers", "h_kv", "d_k")] for each in models}
+    called = re.findall(r"cache_bytes\((\d+), (\d+), (\d+)\)", (folder / "counting.md").read_text())
+    stated = [list(map(int, each)) for each in called]
+    assert stated == [sizes["Qwen3 4B"], sizes["Mistral Nemo 12B"]]

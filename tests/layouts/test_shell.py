@@ -99,4 +99,4 @@ def test_errors_are_sentences_on_stderr(folder, monkeypatch, capsys, arguments, 
 def test_the_wheel_has_the_command():
     packed = zipfile.ZipFile(io.BytesIO(wheel.built()[1]))
     [entry] = [name for name in packed.namelist() if name.endswith("entry_points.txt")]
-    assert "qkv = qkv.layouts._shell:main" in packed.read(entry).decode()
+    assert "qkv = qkv.reading._shell:main" in packed.read(entry).decode()

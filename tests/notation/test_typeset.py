@@ -68,6 +68,13 @@ from qkv.notation.tree import Setting, Symbol, parse
         ),
         ("W_Q[i]", "jurafsky-martin", r"\mathbf{W}^{Qi}"),
         ("X_Q @ W_Q[i]", "d2l", r"\mathbf{W}_i^{(q)} \mathbf{q}"),
+        # A vector is added to each column by a row of ones, as both of these books have it.
+        ("Q[i] = X_Q @ W_Q[i] + b_Q[i]", "site", "Q_i = X_Q W_i^Q + b_i^Q"),
+        (
+            "Q[i] = X_Q @ W_Q[i] + b_Q[i]",
+            "formal-algorithms",
+            r"Q = W_q^h X + b_q^h \mathbf{1}^\top",
+        ),
         # Of one head only: what all heads have is written in this site's letters.
         (
             "concat(head[i] for i in heads)",
@@ -148,6 +155,7 @@ def test_mark_is_told_what_is_borrowed():
     [
         ("X_Q", "site", r"n_q \times d_{\text{model}}"),
         ("X_Q", "ng-multi-head", r"d_{\text{model}} \times n_q"),
+        ("K[i]", "ng-self-attention", r"d_k \times n"),  # x has one length
         ("W_O", "deepseek-v2", r"d \times n_h \, d_h"),
         ("A[i]", "transformer-circuits", r"n_{\text{context}} \times n_{\text{context}}"),
         ("W_K[i]", "d2l", r"p_k \times d_k"),
@@ -226,7 +234,7 @@ def _readable(tokens, upright, defined):
 def _python(latex):
     """What is typeset in the letters of a readable source, as Python."""
     latex = latex.replace(r"\left", "").replace(r"\right", "").replace(r"^\top", ".T")
-    latex = latex.replace("_{g(i)}", "_1")
+    latex = latex.replace("_{g(i)}", "_1").replace(r"\mathbf{1}.T", "ones")
     latex = re.sub(r"\\frac{(.*?)}{\\sqrt{(\w+)}}", r"((\1) / sqrt(\2))", latex)
     latex = re.sub(
         r"\\begin{bmatrix}(.*?) \\\\ \\vdots \\\\ (.*?)\\end{bmatrix}", r"vstack((\1, \2))", latex
@@ -241,6 +249,15 @@ def _python(latex):
 
 def _value(latex, names):
     return eval(_python(latex), {"__builtins__": {}}, names)
+
+
+class _Ones:
+    """A row of ones, as long as the row that it has to be."""
+
+    __array_ufunc__ = None  # so that NumPy leaves the product to it
+
+    def __rmatmul__(self, vector):
+        return vector  # a column, which NumPy adds to each
 
 
 def _names(line, chosen):
@@ -258,6 +275,7 @@ def _names(line, chosen):
 
     names = {
         "d_k": 3,
+        "ones": _Ones(),
         "sqrt": math.sqrt,
         "vstack": np.vstack,
         "softmax_": softmax_,

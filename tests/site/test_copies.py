@@ -66,7 +66,7 @@ def test_each_claim_has_its_statement_its_kind_and_its_address(written):
 
 def test_each_block_that_is_shown_stands_there_with_what_it_printed(written):
     text = written["explanation/biases.md"]
-    assert "assert np.allclose(output(Q + b_Q, K), with_both)  # no key bias: the same" in text
+    assert 'assert has_none == {"query": False, "key": True}' in text
     assert "without the query bias: 0." in text
 
 

@@ -31,10 +31,7 @@ BLOCKS = {
         "```python\nprint(1)\n```\n",
         r"PAGE:3: a block of Python that is not executed",
     ),
-    "a misspelt option": (
-        '```python exce="on"\nprint(1)\n```\n',
-        r"PAGE:3: unknown option 'exce'",
-    ),
+    "a misspelt option": ('```python exce="on"\nprint(1)\n```\n', r"PAGE:3: unknown option 'exce'"),
     "words of a diagram that say nothing": (
         '```diagram words="named"\nK[i] = X_K @ W_K[i]\n```\n',
         r"""PAGE:3: words="named": expected one of 'numbered'""",
@@ -47,10 +44,7 @@ BLOCKS = {
         "```python exec=on\nprint(1)\n```\n",
         r"PAGE:3: 'exec=on' is no option",
     ),
-    "a misspelt language": (
-        '```pyhton exec="on"\nprint(1)\n```\n',
-        r"PAGE:3: a block of 'pyhton'",
-    ),
+    "a misspelt language": ('```pyhton exec="on"\nprint(1)\n```\n', r"PAGE:3: a block of 'pyhton'"),
     "a block of a library that no test ran": (
         '```python library="keras"\nprint("not recorded")\n```\n',
         r'PAGE:3: library="keras": the block has not run as it stands',
@@ -76,7 +70,7 @@ LINKS = {
     "a print that would look otherwise in Python": (
         python('print(1, 2, sep="-")'),
         r"PAGE:3: sep= in print",
-    ),
+    )
 }
 CLAIMS = {
     "a claim without its statement": (
@@ -91,10 +85,7 @@ CLAIMS = {
         python(PROVED, CLAIM.format("No anchor")),
         r"PAGE:3: claim=\"No anchor\": expected words",
     ),
-    "a source without a claim": (
-        python(PROVED, ' cite="Euclid"'),
-        r"PAGE:3: cite without a claim",
-    ),
+    "a source without a claim": (python(PROVED, ' cite="Euclid"'), r"PAGE:3: cite without a claim"),
     "a claim about a library that this site's own code shows": (
         python(PROVED, CLAIM.format("ours").replace("Two and two", "Keras' biases")),
         r"PAGE:3: claim 'ours' is about a library",
@@ -113,10 +104,7 @@ FORMULAS = {
         "```formula\nX_Q @ W_Q[i] == X_K @ W_K[i]\n```\n",
         r"PAGE:4: formula .*has shape \(7, 3\).*has shape \(11, 3\)",
     ),
-    "an unknown role": (
-        "```formula\nZ @ W_Q[i]\n```\n",
-        r"PAGE:4: formula .*Z is not a role",
-    ),
+    "an unknown role": ("```formula\nZ @ W_Q[i]\n```\n", r"PAGE:4: formula .*Z is not a role"),
     "something that is no formula": (
         "```formula\n__import__('os')\n```\n",
         r"PAGE:4: formula .*is not part of a formula",
@@ -191,19 +179,12 @@ PARTS = {
         '??? note "A note"\n\n    ```formulas\n    X_Q\n    ```\n',
         r"PAGE:5: a block of 'formulas': expected one of .*'formula'",
     ),
-    "a fence without a language": (
-        "```\nX_Q\n```\n",
-        r"PAGE:3: a block of no language",
-    ),
+    "a fence without a language": ("```\nX_Q\n```\n", r"PAGE:3: a block of no language"),
     "a block that is no Python": (
         python("x = 1\nif x:\nprint(x)"),
         r"PAGE:6: no Python: expected an indented block",
     ),
     "lines in a map": ("```map\nX_Q\n```\n", r"PAGE:4: a map has no lines"),
-    "a part that the map does not have": (
-        '```map lit="W_Q[i] M[i]"\n```\n',
-        r"PAGE:3: the map has no part 'M\[i\]': expected some of Q\[i\], X_Q",
-    ),
     "a state that the map does not have": (
         '```map state="read"\n```\n',
         r"""PAGE:3: state="read": expected one of 'code', 'paper', 'sound'""",
@@ -325,10 +306,7 @@ def test_a_new_kind_of_fence_is_one_file(new_kind, faults):
 
 
 BUILT = {
-    "a failing assertion": (
-        python("assert 2 + 2 == 5"),
-        r"PAGE:3'.*\n(.*\n)*?.*AssertionError",
-    ),
+    "a failing assertion": (python("assert 2 + 2 == 5"), r"PAGE:3'.*\n(.*\n)*?.*AssertionError"),
     "an exception": (python("1 / 0"), r"PAGE:3'(.*\n)*?.*ZeroDivisionError"),
     "an exit that would end the build as a success": (
         python("raise SystemExit(0)"),

@@ -13,16 +13,18 @@ from qkv_site.parts import on_library
 from qkv_site.parts.tabs import TABS, Tab
 from qkv_site.run import blocks_of
 
-GOES_ON = "The blocks below use names of the tab NumPy: run that tab first."
+GOES_ON = "The blocks below use names of the tab NumPy."
 ALL = ["NumPy", "PyTorch", "Keras", "Flax"]
-# The tabs of each page that a beginner, or an engineer between two code bases, lands on.
+# The tabs of each page that a beginner, or an engineer between two code bases, lands on. A page has
+# fewer where it is about one library, and where a test runs the others.
 PAGES = {
     "start/how-many-matrices.md": [ALL[:3]],
     "start/which-q.md": [ALL[:3]],
-    "explanation/deeplearning-ai-course.md": [["NumPy", "Keras"]],  # the course is taught in it
+    "explanation/deeplearning-ai-course.md": [["NumPy", "Keras"]],  # its assignment is in Keras
     "explanation/widths.md": [ALL],
     "how-to/masks.md": [ALL],
     "how-to/weights-out-of-a-checkpoint.md": [ALL],
+    # Its page leads to test_weights_move_between_torch_keras_flax_and_haiku, which runs the others.
     "how-to/convert.md": [ALL[:2]],
     "how-to/remove-a-double-projection.md": [ALL[:3], ALL[:3]],
     "libraries/pytorch.md": [["NumPy", "PyTorch"]],

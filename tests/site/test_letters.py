@@ -74,3 +74,11 @@ def test_a_word_below_a_letter_is_upright(below, upright):
         extension_configs={"pymdownx.arithmatex": {"generic": True}},
     )
     assert (f"<mtext>{below}</mtext>" in found) == upright
+
+
+def test_letters_are_set_in_the_names_of_the_menu(site):
+    page = (site / "explanation/scaling/index.html").read_text()
+    menu = page[page.index("md-sidebar--primary") : page.index("md-content__inner")]
+    shown = re.sub(r"<span[^>]*>[_^]</span>|<[^>]+>", "", menu)
+    assert "√dk, softmax" in shown
+    assert "WV, WO, heads" in shown

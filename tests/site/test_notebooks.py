@@ -231,7 +231,7 @@ def test_a_matrix_in_a_drawing_has_its_whole_expression():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_text_speaks_of_no_shade_that_it_does_not_have(site, name):
-    assert "Darker" not in markdown(read(site, name))
+    assert "stronger colour" not in markdown(read(site, name))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qkv_site.run import NUMBER, say
+from qkv_site.run import NUMBER, said, say
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,45 @@ def test_a_number_is_said_as_a_sentence_has_it(value, said):
 def test_what_has_no_number_of_digits_is_refused(value):
     with pytest.raises(TypeError, match="whole, or a text"):
         say(value)
+
+
+@pytest.mark.parametrize(
+    ("word", "about"),
+    [
+        ("larger", (3, 5)),
+        ("at least", (3, 5)),
+        ("twice as many", (3, 6)),
+        ("key", ({"query": True, "key": False},)),
+        ("smallest", (3, 5)),
+        ("values", ({"query": True, "key": False},)),
+    ],
+)
+def test_a_word_that_is_not_true_is_not_said(word, about):
+    with pytest.raises(ValueError, match=f"the sentence says '{word}': expected one of "):
+        said(word, *about)
+    with pytest.raises(TypeError, match="about two numbers, or about facts"):
+        said(word, 1, 2, 3)
+
+
+SENTENCE = """# A
+
+```python exec="on"
+pair, one = 3, 5
+```
+
+The pair is
+{{{{= said("{}", pair, one) }}}}.
+"""
+
+
+def test_the_build_says_where_a_word_is_not_true(build):
+    built = build({"index.md": SENTENCE.format("larger")})
+    assert built.returncode == 1
+    assert 'index.md:8: said("larger", pair, one) fails [sentence]' in built.stdout
+    assert "the sentence says 'larger': expected one of ['smaller'" in built.stdout
+    built = build({"index.md": SENTENCE.format("smaller")})
+    assert built.returncode == 0
+    assert "The pair is\nsmaller." in (built.site / "index.html").read_text()
 
 
 def test_no_expression_is_left_in_the_built_site(site):

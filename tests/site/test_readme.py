@@ -54,5 +54,5 @@ def test_the_order_of_reading_names_each_file_of_the_small_module():
 
 def test_each_room_beside_the_small_module_is_named():
     rooms = [path.parent.name for path in (ROOT / "src" / "qkv").glob("*/__init__.py")]
-    assert len(rooms) == 5
+    assert len(rooms) == 6
     assert [room for room in rooms if f"`{room}`" not in TEXT] == []

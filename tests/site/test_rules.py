@@ -20,10 +20,7 @@ def of_explanation(text, **others):
 
 
 EXPLANATIONS = {
-    "no exercises": (
-        PAGE.replace("Try it", "Tried"),
-        r":5: no exercises: expected \"## Try it",
-    ),
+    "no exercises": (PAGE.replace("Try it", "Tried"), r":5: no exercises: expected \"## Try it"),
     "a heading below the exercises": (f"{PAGE}## More\n\nSo.\n", r":20: no exercises: "),
     "a heading alone": (PAGE.partition("??? question")[0], r":5: 0 exercises: expected "),
     "four exercises": (PAGE + QUESTION * 2, r":5: 4 exercises: "),
@@ -54,6 +51,18 @@ def test_an_explanation_is_read_and_tried(faults, fault):
     text, message = EXPLANATIONS[fault]
     found = faults(of_explanation(text))
     assert any(re.match(f"explanation/page\\.md{message}", each) for each in found), found
+
+
+def test_a_comparison_in_an_answer_is_one_that_the_build_makes(faults):
+    answer = "**Short answer.** A pair is {}. It is so if others are larger.\n\n"
+    page = PAGE.replace("It is so.", answer.format("smaller"), 1).replace("So.", "It is wider.")
+    found = faults(of_explanation(page))
+    assert [re.match(r"explanation/page\.md:\d+: '(\w+)' is typed", each)[1] for each in found] == [
+        *("smaller", "wider", "wider")
+    ]
+    assert 'expected what the build does, as in {{= said("smaller", ' in found[0]
+    said = answer.format('{{= said("smaller", 3, 5) }}')
+    assert faults(of_explanation(PAGE.replace("It is so.", said, 1))) == []
 
 
 def test_an_explanation_without_a_fault_has_none(faults):
@@ -96,8 +105,7 @@ def test_a_page_has_a_place_in_the_menu(faults, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "number",
-    ["786,432", "64 × 512", "(2304, 768)", "· 64 = 512", "2.5 times", "75 %", "100%"],
+    "number", ["786,432", "64 × 512", "(2304, 768)", "· 64 = 512", "2.5 times", "75 %", "100%"]
 )
 def test_a_typed_number_is_found(faults, number):
     text = f"# Two\n\nIt has {{{{= 8 }}}} weights,\nand {number} as `1,024`.\n"
@@ -173,10 +181,7 @@ def test_words_that_promise_are_found(text, words):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            "- Why?",
-            r"questions\.md:4: '- Why\?': expected - \[Question\?\]\(page\.md#id\) ",
-        ),
+        ("- Why?", r"questions\.md:4: '- Why\?': expected - \[Question\?\]\(page\.md#id\) "),
         ("- [Is it so?](page.md) No.", r"questions\.md:4: 'Is it so\?' stands in line 3, too"),
         ("- [Why?](page.md) [So](page.md).", r"questions\.md:4: a second link: expected one "),
         ("- [Why?](page.md)" + " so" * 13, r"questions\.md:4: an answer of 13 words: expected "),

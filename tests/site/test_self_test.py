@@ -73,6 +73,15 @@ ONE, TWO, THREE = ({"answer": f"`{number}`", "why": "So."} for number in (1, 2, 
         ({"wrong": [ONE]}, r"expected two or more"),
         ({"code": ""}, r"'two': expected either an answer or code"),
         ({"answer": "2"}, r"'two': expected either an answer or code"),
+        ({"answer": "2", "code": ""}, r"its answers are .*'2': True.* its code finds \{\}"),
+        (
+            {
+                "answer": "2",
+                "code": "holds = {'2': False, '`1`': True, '`3`': False}",
+                "wrong": [ONE, THREE],
+            },
+            r"its code finds \{'2': False, '`1`': True",
+        ),
     ],
 )
 def test_a_question_needs_one_right_answer_and_two_wrong_ones(change, message):

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import qkv
+from qkv.layouts import layouts
 
 BATCH, N_Q, N_K = 3, 5, 7
 
@@ -57,8 +58,7 @@ class Layer:
 class Case:
     """What to build, and how to load it: a row of the table at the end."""
 
-    name: str
-    layout: str
+    name: str  # begins with that of its layout
     build: Callable[["Case", np.random.Generator], Layer]
     options: dict = field(default_factory=dict)
     h: int = 2
@@ -68,6 +68,11 @@ class Case:
     prefix: str = ""
     rotary: bool = False
     masks: bool = True  # whether the layer takes a mask
+
+    @property
+    def layout(self) -> str:
+        """What the library stores, and how `qkv.load` is told."""
+        return max((name for name in layouts() if self.name.startswith(name)), key=len)
 
     @property
     def library(self) -> str:
@@ -482,55 +487,34 @@ GROUPED = {"h": 6, "h_kv": 2, "widths": (12, 12, 12), "forms": SELF, "rotary": T
 CASES = {
     case.name: case
     for case in (
-        Case("pytorch", "pytorch", pytorch, forms=SELF + CROSS + THREE),
-        Case("pytorch-no-bias", "pytorch", pytorch, {"bias": False}),
-        Case("pytorch-widths", "pytorch", pytorch, {"kdim": 11, "vdim": 13}, **OWN_WIDTHS),
+        Case("pytorch", pytorch, forms=SELF + CROSS + THREE),
+        Case("pytorch-no-bias", pytorch, {"bias": False}),
+        Case("pytorch-widths", pytorch, {"kdim": 11, "vdim": 13}, **OWN_WIDTHS),
         Case(
-            "pytorch-widths-no-bias",
-            "pytorch",
-            pytorch,
-            {"kdim": 11, "vdim": 13, "bias": False},
-            **OWN_WIDTHS,
+            "pytorch-widths-no-bias", pytorch, {"kdim": 11, "vdim": 13, "bias": False}, **OWN_WIDTHS
         ),
-        Case("keras", "keras", keras, {"key_dim": 5}, forms=SELF + CROSS + THREE),
+        Case("keras", keras, {"key_dim": 5}, forms=SELF + CROSS + THREE),
         Case(
-            "keras-widths",
-            "keras",
-            keras,
-            {"key_dim": 5, "value_dim": 7, "output_shape": 17},
-            **OWN_WIDTHS,
+            "keras-widths", keras, {"key_dim": 5, "value_dim": 7, "output_shape": 17}, **OWN_WIDTHS
         ),
-        Case("keras-no-bias", "keras", keras, {"key_dim": 5, "use_bias": False}),
-        Case("flax-linen", "flax", flax_linen, {"qkv_features": 10}),
+        Case("keras-no-bias", keras, {"key_dim": 5, "use_bias": False}),
+        Case("flax-linen", flax_linen, {"qkv_features": 10}),
         Case(
-            "flax-linen-widths",
-            "flax",
-            flax_linen,
-            {"qkv_features": 10, "out_features": 17},
-            **OWN_WIDTHS,
+            "flax-linen-widths", flax_linen, {"qkv_features": 10, "out_features": 17}, **OWN_WIDTHS
         ),
-        Case("flax-linen-no-bias", "flax", flax_linen, {"qkv_features": 10, "use_bias": False}),
-        Case("flax-nnx", "flax", flax_nnx, {"qkv_features": 10}),
+        Case("flax-linen-no-bias", flax_linen, {"qkv_features": 10, "use_bias": False}),
+        Case("flax-nnx", flax_nnx, {"qkv_features": 10}),
         Case(
             "flax-nnx-widths",
-            "flax",
             flax_nnx,
             {"qkv_features": 10, "in_kv_features": 11, "out_features": 17},
             widths=(6, 11, 11),
             forms=CROSS,
         ),
-        Case(
-            "flax-nnx-grouped",
-            "flax",
-            flax_nnx,
-            {"qkv_features": 30, "num_kv_heads": 2},
-            h=6,
-            h_kv=2,
-        ),
-        Case("haiku", "haiku", haiku, {"key_size": 3}, prefix="multi_head_attention/"),
+        Case("flax-nnx-grouped", flax_nnx, {"qkv_features": 30, "num_kv_heads": 2}, h=6, h_kv=2),
+        Case("haiku", haiku, {"key_size": 3}, prefix="multi_head_attention/"),
         Case(
             "haiku-widths",
-            "haiku",
             haiku,
             {"key_size": 5, "value_size": 7, "model_size": 17},
             prefix="multi_head_attention/",
@@ -538,38 +522,23 @@ CASES = {
         ),
         Case(
             "haiku-no-bias",
-            "haiku",
             haiku,
             {"key_size": 5, "with_bias": False},
             prefix="multi_head_attention/",
         ),
-        Case("bert", "bert", bert, forms=SELF),
-        Case("bert-cross", "bert", bert, {"is_cross_attention": True}, forms=CROSS),
-        Case("gpt2", "gpt2", gpt2, forms=SELF),
-        Case("gpt2-cross", "gpt2", gpt2, {"is_cross_attention": True}, forms=CROSS),
-        Case("gpt-neox", "gpt-neox", gpt_neox, forms=SELF, rotary=True),
-        Case(
-            "gpt-neox-no-bias",
-            "gpt-neox",
-            gpt_neox,
-            {"attention_bias": False},
-            forms=SELF,
-            rotary=True,
-        ),
-        Case("llama", "llama", llama, {"head_dim": 4}, **GROUPED),
-        Case("llama-bias", "llama", llama, {"head_dim": 4, "attention_bias": True}, **GROUPED),
-        Case("phi3", "phi3", phi3, h=6, h_kv=2, widths=(7, 7, 7), forms=SELF, rotary=True),
-        Case("falcon", "falcon", falcon, {"new_decoder_architecture": True}, **GROUPED),
-        Case(
-            "falcon-bias",
-            "falcon",
-            falcon,
-            {"new_decoder_architecture": True, "bias": True},
-            **GROUPED,
-        ),
+        Case("bert", bert, forms=SELF),
+        Case("bert-cross", bert, {"is_cross_attention": True}, forms=CROSS),
+        Case("gpt2", gpt2, forms=SELF),
+        Case("gpt2-cross", gpt2, {"is_cross_attention": True}, forms=CROSS),
+        Case("gpt-neox", gpt_neox, forms=SELF, rotary=True),
+        Case("gpt-neox-no-bias", gpt_neox, {"attention_bias": False}, forms=SELF, rotary=True),
+        Case("llama", llama, {"head_dim": 4}, **GROUPED),
+        Case("llama-bias", llama, {"head_dim": 4, "attention_bias": True}, **GROUPED),
+        Case("phi3", phi3, h=6, h_kv=2, widths=(7, 7, 7), forms=SELF, rotary=True),
+        Case("falcon", falcon, {"new_decoder_architecture": True}, **GROUPED),
+        Case("falcon-bias", falcon, {"new_decoder_architecture": True, "bias": True}, **GROUPED),
         Case(
             "falcon-multi-query",
-            "falcon",
             falcon,
             {"multi_query": True},
             h=3,
@@ -577,43 +546,21 @@ CASES = {
             forms=SELF,
             rotary=True,
         ),
-        Case(
-            "falcon-multi-head",
-            "falcon",
-            falcon,
-            {"multi_query": False},
-            h=3,
-            forms=SELF,
-            rotary=True,
-        ),
-        Case("gpt-bigcode", "gpt-bigcode", gpt_bigcode, h=3, h_kv=1, forms=SELF),
-        Case(
-            "gpt-bigcode-multi-head",
-            "gpt-bigcode",
-            gpt_bigcode,
-            {"multi_query": False},
-            h=3,
-            forms=SELF,
-        ),
-        Case("bloom", "bloom", bloom, forms=SELF),
-        Case("codegen", "codegen", codegen, h=8, widths=(24, 24, 24), forms=SELF, rotary=True),
-        Case("gptj", "gptj", gptj, forms=SELF, rotary=True),
-        Case("clip", "clip", clip, forms=SELF),
-        Case("t5", "t5", t5, {"d_kv": 5}),
-        Case("whisper", "whisper", whisper),
-        Case("openai-whisper", "openai-whisper", openai_whisper, masks=False),
-        Case("vit-pytorch", "vit-pytorch", vit_pytorch, {"dim_head": 5}, forms=SELF, masks=False),
-        Case("timm", "timm", timm, {"qkv_bias": True}, forms=SELF),
-        Case("timm-no-bias", "timm", timm, {"attn_head_dim": 5, "dim_out": 17}, forms=SELF),
-        Case("diffusers", "diffusers", diffusers),
-        Case(
-            "diffusers-bias",
-            "diffusers",
-            diffusers,
-            {"bias": True},
-            widths=(6, 11, 11),
-            forms=CROSS,
-        ),
+        Case("falcon-multi-head", falcon, {"multi_query": False}, h=3, forms=SELF, rotary=True),
+        Case("gpt-bigcode", gpt_bigcode, h=3, h_kv=1, forms=SELF),
+        Case("gpt-bigcode-multi-head", gpt_bigcode, {"multi_query": False}, h=3, forms=SELF),
+        Case("bloom", bloom, forms=SELF),
+        Case("codegen", codegen, h=8, widths=(24, 24, 24), forms=SELF, rotary=True),
+        Case("gptj", gptj, forms=SELF, rotary=True),
+        Case("clip", clip, forms=SELF),
+        Case("t5", t5, {"d_kv": 5}),
+        Case("whisper", whisper),
+        Case("openai-whisper", openai_whisper, masks=False),
+        Case("vit-pytorch", vit_pytorch, {"dim_head": 5}, forms=SELF, masks=False),
+        Case("timm", timm, {"qkv_bias": True}, forms=SELF),
+        Case("timm-no-bias", timm, {"attn_head_dim": 5, "dim_out": 17}, forms=SELF),
+        Case("diffusers", diffusers),
+        Case("diffusers-bias", diffusers, {"bias": True}, widths=(6, 11, 11), forms=CROSS),
     )
 }
 
@@ -621,16 +568,8 @@ CASES = {
 ONCE = {
     case.name: case
     for case in (
-        Case("transformerlens", "transformerlens", transformerlens, forms=THREE, masks=False),
-        Case(
-            "transformerlens-grouped",
-            "transformerlens",
-            transformerlens,
-            h=6,
-            h_kv=2,
-            forms=THREE,
-            masks=False,
-        ),
+        Case("transformerlens", transformerlens, forms=THREE, masks=False),
+        Case("transformerlens-grouped", transformerlens, h=6, h_kv=2, forms=THREE, masks=False),
     )
 }
 RAN_ONCE = {"transformerlens": "transformer-lens 3.5.1 with torch 2.13.0, on 21 November 2026"}

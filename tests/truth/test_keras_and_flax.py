@@ -67,6 +67,22 @@ def test_keras_ignores_a_mask_in_fourth_place(keras, rng, x):
     assert not close(of_keras(layer, x, x, x, attention_mask=mask), unmasked, 1e-3)
 
 
+def test_keras_takes_masks_of_two_three_and_four_axes(keras, rng, x):
+    """Keras takes a mask (queries, keys), with a batch before it, or with the batch and the heads.
+
+    A mask (batch, keys) raises an error, unless it fits as (queries, keys).
+    """
+    layer, mask = keras_layer(keras, rng), np.tri(N_Q, dtype=bool)
+    expected = of_keras(layer, x, x, x, attention_mask=mask[None])
+    whole = np.broadcast_to(mask, (len(x), H, N_Q, N_Q)).copy()
+    for options in ({}, SCORES):
+        for each in mask, mask[None, None], whole:
+            found = of_keras(layer, x, x, x, attention_mask=each, **options)
+            assert close(found[0] if options else found, expected, 1e-5)
+    with pytest.raises((RuntimeError, ValueError)):
+        layer(x, x, x, attention_mask=np.ones((N_Q - 2, N_Q), dtype=bool))
+
+
 def test_keras_key_dim_is_a_width_after_the_map(keras, rng):
     """Keras `key_dim` is a width after the map.
 

@@ -26,6 +26,7 @@ from arrays import (
     openai_whisper_layer,
     rotary_layer,
     sdpa,
+    torch_layer,
 )
 from numpy.testing import assert_array_equal
 from real_layers import in_float64, randomised, transformers
@@ -411,6 +412,59 @@ def test_phi3_gpt_bigcode_and_falcon_given_no_mask_are_causal_with_sdpa(rng, x):
                 called(layer, source, **given)
         else:
             assert close(called(layer, source, **given)[0], mh(source), 1e-5)  # in float32
+
+
+def test_torch_a_mask_beside_is_causal_is_read_in_three_ways(torch, rng, x):
+    """PyTorch's function applies `attn_mask` and `is_causal=True` together, or raises an error.
+
+    Where a fused kernel runs, as on a CPU with four axes, both hide. Its plain form raises a
+    RuntimeError. `nn.MultiheadAttention` takes `attn_mask` alone; but if it returns no weights,
+    and its parameters get gradients, the causal mask alone.
+
+    Covers: version 2.13 on a CPU, five words, a mask that hides one key.
+    """
+    function = torch.nn.functional.scaled_dot_product_attention
+    q, k, v = torch.from_numpy(rng.normal(size=(3, 1, H, 5, D_K)))
+    shown = torch.ones(5, 5, dtype=torch.bool)
+    shown[:, 1] = False
+    past = torch.ones(5, 5, dtype=torch.bool).tril()
+    both = {"attn_mask": shown, "is_causal": True}
+    assert close(function(q, k, v, **both), function(q, k, v, attn_mask=shown & past))
+    with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set"):
+        function(q[0], k[0], v[0], **both)
+
+    layer, words = torch_layer(rng), torch.from_numpy(x)
+    past = torch.ones(N_Q, N_Q, dtype=torch.bool).tril()
+    shown = torch.ones_like(past)
+    shown[:, 1] = False
+    masks = {"attn_mask": ~shown, "is_causal": True}
+    for weights, trains, expected in (
+        (True, True, shown),
+        (True, False, shown),
+        (False, False, shown),
+        (False, True, past),
+    ):
+        layer.requires_grad_(trains)
+        found, _ = layer(words, words, words, **masks, need_weights=weights)
+        with torch.no_grad():
+            assert close(found.detach(), layer(words, words, words, attn_mask=~expected)[0])
+
+
+def test_torch_padding_on_the_right_needs_no_mask_beside_a_causal_one(torch, rng, x):
+    """With a causal mask, padding on the right changes no word's output, and on the left it does.
+
+    Covers: PyTorch's `nn.MultiheadAttention`, two places of padding.
+    """
+    layer, words = torch_layer(rng), torch.from_numpy(x)
+    padding = torch.from_numpy(rng.normal(size=(len(x), 2, E)))
+
+    def causal(words):
+        n = words.shape[1]
+        return layer(words, words, words, attn_mask=~torch.ones(n, n, dtype=torch.bool).tril())[0]
+
+    alone = causal(words)
+    assert close(causal(torch.cat([words, padding], 1))[:, :N_Q], alone)
+    assert not close(causal(torch.cat([padding, words], 1))[:, 2:], alone, 1e-3)
 
 
 def test_decoders_of_bert_t5_and_whisper_given_no_mask_are_causal_with_sdpa(torch, rng, x):

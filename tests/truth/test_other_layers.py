@@ -211,6 +211,23 @@ def test_diffusers_with_added_kv_proj_dim_holds_second_matrices(rng):
             assert stored == (first | keys | values | more) - ({"to_k", "to_v"} if cross else set())
 
 
+def test_diffusers_unets_take_the_number_of_heads_as_attention_head_dim():
+    """In diffusers' U-Nets `attention_head_dim` is the number of heads."""
+    library = pytest.importorskip("diffusers")
+    model = library.UNet2DConditionModel(
+        block_out_channels=(32,),
+        layers_per_block=1,
+        down_block_types=("CrossAttnDownBlock2D",),
+        up_block_types=("CrossAttnUpBlock2D",),
+        cross_attention_dim=E,
+        attention_head_dim=4,
+        norm_num_groups=8,
+    )
+    layer = model.down_blocks[0].attentions[0].transformer_blocks[0].attn1
+    assert layer.heads == 4
+    assert layer.to_q.weight.shape == (32, 32)
+
+
 def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):
     """In diffusers heads are 64 wide unless told otherwise.
 

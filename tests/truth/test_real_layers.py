@@ -183,9 +183,9 @@ def with_option(name: str, **options) -> Case:
         (with_option("pytorch", add_zero_attn=True), "add_zero_attn"),
         (with_option("keras", sliding_window=2), "sliding_window"),
         (with_option("flax-linen", attention_fn=uniform), "another attention_fn"),
-        (Case("gpt2", "gpt2", unscaled, {"scale_attn_weights": False}), "scale_attn_weights=False"),
+        (Case("gpt2", unscaled, {"scale_attn_weights": False}), "scale_attn_weights=False"),
         (
-            Case("gpt2", "gpt2", unscaled, {"scale_attn_by_inverse_layer_idx": True}),
+            Case("gpt2", unscaled, {"scale_attn_by_inverse_layer_idx": True}),
             "scale_attn_by_inverse_layer_idx",
         ),
     ],

@@ -372,6 +372,33 @@ def test_torch_grouped_heads_repeat_each_key_head_before_the_next(torch, rng):
     assert_array_equal(transformers("llama").repeat_kv(tensors[1], 3), K.repeat(3, axis=1))
 
 
+def test_torch_weight_of_a_1_by_1_convolution_is_that_of_linear_with_two_axes_more(torch):
+    """PyTorch's `Conv2d` of size 1 is a linear map: squeeze its weight, and do not transpose it."""
+    convolution, linear = torch.nn.Conv2d(6, 4, 1), torch.nn.Linear(6, 4)
+    assert convolution.weight.shape == (4, 6, 1, 1)
+    with torch.no_grad():
+        linear.weight.copy_(convolution.weight[:, :, 0, 0])
+        linear.bias.copy_(convolution.bias)
+    picture = torch.randn(2, 6, 3, 5)
+    mapped = linear(picture.movedim(1, -1)).movedim(-1, 1)
+    assert torch.allclose(convolution(picture), mapped, atol=1e-6)
+
+
+def test_torch_each_decoder_layer_reads_the_output_of_the_last_encoder_layer(torch):
+    """Each decoder layer of PyTorch's `Transformer` reads the output of the last encoder layer.
+
+    Covers: two encoder layers and three decoder layers, with the norm after the last one.
+    """
+    model = torch.nn.Transformer(8, 2, 2, 3, 16, batch_first=True).eval()
+    encoded, read = [], []
+    model.encoder.register_forward_hook(lambda *of: encoded.append(of[-1]))
+    for layer in model.decoder.layers:
+        layer.register_forward_pre_hook(lambda _, arguments: read.append(arguments[1]))
+    model(src=torch.randn(1, 5, 8), tgt=torch.randn(1, 3, 8))
+    assert len(read) == 3
+    assert all(memory is encoded[0] for memory in read)
+
+
 def test_torch_attention_without_positions_is_equivariant(torch, rng, x):
     """Without a mask PyTorch's attention and encoder layer do not see the order of the tokens.
 

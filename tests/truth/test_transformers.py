@@ -477,6 +477,16 @@ def test_deberta_divides_by_the_root_of_as_many_widths_as_it_adds_scores(torch, 
         assert close(scores(positions), both - both[..., :1], 1e-6)
 
 
+def test_bert_has_no_causal_mask(rng, x):
+    """BERT has no causal mask: the first word's output changes with the last word."""
+    made = {"hidden_size": E, "num_attention_heads": H, "attn_implementation": "sdpa"}
+    library = transformers("bert")
+    layer = randomised(library.BertSelfAttention(library.BertConfig(**made)), rng)
+    other = x.copy()
+    other[:, -1] += 1
+    assert not close(called(layer, other)[0][:, 0], called(layer, x)[0][:, 0], 1e-3)
+
+
 def test_t5_does_not_scale_its_scores(torch, rng, x):
     """T5 does not scale its scores.
 
@@ -495,6 +505,36 @@ def test_t5_does_not_scale_its_scores(torch, rng, x):
     first = model.encoder.block[0].layer[0].SelfAttention
     assert first.k.weight.std().item() == pytest.approx(256**-0.5, rel=0.02)
     assert first.q.weight.std().item() == pytest.approx((256 * 32) ** -0.5, rel=0.02)
+
+
+def test_gpt_neo_does_not_scale_and_wants_larger_queries_from_a_kernel_that_does(torch, rng, x):
+    """GPT-Neo does not scale its scores. For a kernel that scales, multiply W_Q by the root of d_k.
+
+    Covers: one layer without a window, with sdpa as the kernel.
+    """
+    library = transformers("gpt_neo")
+    sizes = {
+        "hidden_size": E,
+        "num_heads": H,
+        "num_layers": 1,
+        "attention_types": [[["global"], 1]],
+    }
+    config = library.GPTNeoConfig(**sizes, max_position_embeddings=16)
+    layer = randomised(library.GPTNeoSelfAttention(config, "global", layer_id=0), rng)
+    words = torch.from_numpy(x)
+
+    def heads(linear):
+        return linear(words).unflatten(-1, (H, E // H)).transpose(1, 2)
+
+    def of_kernel(factor):
+        made = torch.nn.functional.scaled_dot_product_attention(
+            heads(layer.q_proj) * factor, heads(layer.k_proj), heads(layer.v_proj), is_causal=True
+        )
+        return layer.out_proj(made.transpose(1, 2).flatten(2))
+
+    expected = layer(words)[0]
+    assert close(of_kernel((E / H) ** 0.5), expected, 1e-5)  # its scores are float32
+    assert not close(of_kernel(1), expected, 1e-3)
 
 
 def test_t5_heads_need_not_fill_d_model(rng):
@@ -569,6 +609,21 @@ def test_qwen3_heads_need_not_fill_hidden_size(torch):
         assert layer.q_proj.weight.shape == (h * 128, width)
         assert layer.k_proj.weight.shape == layer.v_proj.weight.shape == (h_kv * 128, width)
         assert layer.o_proj.weight.shape == (width, h * 128)
+
+
+def test_llama_groups_are_counted_by_key_heads_and_not_by_num_key_value_groups(torch):
+    """Llama's `num_key_value_groups` is how many query heads one group has.
+
+    32 query heads and 8 key heads (`num_key_value_heads`): 8 groups, of 4 query heads.
+    """
+    library = transformers("llama")
+    sizes = {"hidden_size": 64, "num_attention_heads": 32, "num_key_value_heads": 8}
+    layer = library.LlamaAttention(library.LlamaConfig(**sizes), layer_idx=0)
+    assert layer.num_key_value_groups == 4
+    keys = torch.randn(1, 8, 5, 2)
+    repeated = library.repeat_kv(keys, layer.num_key_value_groups)
+    assert repeated.shape[1] == 32
+    assert len({*map(str, repeated[0, :, 0].tolist())}) == 8
 
 
 def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):

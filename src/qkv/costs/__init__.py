@@ -253,9 +253,9 @@ def cost(scheme: str, sizes: Sizes) -> Cost:
     r"""Count what a scheme costs.
 
     Args:
-        scheme: One of `SCHEMES`. "paper" has one matrix per head; "packed" the same numbers
-            side by side in one; "two-step" one d_model by d_model map of each source before
-            those of the heads; "w_qk" one $W_i^{QK}$ in place of $W_i^Q$ and $W_i^K$.
+        scheme: One of `SCHEMES`. "paper" has one matrix per head, and "packed" the same numbers
+            side by side in one. "two-step" has a d_model by d_model map of each source before
+            those of the heads. "w_qk" has one $W_i^{QK}$ in place of $W_i^Q$ and $W_i^K$.
         sizes: The layer and the lengths of its sources.
 
     Returns:

@@ -1,6 +1,7 @@
 r"""What a library stores, as data: names, shapes in the paper's symbols, and conventions."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -16,6 +17,14 @@ from qkv.layouts._types import Type
 QK_NORM = (
     "it belongs to QK-norm, a norm between the projection and the dot product; qkv.between has "
     "such a norm"
+)
+SCALED_HERE_OR_BY_SDPA = (
+    "The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`."
+)
+CAUSAL_BY_SDPA = (
+    "the causal mask, which the layer applies with sdpa if it is given none: pass it to MultiHead "
+    "as mask"
 )
 BIASES = ("b_Q", "b_K", "b_V", "b_O")
 _Axes = tuple[tuple[str, ...], ...]  # for each axis, the sizes that share it
@@ -216,6 +225,20 @@ class Form:
         return tuple(stored for stored in self.stored if not stored.is_bias)
 
 
+def linear(weight: str, holds: str, pattern: str, bias: str = "") -> tuple[Stored, Stored]:
+    """The weight of a linear map, and its bias, which has the same axes but what goes in."""
+    *_, takes, gives = pattern.split()
+    axes = (axis for axis in pattern.split() if axis != takes)
+    added = f"{gives} -> {gives}" if holds == "W_O" else " ".join(axes)
+    name = bias or re.sub("(weight|kernel)$", "bias", weight)
+    return Stored(weight, holds, pattern), Stored(name, holds.replace("W_", "b_"), added)
+
+
+def always(*stored: Stored, note: str = "") -> tuple[Form]:
+    """The forms of a library that distinguishes no cases."""
+    return (Form("always", stored, note),)
+
+
 @dataclass(frozen=True)
 class Layout:
     r"""How a library stores the weights of multi-head attention.
@@ -347,9 +370,9 @@ class Layout:
 
         Raises:
             ValueError: If a size is not a positive whole number or does not divide where it has to,
-                or if the library has no such layer: it has d_model = h·d_k, or no such number of
-                heads of keys and values, or values as wide as keys, or other arrays for a single
-                head as wide as the model.
+                or if the library has no such layer. For example, its layers have d_model = h·d_k,
+                another number of heads of keys and values, values as wide as keys, or other
+                arrays for a single head as wide as the model.
 
         Examples:
             Qwen3-4B has more heads than fit its width.

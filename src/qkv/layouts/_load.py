@@ -39,9 +39,9 @@ def load(
     What takes part in the attention and has no place in `MultiHead` (QK-norm, a position bias,
     `bias_k`) is refused. A norm before the sources or after the output is passed over, and so is
     a stored causal mask, which `MultiHead` takes when it is called;
-    `layouts()[layout].outside` says what is passed over. Whether a layer
-    was trained with dropout cannot be seen from its weights, and neither can the order within a
-    packed axis: (3·h·d_k) and (h·3·d_k) are equally long, so `layout` has to be the right one.
+    `layouts()[layout].outside` says what is passed over. The weights do
+    not show whether a layer was trained with dropout. Nor do they show the order within a packed
+    axis: (3·h·d_k) and (h·3·d_k) are equally long, so `layout` has to be the right one.
 
     Args:
         weights: Names to arrays, or to anything that NumPy can convert: a `state_dict` as it

@@ -1,6 +1,6 @@
 """What the Annotated Transformer stores."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import Layout, always, linear
 
 LAYOUT = Layout(
     name="annotated-transformer",
@@ -11,20 +11,11 @@ LAYOUT = Layout(
     call="layer",
     arguments={"query": "X_Q", "key": "X_K", "value": "X_V"},
     scaling="The scores are multiplied by 1/sqrt(d_k).",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored("linears.0.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("linears.0.bias", "b_Q", "(h d_k) -> h d_k"),
-                Stored("linears.1.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
-                Stored("linears.1.bias", "b_K", "(h d_k) -> h d_k"),
-                Stored("linears.2.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
-                Stored("linears.2.bias", "b_V", "(h d_k) -> h d_k"),
-                Stored("linears.3.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("linears.3.bias", "b_O", "d_model -> d_model"),
-            ),
-        ),
+    forms=always(
+        *linear("linears.0.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+        *linear("linears.1.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
+        *linear("linears.2.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
+        *linear("linears.3.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
     ),
     square=True,
     cannot=("dropout",),

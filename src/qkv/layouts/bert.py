@@ -1,12 +1,9 @@
 """What BERT stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import CAUSAL_BY_SDPA, SCALED_HERE_OR_BY_SDPA, Form, Layout, linear
 from qkv.layouts._types import types
 
-_OUT = (
-    Stored("output.dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-    Stored("output.dense.bias", "b_O", "d_model -> d_model"),
-)
+_OUT = linear("output.dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model")
 
 # Each was built small and run whole: tests/truth/test_types.py.
 TYPES = types(
@@ -26,30 +23,23 @@ LAYOUT = Layout(
     arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
     remark="`encoder_hidden_states` is for a layer that is made with `is_cross_attention=True`. "
     "Another layer ignores it",
-    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`.",
+    scaling=SCALED_HERE_OR_BY_SDPA,
     forms=(
         Form(
             "BERT",
             (
-                Stored("self.query.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("self.query.bias", "b_Q", "(h d_k) -> h d_k"),
-                Stored("self.key.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
-                Stored("self.key.bias", "b_K", "(h d_k) -> h d_k"),
-                Stored("self.value.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
-                Stored("self.value.bias", "b_V", "(h d_k) -> h d_k"),
+                *linear("self.query.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+                *linear("self.key.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
+                *linear("self.value.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
                 *_OUT,
             ),
         ),
         Form(
             "ViT, in a file",
             (
-                Stored("attention.query.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("attention.query.bias", "b_Q", "(h d_k) -> h d_k"),
-                Stored("attention.key.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
-                Stored("attention.key.bias", "b_K", "(h d_k) -> h d_k"),
-                Stored("attention.value.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
-                Stored("attention.value.bias", "b_V", "(h d_k) -> h d_k"),
+                *linear("attention.query.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+                *linear("attention.key.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
+                *linear("attention.value.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
                 *_OUT,
             ),
             note="The Vision Transformer of Transformers is saved with these names. Version 5 has "
@@ -65,10 +55,6 @@ LAYOUT = Layout(
         "self.distance_embedding": "of older versions: relative positions are added to the scores, "
         "which MultiHead cannot express"
     },
-    cannot=(
-        "dropout",
-        "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
-        "pass it to MultiHead as mask",
-    ),
+    cannot=("dropout", f"in a decoder {CAUSAL_BY_SDPA}"),
     unknown=("qkv_bias=False of the Vision Transformer, which stores the output's bias alone",),
 )

@@ -1,6 +1,6 @@
 """What the original BERT checkpoints store."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import Layout, always, linear
 
 LAYOUT = Layout(
     name="bert-tf",
@@ -13,20 +13,11 @@ LAYOUT = Layout(
     remark="`size_per_head` may be any width. BERT's model sets it to the model's width divided by "
     "the number of heads (line 807)",
     scaling="The scores are multiplied by 1/sqrt(d_k).",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored("self/query/kernel", "W_Q", "d_model (h d_k) -> h d_model d_k"),
-                Stored("self/query/bias", "b_Q", "(h d_k) -> h d_k"),
-                Stored("self/key/kernel", "W_K", "d_model (h d_k) -> h d_model d_k"),
-                Stored("self/key/bias", "b_K", "(h d_k) -> h d_k"),
-                Stored("self/value/kernel", "W_V", "d_model (h d_k) -> h d_model d_k"),
-                Stored("self/value/bias", "b_V", "(h d_k) -> h d_k"),
-                Stored("output/dense/kernel", "W_O", "(h d_k) d_model -> h d_k d_model"),
-                Stored("output/dense/bias", "b_O", "d_model -> d_model"),
-            ),
-        ),
+    forms=always(
+        *linear("self/query/kernel", "W_Q", "d_model (h d_k) -> h d_model d_k"),
+        *linear("self/key/kernel", "W_K", "d_model (h d_k) -> h d_model d_k"),
+        *linear("self/value/kernel", "W_V", "d_model (h d_k) -> h d_model d_k"),
+        *linear("output/dense/kernel", "W_O", "(h d_k) d_model -> h d_k d_model"),
     ),
     square=True,
     outside={

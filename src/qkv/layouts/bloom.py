@@ -1,6 +1,6 @@
 """What Bloom stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import Layout, always, linear
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -20,21 +20,10 @@ LAYOUT = Layout(
         "attention_mask": "added to the scores too, and no source",
     },
     scaling="The scores are multiplied by 1/sqrt(d_k), and `alibi` is added to the product.",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored(
-                    "query_key_value.weight",
-                    "W_Q W_K W_V",
-                    "(h 3 d_k) d_model -> (h 3) d_model d_k",
-                ),
-                Stored("query_key_value.bias", "b_Q b_K b_V", "(h 3 d_k) -> (h 3) d_k"),
-                Stored("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("dense.bias", "b_O", "d_model -> d_model"),
-            ),
-            note="Names, shapes and order are GPT-NeoX's, whose layer rotates.",
-        ),
+    forms=always(
+        *linear("query_key_value.weight", "W_Q W_K W_V", "(h 3 d_k) d_model -> (h 3) d_model d_k"),
+        *linear("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+        note="Names, shapes and order are GPT-NeoX's, whose layer rotates.",
     ),
     square=True,
     cannot=(

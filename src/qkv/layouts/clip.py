@@ -1,6 +1,6 @@
 """What CLIP stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import SCALED_HERE_OR_BY_SDPA, Layout, always, linear
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -35,28 +35,15 @@ LAYOUT = Layout(
     read_in="transformers 5.23.0, models/clip/modeling_clip.py, line 280",
     call="layer",
     arguments={"hidden_states": "X_Q X_K X_V"},
-    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`.",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored("k_proj.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
-                Stored("k_proj.bias", "b_K", "(h d_k) -> h d_k"),
-                Stored("v_proj.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
-                Stored("v_proj.bias", "b_V", "(h d_k) -> h d_k"),
-                Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
-                Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("out_proj.bias", "b_O", "d_model -> d_model"),
-            ),
-            note="The key comes first. In OpenAI's own CLIP the text model and the vision "
-            "transformer are made of `nn.MultiheadAttention`, whose layout is `pytorch`.",
-        ),
+    scaling=SCALED_HERE_OR_BY_SDPA,
+    forms=always(
+        *linear("k_proj.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
+        *linear("v_proj.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
+        *linear("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+        *linear("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+        note="The key comes first. In OpenAI's own CLIP the text model and the vision "
+        "transformer are made of `nn.MultiheadAttention`, whose layout is `pytorch`.",
     ),
     square=True,
-    cannot=(
-        "the causal mask of the text model: pass it to MultiHead as mask",
-        "dropout",
-    ),
+    cannot=("the causal mask of the text model: pass it to MultiHead as mask", "dropout"),
 )

@@ -1,6 +1,6 @@
 """What CodeGen stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import Layout, Stored, always
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -19,19 +19,10 @@ LAYOUT = Layout(
         "position_ids=...": "whole numbers, by which the rotation is looked up, and no source",
     },
     scaling="The scores are multiplied by 1/sqrt(d_k), after the mask was added.",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored(
-                    "qkv_proj.weight",
-                    "W_Q W_V W_K",
-                    "(4 3 h/4 d_k) d_model -> (4 3 h/4) d_model d_k",
-                ),
-                Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-            ),
-            note="In each of the four blocks, values come before keys.",
-        ),
+    forms=always(
+        Stored("qkv_proj.weight", "W_Q W_V W_K", "(4 3 h/4 d_k) d_model -> (4 3 h/4) d_model d_k"),
+        Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+        note="In each of the four blocks, values come before keys.",
     ),
     square=True,
     rotary=True,

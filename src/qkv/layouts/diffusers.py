@@ -1,6 +1,6 @@
 """What diffusers stores."""
 
-from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._layout import QK_NORM, SCALED_HERE_OR_BY_SDPA, Form, Layout, Stored, linear
 
 _SECOND = (
     "keys and values of a second source are put beside those of the first (added_kv_proj_dim), "
@@ -16,10 +16,7 @@ _BIASES = (
     Stored("to_k.bias", "b_K", "(h d_k) -> h d_k"),
     Stored("to_v.bias", "b_V", "(h d_k) -> h d_k"),
 )
-_OUT = (
-    Stored("to_out.0.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-    Stored("to_out.0.bias", "b_O", "d_model -> d_model"),
-)
+_OUT = linear("to_out.0.weight", "W_O", "d_model (h d_k) -> h d_k d_model")
 
 LAYOUT = Layout(
     name="diffusers",
@@ -28,12 +25,8 @@ LAYOUT = Layout(
     read_in="diffusers 0.42.1, diffusers/models/attention_processor.py, line 52",
     call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
-    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`.",
-    forms=(
-        Form("bias=False", (*_WEIGHTS, *_OUT)),
-        Form("bias=True", (*_WEIGHTS, *_BIASES, *_OUT)),
-    ),
+    scaling=SCALED_HERE_OR_BY_SDPA,
+    forms=(Form("bias=False", (*_WEIGHTS, *_OUT)), Form("bias=True", (*_WEIGHTS, *_BIASES, *_OUT))),
     outside={
         "group_norm": "a norm before to_q: MultiHead's source is its output",
         "norm_cross": "a norm before to_k and to_v: MultiHead's other source is its output",

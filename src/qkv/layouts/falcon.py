@@ -1,6 +1,6 @@
 """What Falcon stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import CAUSAL_BY_SDPA, SCALED_HERE_OR_BY_SDPA, Layout, always, linear
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -22,29 +22,17 @@ LAYOUT = Layout(
         "position_embeddings=...": "the rotation, a pair (cos, sin), and no source. It "
         "is used where `alibi` is None",
     },
-    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`.",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored(
-                    "query_key_value.weight",
-                    "W_Q W_K W_V",
-                    "(h_kv h/h_kv+1+1 d_k) d_model -> (h_kv h/h_kv+1+1) d_model d_k",
-                ),
-                Stored(
-                    "query_key_value.bias",
-                    "b_Q b_K b_V",
-                    "(h_kv h/h_kv+1+1 d_k) -> (h_kv h/h_kv+1+1) d_k",
-                ),
-                Stored("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("dense.bias", "b_O", "d_model -> d_model"),
-            ),
-            note="`new_decoder_architecture=True` has `num_kv_heads` groups. Without it, "
-            "`multi_query=True` is one group, `h_kv=1`, and `multi_query=False` has a group for "
-            "each head. There are biases if `bias=True`.",
+    scaling=SCALED_HERE_OR_BY_SDPA,
+    forms=always(
+        *linear(
+            "query_key_value.weight",
+            "W_Q W_K W_V",
+            "(h_kv h/h_kv+1+1 d_k) d_model -> (h_kv h/h_kv+1+1) d_model d_k",
         ),
+        *linear("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
+        note="`new_decoder_architecture=True` has `num_kv_heads` groups. Without it, "
+        "`multi_query=True` is one group, `h_kv=1`, and `multi_query=False` has a group for "
+        "each head. There are biases if `bias=True`.",
     ),
     optional_biases=True,
     square=True,
@@ -54,7 +42,6 @@ LAYOUT = Layout(
         "alibi=True, as Falcon-RW has it, adds a number to the scores in place of the rotation "
         "and stores nothing",
         "dropout",
-        "the causal mask, which the layer applies with sdpa if it is given none: "
-        "pass it to MultiHead as mask",
+        CAUSAL_BY_SDPA,
     ),
 )

@@ -1,6 +1,6 @@
 """What Flax stores: linen's MultiHeadDotProductAttention and nnx's MultiHeadAttention."""
 
-from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._layout import QK_NORM, Layout, always, linear
 
 LAYOUT = Layout(
     name="flax",
@@ -12,22 +12,13 @@ LAYOUT = Layout(
     arguments={"inputs_q": "X_Q", "inputs_k": "X_K", "inputs_v": "X_V"},
     scaling="linen multiplies the projected queries by 1/sqrt(d_k). nnx multiplies the scores, or "
     "the queries if it has dropout or keeps the weights.",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored("query/kernel", "W_Q", "d_model h d_k -> h d_model d_k"),
-                Stored("query/bias", "b_Q", "h d_k -> h d_k"),
-                Stored("key/kernel", "W_K", "d_source_k h_kv d_k -> h_kv d_source_k d_k"),
-                Stored("key/bias", "b_K", "h_kv d_k -> h_kv d_k"),
-                Stored("value/kernel", "W_V", "d_source_v h_kv d_k -> h_kv d_source_v d_k"),
-                Stored("value/bias", "b_V", "h_kv d_k -> h_kv d_k"),
-                Stored("out/kernel", "W_O", "h d_k d_out -> h d_k d_out"),
-                Stored("out/bias", "b_O", "d_out -> d_out"),
-            ),
-            note="linen has as many heads of keys and values as of queries. nnx may have fewer: "
-            "`num_kv_heads`.",
-        ),
+    forms=always(
+        *linear("query/kernel", "W_Q", "d_model h d_k -> h d_model d_k"),
+        *linear("key/kernel", "W_K", "d_source_k h_kv d_k -> h_kv d_source_k d_k"),
+        *linear("value/kernel", "W_V", "d_source_v h_kv d_k -> h_kv d_source_v d_k"),
+        *linear("out/kernel", "W_O", "h d_k d_out -> h d_k d_out"),
+        note="linen has as many heads of keys and values as of queries. nnx may have fewer: "
+        "`num_kv_heads`.",
     ),
     optional_biases=True,
     outside={

@@ -1,12 +1,9 @@
 """What GPT-2 stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import CAUSAL_BY_SDPA, SCALED_HERE_OR_BY_SDPA, Form, Layout, linear
 from qkv.layouts._types import types
 
-_OUT = (
-    Stored("c_proj.weight", "W_O", "(h d_k) d_model -> h d_k d_model"),
-    Stored("c_proj.bias", "b_O", "d_model -> d_model"),
-)
+_OUT = linear("c_proj.weight", "W_O", "(h d_k) d_model -> h d_k d_model")
 
 # Each was built small and run whole: tests/truth/test_types.py.
 TYPES = types("gpt2 gpt-sw3 imagegpt openai-gpt", rotates="never")
@@ -21,24 +18,20 @@ LAYOUT = Layout(
     "4.11.0, lines 137 and 188, and in 4.21.0, lines 135-141",
     call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
-    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`.",
+    scaling=SCALED_HERE_OR_BY_SDPA,
     forms=(
         Form(
             "self-attention",
             (
-                Stored("c_attn.weight", "W_Q W_K W_V", "d_model (3 h d_k) -> (3 h) d_model d_k"),
-                Stored("c_attn.bias", "b_Q b_K b_V", "(3 h d_k) -> (3 h) d_k"),
+                *linear("c_attn.weight", "W_Q W_K W_V", "d_model (3 h d_k) -> (3 h) d_model d_k"),
                 *_OUT,
             ),
         ),
         Form(
             "cross-attention",
             (
-                Stored("c_attn.weight", "W_K W_V", "d_model (2 h d_k) -> (2 h) d_model d_k"),
-                Stored("c_attn.bias", "b_K b_V", "(2 h d_k) -> (2 h) d_k"),
-                Stored("q_attn.weight", "W_Q", "d_model (h d_k) -> h d_model d_k"),
-                Stored("q_attn.bias", "b_Q", "(h d_k) -> h d_k"),
+                *linear("c_attn.weight", "W_K W_V", "d_model (2 h d_k) -> (2 h) d_model d_k"),
+                *linear("q_attn.weight", "W_Q", "d_model (h d_k) -> h d_model d_k"),
                 *_OUT,
             ),
         ),
@@ -52,8 +45,7 @@ LAYOUT = Layout(
     },
     cannot=(
         "dropout",
-        "the causal mask, which the layer applies with sdpa if it is given none: "
-        "pass it to MultiHead as mask",
+        CAUSAL_BY_SDPA,
         "scale_attn_weights=False and scale_attn_by_inverse_layer_idx change the scale "
         "and store nothing",
     ),

@@ -1,6 +1,6 @@
 """What GPT-NeoX stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import CAUSAL_BY_SDPA, SCALED_HERE_OR_BY_SDPA, Layout, always, linear
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -19,22 +19,10 @@ LAYOUT = Layout(
         "attention_mask": "added to the scores, or None, and no source",
         "position_embeddings=...": "the rotation, a pair (cos, sin), and no source",
     },
-    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`.",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored(
-                    "query_key_value.weight",
-                    "W_Q W_K W_V",
-                    "(h 3 d_k) d_model -> (h 3) d_model d_k",
-                ),
-                Stored("query_key_value.bias", "b_Q b_K b_V", "(h 3 d_k) -> (h 3) d_k"),
-                Stored("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("dense.bias", "b_O", "d_model -> d_model"),
-            ),
-        ),
+    scaling=SCALED_HERE_OR_BY_SDPA,
+    forms=always(
+        *linear("query_key_value.weight", "W_Q W_K W_V", "(h 3 d_k) d_model -> (h 3) d_model d_k"),
+        *linear("dense.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
     ),
     optional_biases=True,
     square=True,
@@ -50,7 +38,6 @@ LAYOUT = Layout(
     cannot=(
         "the rotation itself, of a head's whole width or of a part of it, by default a quarter",
         "dropout",
-        "the causal mask, which the layer applies with sdpa if it is given none: "
-        "pass it to MultiHead as mask",
+        CAUSAL_BY_SDPA,
     ),
 )

@@ -1,6 +1,6 @@
 """What GPT-J stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import Layout, Stored, always
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -21,16 +21,11 @@ LAYOUT = Layout(
         "position_ids=...": "whole numbers, by which the rotation is looked up, and no source",
     },
     scaling="The scores are multiplied by 1/sqrt(d_k).",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored("k_proj.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
-                Stored("v_proj.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
-                Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-            ),
-        ),
+    forms=always(
+        Stored("k_proj.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
+        Stored("v_proj.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
+        Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+        Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
     ),
     square=True,
     rotary=True,

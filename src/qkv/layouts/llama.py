@@ -1,15 +1,20 @@
 """What Llama stores in Transformers."""
 
-from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._layout import (
+    CAUSAL_BY_SDPA,
+    QK_NORM,
+    SCALED_HERE_OR_BY_SDPA,
+    Form,
+    Layout,
+    Stored,
+    linear,
+)
 from qkv.layouts._types import types
 
 _MAPS = (
-    Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-    Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
-    Stored("k_proj.weight", "W_K", "(h_kv d_k) d_model -> h_kv d_model d_k"),
-    Stored("k_proj.bias", "b_K", "(h_kv d_k) -> h_kv d_k"),
-    Stored("v_proj.weight", "W_V", "(h_kv d_k) d_model -> h_kv d_model d_k"),
-    Stored("v_proj.bias", "b_V", "(h_kv d_k) -> h_kv d_k"),
+    *linear("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+    *linear("k_proj.weight", "W_K", "(h_kv d_k) d_model -> h_kv d_model d_k"),
+    *linear("v_proj.weight", "W_V", "(h_kv d_k) d_model -> h_kv d_model d_k"),
     Stored("o_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
 )
 
@@ -59,8 +64,7 @@ LAYOUT = Layout(
         "hidden_states": "X_Q X_K X_V",
         "position_embeddings": "the rotation, a pair (cos, sin), and no source",
     },
-    scaling="The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`.",
+    scaling=SCALED_HERE_OR_BY_SDPA,
     forms=(
         Form(
             "Llama",
@@ -90,7 +94,6 @@ LAYOUT = Layout(
         "in other models with these names, a scale of their own, a window, a bound of the scores "
         "or of the projections, or a norm without weights",
         "dropout",
-        "the causal mask, which the layer applies with sdpa if it is given none: "
-        "pass it to MultiHead as mask",
+        CAUSAL_BY_SDPA,
     ),
 )

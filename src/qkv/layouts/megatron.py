@@ -1,19 +1,13 @@
 """What Megatron Core stores."""
 
-from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._layout import QK_NORM, Form, Layout, linear
 
-_FUSED = (
-    Stored(
-        "linear_qkv.weight",
-        "W_Q W_K W_V",
-        "(h_kv h/h_kv+1+1 d_k) d_model -> (h_kv h/h_kv+1+1) d_model d_k",
-    ),
-    Stored("linear_qkv.bias", "b_Q b_K b_V", "(h_kv h/h_kv+1+1 d_k) -> (h_kv h/h_kv+1+1) d_k"),
+_FUSED = linear(
+    "linear_qkv.weight",
+    "W_Q W_K W_V",
+    "(h_kv h/h_kv+1+1 d_k) d_model -> (h_kv h/h_kv+1+1) d_model d_k",
 )
-_OUT = (
-    Stored("linear_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-    Stored("linear_proj.bias", "b_O", "d_model -> d_model"),
-)
+_OUT = linear("linear_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model")
 
 LAYOUT = Layout(
     name="megatron",

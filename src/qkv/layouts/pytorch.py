@@ -1,16 +1,13 @@
 """What PyTorch's nn.MultiheadAttention stores."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import Form, Layout, Stored, linear
 
 _EXTRA_TOKEN = (
     "in spite of its name it is no bias of a projection but one more key or value, an extra token "
     "appended to the sequence (add_bias_kv=True), which MultiHead cannot express"
 )
 _BIAS = Stored("in_proj_bias", "b_Q b_K b_V", "(3 h d_k) -> (3 h) d_k")
-_OUT = (
-    Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-    Stored("out_proj.bias", "b_O", "d_model -> d_model"),
-)
+_OUT = linear("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model")
 
 LAYOUT = Layout(
     name="pytorch",

@@ -1,6 +1,6 @@
 """What T5 stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import CAUSAL_BY_SDPA, Layout, Stored, always
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -18,16 +18,11 @@ LAYOUT = Layout(
     call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "key_value_states=...": "X_K X_V"},
     scaling="The scores are not scaled. The factor 1/sqrt(d_k) is part of how W_Q is initialised.",
-    forms=(
-        Form(
-            "always",
-            (
-                Stored("q.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("k.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
-                Stored("v.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
-                Stored("o.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-            ),
-        ),
+    forms=always(
+        Stored("q.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
+        Stored("k.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
+        Stored("v.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
+        Stored("o.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
     ),
     scale=1.0,
     refused={
@@ -38,7 +33,6 @@ LAYOUT = Layout(
     cannot=(
         "the relative position bias in layers that share the first one's",
         "dropout",
-        "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
-        "pass it to MultiHead as mask",
+        f"in a decoder {CAUSAL_BY_SDPA}",
     ),
 )

@@ -1,13 +1,10 @@
 """What timm stores."""
 
-from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._layout import QK_NORM, Form, Layout, Stored, linear
 from qkv.layouts._types import types
 
 _WEIGHT = Stored("qkv.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> (3 h) d_model d_k")
-_OUT = (
-    Stored("proj.weight", "W_O", "d_out (h d_k) -> h d_k d_out"),
-    Stored("proj.bias", "b_O", "d_out -> d_out"),
-)
+_OUT = linear("proj.weight", "W_O", "d_out (h d_k) -> h d_k d_out")
 
 # Each was built small and run whole: tests/truth/test_types.py.
 TYPES = types("vitdet", mask="none", rotates="never")

@@ -1,19 +1,13 @@
 """What TransformerLens stores."""
 
-from qkv.layouts._layout import QK_NORM, Form, Layout, Stored
+from qkv.layouts._layout import QK_NORM, Form, Layout, linear
 
 _ROTATION = (
     "this model rotates queries and keys (RoPE) before the dot product; leave the name out, and "
     "pass between to load, with the rotation of the model's base"
 )
-_QUERY = (
-    Stored("W_Q", "W_Q", "h d_model d_k -> h d_model d_k"),
-    Stored("b_Q", "b_Q", "h d_k -> h d_k"),
-)
-_OUT = (
-    Stored("W_O", "W_O", "h d_k d_model -> h d_k d_model"),
-    Stored("b_O", "b_O", "d_model -> d_model"),
-)
+_QUERY = linear("W_Q", "W_Q", "h d_model d_k -> h d_model d_k", bias="b_Q")
+_OUT = linear("W_O", "W_O", "h d_k d_model -> h d_k d_model", bias="b_O")
 
 LAYOUT = Layout(
     name="transformerlens",
@@ -30,10 +24,8 @@ LAYOUT = Layout(
             "Attention",
             (
                 *_QUERY,
-                Stored("W_K", "W_K", "h d_model d_k -> h d_model d_k"),
-                Stored("b_K", "b_K", "h d_k -> h d_k"),
-                Stored("W_V", "W_V", "h d_model d_k -> h d_model d_k"),
-                Stored("b_V", "b_V", "h d_k -> h d_k"),
+                *linear("W_K", "W_K", "h d_model d_k -> h d_model d_k", bias="b_K"),
+                *linear("W_V", "W_V", "h d_model d_k -> h d_model d_k", bias="b_V"),
                 *_OUT,
             ),
         ),
@@ -41,10 +33,8 @@ LAYOUT = Layout(
             "GroupedQueryAttention",
             (
                 *_QUERY,
-                Stored("_W_K", "W_K", "h_kv d_model d_k -> h_kv d_model d_k"),
-                Stored("_b_K", "b_K", "h_kv d_k -> h_kv d_k"),
-                Stored("_W_V", "W_V", "h_kv d_model d_k -> h_kv d_model d_k"),
-                Stored("_b_V", "b_V", "h_kv d_k -> h_kv d_k"),
+                *linear("_W_K", "W_K", "h_kv d_model d_k -> h_kv d_model d_k", bias="_b_K"),
+                *linear("_W_V", "W_V", "h_kv d_model d_k -> h_kv d_model d_k", bias="_b_V"),
                 *_OUT,
             ),
         ),

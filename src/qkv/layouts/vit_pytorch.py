@@ -1,6 +1,6 @@
 """What vit-pytorch stores."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import Form, Layout, Stored, linear
 
 LAYOUT = Layout(
     name="vit-pytorch",
@@ -15,8 +15,7 @@ LAYOUT = Layout(
             "unless one head is as wide as a token",
             (
                 Stored("to_qkv.weight", "W_Q W_K W_V", "(3 h d_k) d_model -> (3 h) d_model d_k"),
-                Stored("to_out.0.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("to_out.0.bias", "b_O", "d_model -> d_model"),
+                *linear("to_out.0.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
             ),
         ),
     ),

@@ -1,6 +1,6 @@
 """What Whisper stores in Transformers."""
 
-from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._layout import CAUSAL_BY_SDPA, Form, Layout, Stored, linear
 from qkv.layouts._types import types
 
 # Each was built small and run whole: tests/truth/test_types.py.
@@ -25,22 +25,15 @@ LAYOUT = Layout(
         Form(
             "bias=True",
             (
-                Stored("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
-                Stored("q_proj.bias", "b_Q", "(h d_k) -> h d_k"),
+                *linear("q_proj.weight", "W_Q", "(h d_k) d_model -> h d_model d_k"),
                 Stored("k_proj.weight", "W_K", "(h d_k) d_model -> h d_model d_k"),
-                Stored("v_proj.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
-                Stored("v_proj.bias", "b_V", "(h d_k) -> h d_k"),
-                Stored("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
-                Stored("out_proj.bias", "b_O", "d_model -> d_model"),
+                *linear("v_proj.weight", "W_V", "(h d_k) d_model -> h d_model d_k"),
+                *linear("out_proj.weight", "W_O", "d_model (h d_k) -> h d_k d_model"),
             ),
             note="The key has no bias.",
         ),
     ),
     square=True,
-    cannot=(
-        "dropout",
-        "in a decoder the causal mask, which the layer applies with sdpa if it is given none: "
-        "pass it to MultiHead as mask",
-    ),
+    cannot=("dropout", f"in a decoder {CAUSAL_BY_SDPA}"),
     unknown=("bias=False, which stores no biases",),
 )

@@ -2,8 +2,8 @@ r"""Why a layer that runs gives other numbers: the known mistakes as data, and `
 
 A layer is a dictionary of steps, each a line of NumPy (`_layer`). A mistake replaces one of them,
 or a few (`Mistake`); six files hold what is known, one for each part of a layer. `diagnose` takes
-weights, inputs and an output. It makes each mistake in a plain layer, alone, then common ones two
-at a time (`_search`), and says which of them give that output, what would tell them apart
+weights, inputs and an output. It makes each mistake in a plain layer, alone, and then common ones
+two at a time (`_search`). It says which of them give that output, what would tell them apart
 (`_deciding`), and where arrays on the way first differ (`_intermediates`).
 """
 

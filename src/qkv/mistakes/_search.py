@@ -37,9 +37,7 @@ _KEPT = 2**20  # numbers in a source up to which a layer is kept, to lend its va
 # Mistakes that give an output a part in other samples, and then those that give it one in other
 # queries of its sample: these are made with all of them.
 _MIXING = {
-    "samples": {
-        "batch-and-tokens-exchanged",
-    },
+    "samples": {"batch-and-tokens-exchanged"},
     "queries": {
         "heads-attend-to-heads",
         "heads-joined-by-view",

@@ -1,7 +1,7 @@
 """Lines that stand together: checked, typeset and explained as one."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from qkv.notation import _latex
@@ -47,6 +47,12 @@ class Block:
         """How the roles of the lines are made."""
         return self.given or Setting.of(self.formulas)
 
+    def setting_in(self, chosen: Source) -> Setting:
+        """The same for a source: if it has one letter for X_Q and X_K, that has one length."""
+        if not chosen.has_one_source:
+            return self.setting
+        return replace(self.setting, sizes={**self.setting.sizes, "n_q": "n", "n_k": "n"})
+
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with which line."""
         return find_faults(*self.lines)
@@ -65,7 +71,7 @@ class Block:
         chosen = _source(chosen)
 
         def shape(glyph: Glyph) -> str:
-            return shape_of(self.setting.define(glyph.role), chosen, mark)
+            return shape_of(self.setting_in(chosen).define(glyph.role), chosen, mark)
 
         return _latex.entries(self.write(chosen), shape, mark)
 
@@ -163,9 +169,10 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
     if len(formula.sides) != 1:
         raise ValueError(f"A shape is one of an expression, but `{line}` is an equality.")
     (expression,) = formula.sides
+    setting = block.setting_in(chosen)
     if isinstance(expression, Symbol) and not sizes:
-        return shape_of(block.setting.define(expression.role), chosen, mark)
-    found = axes(expression, block.setting)
+        return shape_of(setting.define(expression.role), chosen, mark)
+    found = axes(expression, setting)
     if isinstance(expression, Symbol):
         turned = chosen.transposes(expression.role)
     else:

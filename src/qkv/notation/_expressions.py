@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 
 from qkv.notation._roles import Role, role
@@ -18,8 +18,7 @@ class Expression:
 
     def parts(self) -> Iterator["Expression"]:
         """The expressions that this one is made of, from left to right."""
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for value in vars(self).values():
             yield from (each for each in _tuple(value) if isinstance(each, Expression))
 
     def walk(self) -> Iterator["Expression"]:

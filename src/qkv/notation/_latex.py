@@ -1,6 +1,6 @@
 """What is written, as LaTeX, and the legend that explains it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -20,7 +20,7 @@ from qkv.notation._expressions import (
     Transpose,
 )
 from qkv.notation._roles import Role
-from qkv.notation._written import Added, Applied, Bracketed, Glyph, Joined, OwnSize, Written
+from qkv.notation._written import Added, Applied, Bracketed, Glyph, Joined, OwnSize, Spread, Written
 
 # Takes a letter's role (None for a function), its LaTeX and whether it is borrowed; gives LaTeX.
 Mark = Callable[[Role | None, str, bool], str]
@@ -70,9 +70,8 @@ def entries(
     """Explain each letter of some lines once, in the order of appearance."""
     glyphs = {}
     for side in (side for each in written for side in each.sides):
-        for node in side.walk():
-            if isinstance(node, Glyph) and node.spelled is None:
-                glyphs.setdefault((node.role.key, node.general), node)
+        for glyph in letters(side):
+            glyphs.setdefault((glyph.role.key, glyph.general), glyph)
     return tuple(
         Entry(
             glyph.role,
@@ -82,6 +81,21 @@ def entries(
         )
         for glyph in glyphs.values()
     )
+
+
+def letters(node: Expression) -> Iterator[Glyph]:
+    """The letters that are written for a node; not those of what is spelled out, or only meant."""
+    match node:
+        case Glyph(spelled=None):
+            yield node
+        case Glyph(spelled=spelled):
+            yield from letters(spelled)
+        case Joined(first=first, second=second, last=last):
+            for each in filter(None, (first, second, last)):
+                yield from letters(each)
+        case _:
+            for part in node.parts():
+                yield from letters(part)
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,8 @@ class _Printer:
                 return str(value), ATOM
             case OwnSize(latex):
                 return latex, PRODUCT
+            case Spread(of):
+                return rf"{self.latex(of, PRODUCT)} \mathbf{{1}}^\top", PRODUCT
             case Glyph(spelled=None):
                 return self._letter(node)
             case Glyph():

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
+from itertools import combinations
 from typing import get_origin
 
 from qkv.notation._expressions import FUNCTIONS
 from qkv.notation._roles import Role, role
 
 _FUNCTIONS = (*FUNCTIONS, "concat")
+# Roles that may share a letter, because a text may speak of a layer in which they are the same.
+_SAME = ({"X", "X_Q", "X_K", "X_V"}, {"n", "n_q", "n_k"}, {"d_k", "d_v"})
 GROUPS = (
     "This site",
     "Andrew Ng's course, two videos",
@@ -110,6 +113,11 @@ class Source:
     def names(self, role: Role) -> bool:
         """Whether it has a letter for this role."""
         return role.key in self.letters
+
+    @property
+    def has_one_source(self) -> bool:
+        """Whether it has one letter for the source of the queries and that of the keys."""
+        return self.letter(role("X_Q")) == self.letter(role("X_K"))
 
     def tells_heads_apart(self, role: Role) -> bool:
         """Whether its letter for what each head has says which head."""
@@ -241,6 +249,15 @@ def _validate(made: Source) -> None:
         role(key)
     for key in unnamed:
         _require(key not in made.letters, f"{key} is unnamed, and has a letter.")
+    for one, other in combinations(made.letters, 2):
+        letter = made.letters[one].latex
+        same = any({one, other} <= each for each in _SAME)
+        _require(
+            same or letter != made.letters[other].latex,
+            f"{letter} stands for {one}, {role(one).meaning}, and for {other}, "
+            f"{role(other).meaning}: in one formula nobody could tell them apart. Give the letter "
+            "to one of the two, and leave the other one unnamed.",
+        )
     for key, latex in made.functions.items():
         _require(key in _FUNCTIONS, f"{key} is not a function; known are {', '.join(_FUNCTIONS)}.")
         _require(isinstance(latex, str), f"{key} has to be a str, but is {latex!r}.")

@@ -86,6 +86,13 @@ class Bracketed(Expression):
 
 
 @dataclass(frozen=True)
+class Spread(Expression):
+    """A bias times a row of ones: a matrix with the bias in each column."""
+
+    of: Expression
+
+
+@dataclass(frozen=True)
 class Added(Expression):
     """A sum over all heads: `index` runs to `last`, where the source names the number of heads."""
 
@@ -200,7 +207,10 @@ class Writer:
                 # (A B)^T is B^T A^T; each factor was written transposed already.
                 return Product(second, first) if self.transposed else Product(first, second)
             case Sum(left, right):
-                return Sum(self.write(left), self.write(right))
+                added = self.write(right)
+                if self.transposed and isinstance(right, Symbol) and len(right.role.shape) == 1:
+                    added = Spread(added)  # NumPy would add it to rows
+                return Sum(self.write(left), added)
             case OverRoot(above, size):
                 return OverRoot(self.write(above), self.write(size))
             case Transpose(Symbol() as symbol):

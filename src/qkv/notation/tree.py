@@ -20,7 +20,7 @@ from qkv.notation._expressions import (
     parse,
     parse_size,
 )
-from qkv.notation._latex import latex, sum_sign
+from qkv.notation._latex import latex, letters, sum_sign
 from qkv.notation._settings import Setting
 from qkv.notation._written import (
     Added,
@@ -29,6 +29,7 @@ from qkv.notation._written import (
     Glyph,
     Joined,
     OwnSize,
+    Spread,
     Written,
     axes,
 )
@@ -50,12 +51,14 @@ __all__ = [
     "Product",
     "Root",
     "Setting",
+    "Spread",
     "Sum",
     "Symbol",
     "Transpose",
     "Written",
     "axes",
     "latex",
+    "letters",
     "parse",
     "parse_size",
     "sum_sign",

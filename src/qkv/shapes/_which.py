@@ -32,9 +32,9 @@ def which(
     common first, and each brings the question that would decide. Lengths and batches are unknown,
     so an array of weights may always be an activation of as many tokens as it has rows or columns.
 
-    Of several shapes in a row, as in "x is (10, 512), then 512x512, then 512x64", each is what
-    the one before it can be multiplied by: a reading of one shape that fits no reading of the next
-    is left out. All weights of a row are stored alike, and nothing stands between them.
+    Several shapes may stand in a row, as in "x is (10, 512), then 512x512, then 512x64". Then each
+    is what the one before it can be multiplied by, so a reading of one shape that fits no reading
+    of the next is left out. All weights of a row are stored alike, and nothing stands between them.
 
     Args:
         shape: The sizes of the axes, as in `which(*array.shape, ...)`; or several shapes, each a
@@ -51,8 +51,8 @@ def which(
 
     Raises:
         ValueError: If a size is not a positive whole number, if `d_k` is None and `d_model` is
-            not divisible by `h`, if `h` is not by `h_kv`, if no rule has this shape at these
-            sizes, or if shapes in a row do not follow each other in attention.
+            not divisible by `h`, or if `h` is not by `h_kv`. Also if no rule has this shape at
+            these sizes, or if shapes in a row do not follow each other in attention.
 
     Examples:
         The weight of nn.MultiheadAttention.

@@ -8,11 +8,10 @@ from mkdocs.structure.files import File
 
 from qkv_site.engine.serving import Rebuild
 from qkv_site.finish import Build, Settings
-from qkv_site.markdown import claims, letters
+from qkv_site.markdown import letters
 from qkv_site.page import Site
-from qkv_site.tables import wheel
 
-_build = _nav = _files = _rebuild = None
+_build = _files = _rebuild = None
 _serving = _whole = False
 
 
@@ -45,18 +44,11 @@ def on_config(config):
 
 
 def on_files(files, *, config):
-    """Check the pages, and add the package and the tests as files, for links to them."""
+    """Check the pages, and name the files that are added, for links to them."""
     pages = files.documentation_pages()
     _build.check([page.src_uri for page in pages if _whole or page.is_modified()])
-    files.append(File.generated(config, f"assets/{wheel.name()}", content=wheel.built()[1]))
-    for name, code in claims.codes(Path(config.docs_dir)).items():
-        files.append(File.generated(config, name, content=code))
-
-
-def on_nav(nav, **_):
-    """Note the menu."""
-    global _nav
-    _nav = nav
+    for name, content in _build.added.items():
+        files.append(File.generated(config, name, content=content))
 
 
 def on_page_markdown(_, *, page, **__):
@@ -86,7 +78,7 @@ def on_env(env, *, config, files):
 def on_post_build(**_):
     """Write what is made of all pages."""
     addresses = {file.src_uri: file.url.removeprefix("./") for file in _files}
-    _build.finish(addresses, _menu(_nav))
+    _build.finish(addresses)
 
 
 def on_serve(server, *, config, **_):
@@ -99,19 +91,3 @@ def on_shutdown(**_):
     """End what still builds."""
     if _rebuild:
         _rebuild.stop()
-
-
-def _menu(nav):
-    """The sections of the menu; what stands in none of them comes first, in one without a name."""
-    yield "", [item.file.src_uri for item in nav.items if item.is_page]
-    for item in nav.items:
-        if item.is_section:
-            yield item.title, [*_below(item)]
-
-
-def _below(section):
-    for item in section.children:
-        if item.is_page:
-            yield item.file.src_uri
-        elif item.is_section:
-            yield from _below(item)

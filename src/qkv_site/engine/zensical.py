@@ -8,7 +8,6 @@ show in a configuration that inherits `mkdocs.yml` and is there while Zensical b
 import logging
 import posixpath
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -18,10 +17,8 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
-from qkv_site.finish import Build, Menu, Settings
-from qkv_site.markdown import claims
+from qkv_site.finish import Build, Settings
 from qkv_site.page import Site
-from qkv_site.tables import wheel
 
 # Zensical looks for all other files beside its configuration, so this one stands beside MkDocs'.
 NAME = ".zensical.yml"
@@ -83,8 +80,8 @@ def build(configuration: Path, folder: Path) -> int:
         "theme": {"variant": "classic"},
         "extra": {"site": _build.values()},
         "markdown_extensions": [__name__],
-        # It looks for them before a link to a test is led to its page; `_lost_anchors` does after.
-        "validation": {"links": {"anchors": "ignore"}},  # qkv_site.rules.anchors knows more
+        # It looks for them before a link to a test is led to its page. `_build.check` has looked.
+        "validation": {"links": {"anchors": "ignore"}},
     }
     written = configuration.with_name(NAME)
     try:
@@ -97,7 +94,7 @@ def build(configuration: Path, folder: Path) -> int:
     styles = [handler.extra_css for handler in mkdocstrings.HANDLERS.seen_handlers]
     (folder / "assets" / "_mkdocstrings.css").write_text("\n".join(styles))
     (folder / "search.json").unlink()  # its own index
-    _build.finish(_addresses(docs), [*_menu(given["nav"])])
+    _build.finish(_addresses())
     return faults.number
 
 
@@ -152,28 +149,14 @@ def makeExtension(**settings) -> Hooks:
     return Hooks(**settings)
 
 
-def _addresses(docs: Path) -> dict[str, str]:
+def _addresses() -> dict[str, str]:
     """Where each file is, below the site."""
+    docs = _build.settings.site.docs
     names = [path.relative_to(docs).as_posix() for path in docs.rglob("*") if path.is_file()]
-    names += [f"assets/{wheel.name()}", *claims.codes(docs)]
+    names += _build.added
     return {name: _address(name) if name.endswith(".md") else name for name in names}
 
 
 def _address(page: str) -> str:
     folder, _, file = page.removesuffix(".md").rpartition("/")
     return "".join(f"{each}/" for each in (folder, file) if each not in ("", "index"))
-
-
-def _menu(nav: list) -> Menu:
-    """The sections of the menu; what stands in none of them comes first, in one without a name."""
-    yield "", [item["url"] for item in nav if not item["children"]]
-    for item in nav:
-        if item["children"]:
-            yield item["title"], [*_below(item)]
-
-
-def _below(item: dict) -> Iterator[str]:
-    if not item["children"]:
-        yield item["url"]
-    for child in item["children"]:
-        yield from _below(child)

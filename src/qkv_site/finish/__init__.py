@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,17 @@ import nbformat
 from math_core import LatexError
 
 from qkv import notation
-from qkv_site import check
+from qkv_site import check, menu
 from qkv_site.finish import policy, redirects
 from qkv_site.markdown import claims, evidence, letters
-from qkv_site.menu import path as path_of
 from qkv_site.page import PAGE, Page, Site, parse, report, writing
 from qkv_site.parts import live
 from qkv_site.run import blocks_of
-from qkv_site.tables import labels, wheel
+from qkv_site.tables import exports, labels, wheel
 from qkv_site.write import copies, notebooks, search
 
 # Of each file below the folder of pages, its address below the site's.
 Addresses = Mapping[str, str]
-# The sections of the menu, each with its pages; what stands in none comes first, without a name.
-Menu = Iterable[tuple[str, list[str]]]
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,11 @@ class Build:
         self._pages: list[Page] = []
         self._notebooks: list[Page] = []  # the pages that have one
         PAGE.set(Page("mkdocs.yml", site=settings.site))
+
+    @cached_property
+    def added(self) -> dict[str, str | bytes]:
+        """Files that pages have links to, beside those in their folder: the package, the tests."""
+        return {f"assets/{wheel.name()}": wheel.built()[1]} | claims.codes(self.settings.site.docs)
 
     def values(self) -> dict[str, Any]:
         """What the templates show of the site, as plain values: they call no Python."""
@@ -101,19 +104,19 @@ class Build:
         meta["variants"] = [variants.html for variants in page.variants]
         meta["set_title"] = letters.set_in(meta.get("title") or title)
         meta["runs"] = any("source" in fence.given for fence in page.fences())
-        meta["on_path"] = page.name in path_of(page.site)
+        meta["on_path"] = page.name in menu.path(page.site)
         meta["notebook"] = ""
         if notebooks.has_one(page):
             meta["notebook"] = notebooks.address(page.name)
             self._notebooks.append(page)
 
-    def finish(self, addresses: Addresses, menu: Menu) -> None:
+    def finish(self, addresses: Addresses) -> None:
         """Write what is made of the pages beside them."""
         pages = sorted(self._pages, key=_order)
         self._write_assets()
         for page in self._notebooks:
             self._write_notebook(page, addresses)
-        self._write_words(pages, addresses, menu)
+        self._write_words(pages, addresses)
         if self.settings.whole:
             for address, page in redirects.pages(pages, addresses, self.settings):
                 self._write(f"{address}/index.html", page)
@@ -127,10 +130,9 @@ class Build:
         mkdocstrings are left to the pages of the reference, which name them themselves.
         """
         self._write("assets/roles.json", labels.labels())
-        self._write(f"assets/{wheel.name()}", wheel.built()[1])
-        for name, code in claims.codes(self.settings.site.docs).items():
-            self._write(name, code)
-        if any(page.live for page in self._pages):
+        for name, content in self.added.items():
+            self._write(name, content)
+        if any(isinstance(part, live.Live) for page in self._pages for part in page.fences()):
             data = json.dumps(live.data(), ensure_ascii=False, separators=(",", ":"))
             self._write(live.FILE, data)
         docs = self.settings.site.docs
@@ -154,7 +156,7 @@ class Build:
             made = notebooks.notebook(page, addresses, self.settings.site.address)
         self._write(notebooks.address(page.name), nbformat.writes(made, indent=1))
 
-    def _write_words(self, pages: list[Page], addresses: Addresses, menu: Menu) -> None:
+    def _write_words(self, pages: list[Page], addresses: Addresses) -> None:
         """A copy in Markdown beside each page, where all of them are, and the search's index."""
         index, made = search.Index(), []
         for page in pages:
@@ -170,13 +172,17 @@ class Build:
             self._write(f"{copy.address}{copies.NAME}", copy.written(base))
         if settings.whole:
             titles = {"": "Start here", "Reference": "Optional"}
-            groups = [(titles.get(title, title), names) for title, names in menu]
+            sections = menu.sections(settings.site).items()
+            groups = [(titles.get(title, title), names) for title, names in sections]
             overview = copies.overview(made, groups, settings.name, settings.about, base)
             self._write(copies.SHORT, overview)
             everything = copies.everything(made, settings.name, settings.about, base)
             self._write(copies.FULL, everything)
             self._write("robots.txt", copies.robots(base))
             self._write(search.ADDRESS, index.written())
+            titles = {page.name: (addresses[page.name], page.title) for page in pages}
+            data = json.dumps(exports.reading(titles), ensure_ascii=False, separators=(",", ":"))
+            self._write(exports.READING, data)
             self._write(evidence.PLACES, evidence.places(settings.site, addresses))
 
     def _write_policies(self, pages: Mapping[str, Page]) -> None:

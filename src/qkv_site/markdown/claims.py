@@ -8,7 +8,6 @@ the pages is in `qkv_site.markdown.evidence`.
 
 import ast
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -39,6 +38,7 @@ TESTS = tuple(
         "real_layers",
         "models",
         "types",
+        "small_facts",
     )
 )
 # What tests share: a test that calls a helper of it uses the helper's library.
@@ -293,12 +293,7 @@ def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ..
 
 def last_run() -> dict:
     """When the tests last ran on the libraries, `date`, and on which `versions` of them."""
-    return _read_toml((PAGE.get().site.docs.parent / LAST_RUN).read_text())
-
-
-@cache
-def _read_toml(text: str) -> dict:
-    return tomllib.loads(text)
+    return PAGE.get().site.data(f"../{LAST_RUN}")
 
 
 def ran_on(layout: str) -> str:

@@ -83,11 +83,7 @@ def leads_to(target: str, page: Page) -> str:
     if posixpath.basename(path) != claims.INDEX:
         return target
     home, part = known(page.site).places.get(name.removeprefix("claim-"), ("", ""))
-    if not home:
-        return target
-    if home == page.name:
-        return f"#{part}"
-    return f"{posixpath.relpath(home, posixpath.dirname(page.name) or '.')}#{part}"
+    return page.link_to(home, part) if home else target
 
 
 def kind_to_say(target: str, said: str) -> str:
@@ -159,9 +155,9 @@ def _entries(
 
 def _tested(trap: Trap, page: Page) -> str:
     """What a test shows, on which libraries, and where its code is."""
-    where = posixpath.relpath(trap.code, posixpath.dirname(page.name) or ".")
     covers = f"Covers: {trap.covers.rstrip('.')}." if trap.covers else ""
-    code = f"[{Path(trap.file).name}, line {trap.line}]({where}#:~:text=def%20{trap.test}%28)"
+    where = page.link_to(trap.code, f":~:text=def%20{trap.test}%28")
+    code = f"[{Path(trap.file).name}, line {trap.line}]({where})"
     ran = f"{trap.on(claims.last_run()['versions'])}: {code}."
     return " ".join(filter(None, (f"{trap.statement}.", covers, ran)))
 

@@ -1,4 +1,4 @@
-"""Matrices with their numbers, in tables: the further from zero, the darker, in a role's colour.
+"""Matrices with their numbers, in tables: the further from zero, the stronger, in a role's colour.
 
 A negative number has its sign, and its cell is striped, so that no reader needs to see colours. An
 equation stands as it does in formulas: where tokens are columns, its matrices are the transposes,
@@ -122,7 +122,8 @@ class Equation(Figure):
         if self.tied:
             PAGE.get().pictures.append(self.tied)
         striped = any(np.any(each.values < 0) for each in self._matrices(self.parts))
-        how = "Darker is further from zero" + (", and striped is negative." if striped else ".")
+        how = "A stronger colour is further from zero"
+        how += ", and striped is negative." if striped else "."
         return (
             f'<figure class="wq-equation" data-search-exclude>{drawn}'
             f"<figcaption>{html.escape(self.label)} {how}</figcaption></figure>"

@@ -62,8 +62,8 @@ def set_in(title: str) -> str:
 
 
 def set_names(page) -> None:
-    """Set the letters in a page's title and name, and in those of its headings, for the lists."""
-    for named in (page, *_flat(page.toc)):
+    """Set the letters in the names of a page, its headings and its sections, for the lists."""
+    for named in (page, *page.ancestors, *_flat(page.toc)):
         if named.title and _LETTER.search(named.title):
             named.typeset = {"title": set_in(named.title)}
 

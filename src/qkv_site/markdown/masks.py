@@ -25,11 +25,7 @@ from qkv_site.markdown import tables
 
 
 def mask_grid(
-    allowed: Bool[np.ndarray, "n_q n_k"],
-    *,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    label: str,
+    allowed: Bool[np.ndarray, "n_q n_k"], *, queries: Sequence[str], keys: Sequence[str], label: str
 ) -> "SignGrid":
     """Draw a mask as a table; print it in a block with `html="on"`.
 

@@ -49,12 +49,22 @@ def to_mathml(latex: str, *, display: bool = False, of: str = "") -> str:
     Raises:
         LatexError: If math-core does not understand the formula.
     """
-    mathml = _converter.convert_with_local_state(latex, displaystyle=display)
-    root = ElementTree.fromstring(_ENTITY.sub(lambda found: html5[found[1]], mathml))
-    _mark_roles(root)
+    root = _tree(latex, display=display)
     root.attrib = ({"data-of": of} if of else {}) | root.attrib
     root.set("data-search-exclude", "")  # letters without their places are no words
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def inside(latex: str) -> str:
+    """The MathML of LaTeX without `<math>`, as a part of another formula."""
+    return "".join(ElementTree.tostring(part, encoding="unicode") for part in _tree(latex))
+
+
+def _tree(latex: str, *, display: bool = False) -> Element:
+    mathml = _converter.convert_with_local_state(latex, displaystyle=display)
+    root = ElementTree.fromstring(_ENTITY.sub(lambda found: html5[found[1]], mathml))
+    _mark_roles(root)
+    return root
 
 
 def _mark_roles(parent: Element) -> None:

@@ -48,13 +48,7 @@ class Side:
 
 
 def matrix(
-    rows: Side,
-    columns: Side,
-    letter: str,
-    *,
-    classes: str,
-    data: str = "",
-    of_blocks: str = "",
+    rows: Side, columns: Side, letter: str, *, classes: str, data: str = "", of_blocks: str = ""
 ) -> str:
     """Draw a matrix.
 

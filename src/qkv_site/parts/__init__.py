@@ -8,8 +8,10 @@ is a new module.
 `python exec="on" source="above" result="text"`. It ends in an assertion and prints what it found;
 output is never pasted. With `html="on"` it prints Markdown or a drawing, such as those of
 `qkv_site.markdown.heat_maps`. A number that follows from the page's names is computed in the
-sentence: `{{= 3 * P_Q.size }}`, a shape `{{= W_Q.shape }}`, a text `{{= f"{ratio:.2f}" }}`. Numbers
-come from `qkv.example` where they can: five words, and no two sizes are equal.
+sentence: `{{= 3 * P_Q.size }}`, a shape `{{= W_Q.shape }}`, a text `{{= f"{ratio:.2f}" }}`. A word
+that the build tests is `{{= said("smaller", pair.size, one.size) }}`, or where a block made
+`cancels = {"query": False, "key": True}`, `{{= said("key", cancels) }}`. Numbers come from
+`qkv.example` where they can: five words, and no two sizes are equal.
 
 **Claims.** A block that proves a statement has `claim="six-times-seven"` and `title="..."`, the
 statement, which stands above it and at the page's foot; `cite="who, where"` names a source and
@@ -40,8 +42,8 @@ head a rectangle, `kept="K[i] V[i]"` a thick edge to what a cache keeps, and
 `sizes="grouped: h_kv=2; multi-query: h_kv=1"` draws the formulas once for each title.
 
 **The map** of the layer is a fence `map` without lines: `state="sound"` shows the two videos first,
-`state="code"` the packed array, `lit="W_Q[i]"` marks a part. A line `map: W_Q[i] Q[i]` in the front
-matter puts the small map beside the short answer.
+`state="code"` the packed array. A line `map: W_Q[i] Q[i]` in the front matter puts the small map
+beside the short answer.
 
 **The live layer** is a fence `live` without lines on its own page; elsewhere
 `live state="step=query&second=two"` is a small window on one step. Its lines are in `live.py`, what

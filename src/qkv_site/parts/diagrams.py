@@ -20,7 +20,7 @@ them have.
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
@@ -38,6 +38,7 @@ from qkv.notation.tree import (
     OverRoot,
     OwnSize,
     Product,
+    Spread,
     Sum,
     Transpose,
     Written,
@@ -133,6 +134,7 @@ def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
             if words and sizes["n_q"] > sizes["n_k"]:
                 found.append((-1, _no_last_words(sizes)))
             two = "n_q=" in text and "n_k=" in text and sizes["n_q"] != sizes["n_k"]
+            found += [(-1, each) for each in _two_lengths(code, sizes, options)]
             if two and not words and (source := _with_one_source(options.get("in", ""))):
                 found.append((-1, _no_second_length(sizes, source)))
         for key in options.get("kept", "").split():
@@ -156,15 +158,43 @@ def _no_second_length(sizes: dict[str, int], source: Source) -> str:
     )
 
 
+def _two_lengths(code: str, sizes: dict[str, int], options: dict[str, str]) -> Iterator[str]:
+    """Say which letter would have two values in the caption, in which source."""
+    numbered = options.get("words") == "numbered"  # its caption has no number of words
+    for source in _shown(options.get("in", "")):
+        drawn = _Drawer.of(source, sizes, numbered=numbered).sizes
+        sides = (side for line in formulas.as_block(code).write(source) for side in line.sides)
+        found: dict[str, dict[int, str]] = {}
+        for size in (each for side in sides for each in _sizes(side)):
+            if size.role.key in drawn and not (numbered and size.role.key in formulas.TOKENS):
+                found.setdefault(size.latex, {})[drawn[size.role.key]] = size.role.key
+        for letter, lengths in found.items():
+            if len(lengths) > 1:
+                said = " and ".join(f"{key}={length}" for length, key in lengths.items())
+                yield (
+                    f"{letter} of {source.short} would be {said} in one caption: draw them "
+                    'equally long, or tie the diagram, in="site", and say why'
+                )
+                return
+
+
+def _sizes(node: Expression) -> Iterator[Glyph]:
+    """The sizes of what is drawn for a node: one rectangle for a role, spelled out or not."""
+    if isinstance(node, Glyph):
+        yield from (part for size in node.shape for part in size.walk() if isinstance(part, Glyph))
+    else:
+        for part in node.parts():
+            yield from _sizes(part)
+
+
+def _shown(named: str) -> Iterator[Source]:
+    """The texts in whose letters a diagram is shown."""
+    return (each for each in notation.sources() if not named or each.id in named.split())
+
+
 def _with_one_source(named: str) -> Source | None:
     """The first text in whose letters a diagram is shown that has one letter for both sources."""
-    shown = (each for each in notation.sources() if not named or each.id in named.split())
-    return next(filter(_one_source, shown), None)
-
-
-def _one_source(source: Source) -> bool:
-    """Whether a text has one letter for the source of the queries and that of the keys."""
-    return source.letter(notation.role("X_Q")) == source.letter(notation.role("X_K"))
+    return next((each for each in _shown(named) if each.has_one_source), None)
 
 
 def block(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
@@ -230,13 +260,8 @@ def _case(title: str, drawn: tuple[Drawing, ...]) -> str:
 
 def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
     lengths = {axis.latex: axis.length for each in drawn for axis in each.axes if axis.latex}
-    found: dict[str, dict[int, str]] = {}  # of each letter, the lengths that it stands for here
-    for size, length in lengths.items():
-        found.setdefault(_letters(size), {})[length] = to_mathml(f"{size} = {length}")
-    scale = ", ".join(" or ".join(each.values()) for each in found.values())
+    scale = ", ".join(to_mathml(f"{size} = {length}") for size, length in lengths.items())
     parts = [f"Drawn to scale for {scale}."]
-    if any(len(each) > 1 for each in found.values()):
-        parts.append("Here one letter stands for two sizes.")
     if numbered:
         parts.append("A number in a block is that of its word.")
     elif any(axis.tokens for each in drawn for axis in each.axes):
@@ -284,7 +309,7 @@ class _Drawer:
 
         Numbered words need no letter for how many there are.
         """
-        if _one_source(source) and not numbered:
+        if source.has_one_source and not numbered:
             sizes = sizes | {"n_q": sizes["n"], "n_k": sizes["n"]}
         return cls(source, sizes, numbered=numbered)
 
@@ -313,6 +338,8 @@ class _Drawer:
                 first, second = _tight(self.draw(left)), _tight(self.draw(right))
                 words = f"{first.words}, times {second.words}"
                 return _row([first, r"\times", second], words=words, columns=second.columns)
+            case Spread(of):
+                return self.draw(of)  # which is drawn for each token
             case Bracketed(of):
                 return _parentheses(self.draw(of))
             case Sum(left, right):
@@ -452,7 +479,8 @@ class _Drawer:
         heads, stand = self.sizes["h"], self.sizes[count]
         return tuple(
             matrices.Block(
-                " ".join(map(str, served)), (sum(served) / len(served) - 1) / max(heads - 1, 1)
+                f"{served[0]}–{served[-1]}" if len(served) > 2 else " ".join(map(str, served)),
+                (sum(served) / len(served) - 1) / max(heads - 1, 1),
             )
             for served in (
                 range(first, first + heads // stand)

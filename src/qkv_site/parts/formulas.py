@@ -21,7 +21,7 @@ from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
 
 from qkv import notation
-from qkv.notation.tree import Expression, Glyph, Joined, Transpose
+from qkv.notation.tree import Expression, Glyph, Transpose, letters
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import PAGE, Fence, Variants
 
@@ -83,7 +83,25 @@ def faults(code: str, sources: str = "") -> tuple[tuple[int, str], ...]:
             notation.source(source)
         except ValueError as error:
             found.append((-1, str(error)))
+    if not found:
+        shown = sources.split() or [source.id for source in notation.sources()]
+        found += [(-1, message) for source in shown for message in _lost(code, source)][:1]
     return tuple(found)
+
+
+def _lost(code: str, name: str) -> Iterator[str]:
+    """What the letters of a source cannot say: which of two things, or which head's."""
+    source, first = notation.source(name), {}
+    expected = 'tie the formulas, in="site", and say whose letters these are'
+    for entry in as_block(code).legend(source):
+        other = first.setdefault(entry.latex, entry)
+        if other.shape != entry.shape:
+            two = " and ".join(f"{each.role.key}, {each.shape}," for each in (other, entry))
+            yield f"{entry.latex} of {source.short} would be {two} in one legend: {expected}"
+    for formula in as_block(code).formulas:
+        for symbol in formula.symbols():
+            if symbol.index == "g(i)" and "g(" not in notation.typeset(str(symbol), source):
+                yield f"{source.short} has no letter that tells {symbol} from others: {expected}"
 
 
 def block(code: str, sources: str = "") -> str:
@@ -303,21 +321,6 @@ def _report(rule: str, message: str, formula: str, near: str) -> None:
         page.report(rule, message, line=page.line_of(near))
 
 
-def _letters(node: Expression) -> Iterator[Glyph]:
-    """The letters that are written for a node; not those of what is spelled out, or only meant."""
-    match node:
-        case Glyph(spelled=None):
-            yield node
-        case Glyph(spelled=spelled):
-            yield from _letters(spelled)
-        case Joined(first=first, second=second, last=last):
-            for each in filter(None, (first, second, last)):
-                yield from _letters(each)
-        case _:
-            for part in node.parts():
-                yield from _letters(part)
-
-
 def register(md: Markdown) -> None:
     """Typeset sentences after code spans, and before anything that knows brackets or stars."""
     md.inlinePatterns.register(_Inline(INLINE + _PUNCTUATION, md), "wq-formula", 187)
@@ -350,7 +353,7 @@ class Formula(Fence):
 
     def letters(self, source: str) -> set[str]:
         """The colours of its letters in a source's notation."""
-        return {glyph.role.group for side in self.sides(source) for glyph in _letters(side)}
+        return {glyph.role.group for side in self.sides(source) for glyph in letters(side)}
 
     def sides(self, source: str) -> Iterator[Expression]:
         """What its lines say is equal, as a source writes it."""

@@ -6,7 +6,6 @@ to the whole. docs/assets/live.js computes the trees of formulas that stand here
 the example; each is typeset in the letters of every source. What is said of a step is live.toml.
 """
 
-import posixpath
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +20,7 @@ from qkv import example, notation
 from qkv.notation import Block, Role
 from qkv.notation.tree import Expression, Formula, Product, Setting, latex, parse_size
 from qkv_site.markdown.mathml import mark, to_mathml
-from qkv_site.page import PAGE, Fault, Fence, Page
+from qkv_site.page import Fault, Fence, Page
 from qkv_site.parts import formulas, trees
 from qkv_site.parts import map as layer_map
 
@@ -105,13 +104,12 @@ class Live(Fence):
         page = writer.page
         whole, static = (page.site.pages[name].title for name in (WHOLE, STATIC))
         return writer.plain(
-            f"A layer runs on the page: [{whole}]({_beside(page, WHOLE)}). "
-            f"Its numbers are on [{static}]({_beside(page, STATIC)})."
+            f"A layer runs on the page: [{whole}]({page.link_to(WHOLE)}). "
+            f"Its numbers are on [{static}]({page.link_to(STATIC)})."
         )
 
     def html(self) -> str:
         """The place that the script fills; without it, the way to the page with the numbers."""
-        PAGE.get().live = True
         state = self.given.get("state", "")
         kind = "wq-live wq-window" if state else "wq-live"
         return (
@@ -120,10 +118,6 @@ class Live(Fence):
             f'<p class="wq-live-wait">Here a layer runs, if the browser has JavaScript. '
             f'<a href="{layer_map.href(STATIC)}">All its numbers on one page</a></p></figure>'
         )
-
-
-def _beside(page: Page, name: str) -> str:
-    return posixpath.relpath(name, posixpath.dirname(page.name) or ".")
 
 
 @cache
@@ -162,7 +156,6 @@ def data() -> dict:
         },
         "lines": {name: _line(line, _SELF) for name, line in LINES.items()}
         | {f"{name}.cross": _line(_of_cross(name), _CROSS) for name in LINES},
-        "columns": [each.id for each in notation.sources() if each.tokens == "columns"],
         **texts(),
     }
     return _pooled(found, pool) | {"said": [*pool]}

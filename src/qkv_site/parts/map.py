@@ -4,8 +4,8 @@ A bar is as wide as there are numbers for one word, and a weight is the funnel f
 next. Which there are, and how wide, follows from the formulas of a `Layer`; their letters are
 those of the notation that a reader chooses. A fenced block of the language `map` draws it in a
 page, in three states: two videos, as they sound; the paper; and code, which packs the heads'
-weights into one array. `state="sound"` says which is shown first, `lit="W_Q[i]"` what is marked.
-A page whose front matter has `map: W_Q[i] Q[i]` shows the map small, with these parts lit.
+weights into one array. `state="sound"` says which is shown first. A page whose front matter has
+`map: W_Q[i] Q[i]` shows the map small, with these parts lit.
 """
 
 import html
@@ -25,11 +25,8 @@ from qkv_site.parts.layer import LINES, PAPERS, Layer
 if TYPE_CHECKING:
     from qkv_site.write.markdown import Writer
 
-STATES = {
-    "sound": "the two videos",
-    "paper": "the paper's layer",
-    "code": "as code stores it",
-}
+# Each state is drawn by the method of its name.
+STATES = {"sound": "the two videos", "paper": "the paper's layer", "code": "as code stores it"}
 HOME = "index.md"
 PLACE = "\x0emap\x0f"  # where the small map will stand; no page has control characters in its text
 ARGUMENT = "start/how-many-matrices.md"
@@ -48,10 +45,7 @@ PAGES = {
 }
 # What the paper calls Q: where, and as the argument of what.
 EQUATION = "equation (1)"
-FLAGS = {
-    "X_Q": ("paper-3-2-2", "multihead(X_Q, X_K, X_V)"),
-    "Q[i]": ("paper-eq1", EQUATION),
-}
+FLAGS = {"X_Q": ("paper-3-2-2", "multihead(X_Q, X_K, X_V)"), "Q[i]": ("paper-eq1", EQUATION)}
 OF_THE_PAPER = ("site", "paper-3-2-2", "paper-eq1")
 VIDEOS = ("ng-self-attention", "ng-multi-head")
 _ROLES = {role.key: role for role in notation.roles()}
@@ -69,19 +63,17 @@ class Map(Fence):
     """A fence of the language `map`, without lines."""
 
     languages = ("map",)
-    options: ClassVar = {"state": frozenset(STATES), "lit": None}
+    options: ClassVar = {"state": frozenset(STATES)}
     rule = "map"
 
     def inside(self) -> Iterable[tuple[int, str]]:
-        """Lines in it, and parts that the map does not have."""
+        """Lines in it."""
         if self.code.strip():
             yield 0, "a map has no lines: it draws those of the layer"
-        for message in unknown(self.given.get("lit", "")):
-            yield -1, message
 
     def html(self) -> str:
         """The map, in the state that is shown first."""
-        drawn = figure(self.given.get("state", "paper"), self.given.get("lit", ""))
+        drawn = figure(self.given.get("state", "paper"))
         PAGE.get().uncounted.append(drawn)
         return drawn
 
@@ -100,19 +92,18 @@ def unknown(lit: str) -> list[str]:
     ]
 
 
-def figure(state: str = "paper", lit: str = "", layer: Layer = PAPERS) -> str:
+def figure(state: str = "paper", layer: Layer = PAPERS) -> str:
     """The map, in the state that is shown first, with a choice of all three."""
-    drawer = _Drawer(layer, tuple(lit.split()))
+    drawer = _Drawer(layer)
     choices = "".join(
         f'<label><input type="radio" name="map-{state}" value="{name}"'
         f"{' checked' if name == state else ''}><span>{label}</span></label>"
         for name, label in STATES.items()
     )
     drawn = "".join(
-        f'<div class="wq-map-state" data-state="{name}" data-name="{STATES[name]}">{content}</div>'
-        for name, content in zip(
-            STATES, (drawer.sound(), drawer.paper(), drawer.code()), strict=True
-        )
+        f'<div class="wq-map-state" data-state="{name}" data-name="{label}">'
+        f"{getattr(drawer, name)()}</div>"
+        for name, label in STATES.items()
     )
     anchor = ' id="map"' if PAGE.get().name == HOME else ""
     return (
@@ -125,10 +116,7 @@ def figure(state: str = "paper", lit: str = "", layer: Layer = PAPERS) -> str:
 
 def words(state: str = "paper", layer: Layer = PAPERS) -> str:
     """What the map shows in a state, as a screen reader says it."""
-    drawer = _Drawer(layer)
-    return {"paper": drawer.paper_in_words, "sound": drawer.sound_in_words}.get(
-        state, drawer.code_in_words
-    )()
+    return getattr(_Drawer(layer), f"{state}_in_words")()
 
 
 def mini(lit: str, layer: Layer = PAPERS) -> str:
@@ -336,7 +324,8 @@ class _Drawer:
         role = _ROLES.get(key)
         group = role.group if role else "score"
         letter = _math(key) if role else _meaning(key)
-        css_class = f"wq-{group} role-{group}{self._lit(key)}"
+        lit = " wq-lit" if key in map(self.layer.part, self.lit) else ""
+        css_class = f"wq-{group} role-{group}{lit}"
         return (
             f'<span class="{css_class}">{self._picture(self._outline(role))}'
             f"<span>{letter}{_word(role)}</span></span>"
@@ -368,7 +357,7 @@ class _Drawer:
         styles = [f"color:var(--role-{role.group})"] if role else []
         styles += [f"--part:{numbers / self.layer.widest:.4g}"] if numbers else []
         attributes = {
-            "class": css_class + self._lit(key),
+            "class": css_class,
             "href": href(PAGES[key]),
             "data-role": role and key,
             "data-of": of,
@@ -379,9 +368,6 @@ class _Drawer:
             f' {name}="{html.escape(value)}"' for name, value in attributes.items() if value
         )
         return f"<a{written}>{content}</a>"
-
-    def _lit(self, key: str) -> str:
-        return " wq-lit" if key in map(self.layer.part, self.lit) else ""
 
 
 def _flag(role: Role) -> str:

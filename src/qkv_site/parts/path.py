@@ -4,7 +4,6 @@ A fenced block of the language `path`, without lines, lists the pages of the men
 the home page. On one of these pages it says how many there are, and leads to the next.
 """
 
-import posixpath
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -49,11 +48,7 @@ class Path(Fence):
         """The same, as Markdown."""
         page = writer.page
         names = menu.path(page.site)
-        links = [
-            f"[{page.site.pages[name].title}]"
-            f"({posixpath.relpath(name, posixpath.dirname(page.name) or '.')})"
-            for name in names
-        ]
+        links = [f"[{page.site.pages[name].title}]({page.link_to(name)})" for name in names]
         if page.name == menu.HOME:
             lines = (f"{number}. {link}" for number, link in enumerate(links, start=1))
             return writer.plain("\n".join(lines))

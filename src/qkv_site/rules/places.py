@@ -19,12 +19,11 @@ def faults(page: Page) -> Iterator[Fault]:
         if index is None:
             yield Fault(0, "index", f"its folder has no index: expected a page {listing}")
         elif not _leads_to(index, page.name):
-            link = posixpath.relpath(page.name, posixpath.dirname(listing) or ".")
             yield Fault(
                 0,
                 "index",
                 f"{index.name} does not lead to it: expected a line there such as "
-                f"- [{page.title}]({link}) Its short answer.",
+                f"- [{page.title}]({index.link_to(page.name)}) Its short answer.",
             )
     known = menu.pages(page.site)
     if known and page.name not in known:
@@ -38,8 +37,7 @@ def faults(page: Page) -> Iterator[Fault]:
 
 def _leads_to(index: Page, name: str) -> bool:
     """Whether an index has a link to a page; what it prints from data lists what the data have."""
-    link = posixpath.relpath(name, posixpath.dirname(index.name) or ".")
-    if re.search(rf"\]\({re.escape(link)}[)#]", index.body):
+    if re.search(rf"\]\({re.escape(index.link_to(name))}[)#]", index.body):
         return True
     return any(
         (isinstance(part, Path) and name in menu.path(index.site))

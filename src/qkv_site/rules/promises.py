@@ -12,10 +12,7 @@ from qkv_site.markdown import claims, evidence
 from qkv_site.page import Fault, Page
 from qkv_site.parts import questions
 
-PROMISES = re.compile(
-    r"\b(all|always|any|cannot|every|never|only|whatever)\b",
-    re.IGNORECASE,
-)
+PROMISES = re.compile(r"\b(all|always|any|cannot|every|never|only|whatever)\b", re.IGNORECASE)
 # These name a thing, and promise nothing of it: the paper's title; the heads of one layer, whose
 # widths add up to a width with that name; a number or a set that the sentence itself gives.
 NAMES = re.compile(

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from qkv_site.page import Fault, Page
 from qkv_site.parts import questions
+from qkv_site.rules import short_sentences
 
 MOST = 12  # words of an answer, with its conditions on the page
 _LINE = re.compile(r"^- .*", re.MULTILINE)
-_ONE_WORD = re.compile(r"\{\{.*?\}\}|`[^`]+`|\$[^$]+\$", re.DOTALL)
 
 
 def faults(page: Page) -> Iterator[Fault]:
@@ -28,7 +28,7 @@ def faults(page: Page) -> Iterator[Fault]:
             )
             continue
         answer = entries[found.start()]["answer"]
-        if "](" in answer or (words := len(_ONE_WORD.sub("x", answer).split())) > MOST:
+        if "](" in answer or (words := len(short_sentences.plain(answer).split())) > MOST:
             said = "a second link" if "](" in answer else f"an answer of {words} words"
             yield Fault(line, "question", f"{said}: expected one link, and {MOST} words at most")
         asked = " ".join(entries[found.start()]["question"].split())

@@ -7,13 +7,13 @@ from qkv_site.page import Fault, Page
 from qkv_site.rules.short_sentences import plain, words
 
 SENTENCES, WORDS = 3, 60
-_ANSWER = re.compile(r"^\*\*Short answer\.\*\*(?P<said>.*?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
+ANSWER = re.compile(r"^\*\*Short answer\.\*\*(?P<said>.*?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _END = re.compile(r"[.!?](?=\W*(?:\s|$))")
 
 
 def faults(page: Page) -> Iterator[Fault]:
     """A short answer of more sentences, or of more words, than are read at once."""
-    if not (answer := _ANSWER.search(page.body)):
+    if not (answer := ANSWER.search(page.body)):
         return
     sentences, length = len(_END.findall(plain(answer["said"]))), words(answer["said"])
     if sentences > SENTENCES or length > WORDS:

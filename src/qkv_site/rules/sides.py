@@ -50,6 +50,11 @@ _WHOSE = re.compile(
     r"\b(?:paper|book|letters|blog post|question|lecture|code|stored as)\b|\bequation \(1\)|`",
     re.IGNORECASE,
 )
+# The order of a product in words, and so its numbers: from the left it is another one.
+_BY_A_MATRIX = re.compile(
+    r"\bmultipl(?:y|ies|ied|ying)\b[^.;]* by (?:(?:a|an|the|this|some|square|invertible) )*"
+    r"(?:matrix [`$]?[A-Z]\b|[`$][A-Z][`$]|transposed inverse)"
+)
 _IN_A_ROW = re.compile(r"\bin a row\b", re.IGNORECASE)
 # A heading and a link are in the words of the reader who asks.
 _LINK = re.compile(r"\[[^\]]*(?:\]\([^)\n]*\)|\]|$)|^[^\[]*\]\([^)\n]*\)")
@@ -131,10 +136,17 @@ def _names_convention(text: str) -> bool:
 def _without_symbols(sentence: str, named: bool) -> Iterator[str]:
     """A typed product, or a side of what holds words, for which nobody says rows or columns."""
     text = " ".join(sentence.split())
-    if named or sentence.startswith("#") or _WHOSE.search(text):
+    if named or sentence.startswith("#"):
+        return
+    if found := _BY_A_MATRIX.search(_LINK.sub(" ", text)):
+        yield (
+            f"{found[0]!r} is one product in rows and another one in columns: say which, as in "
+            f"'With words as rows, ...', in: {text}"
+        )
+    if _WHOSE.search(text):
         return
     for pattern in (_PRODUCT, _SIDE_OF_WORDS):
-        if found := pattern.search(_prose(_LINK.sub(" ", _SYMBOL.sub(" ", text)))):
+        if found := pattern.search(typed(_LINK.sub(" ", text))):
             yield (
                 f"{found[0]!r} holds in rows or in columns alone: say which (as in 'With words as "
                 f"rows, ...'), whose letters these are, or what it is without a side, in: {text}"
@@ -150,7 +162,14 @@ def _of_labels(code: str) -> Iterator[str]:
             yield f"{found[0]!r} follows the notation: say it without a side, in: {label}"
 
 
-def _prose(text: str) -> str:
+def symbols(text: str) -> list[tuple[str, str]]:
+    """The symbols of a text, `{{...}}`, and the source that each is tied to, or an empty text."""
+    return _SYMBOL.findall(text)
+
+
+def typed(text: str) -> str:
+    """What of a text is typed: no symbol, no code and no address of a link."""
+    text = re.sub(r"\{\{.*?\}\}", " ", text)
     return _IN_CODE.sub(" ", text).replace("\\,", " ")
 
 

@@ -1,7 +1,6 @@
 """What a layer of each model costs, as Markdown: computed from the models' sizes."""
 
 import math
-import tomllib
 from dataclasses import replace
 
 from qkv.costs import LayerCost, Sizes, layer_cost
@@ -14,8 +13,7 @@ _WIDTHS = ("d_model", "h", "h_kv", "d_k", "d_v")
 
 def models() -> list[dict]:
     """The models of `docs/explanation/model-sizes.toml`."""
-    path = "explanation/model-sizes.toml"
-    return tomllib.loads((PAGE.get().site.docs / path).read_text())["model"]
+    return PAGE.get().site.data("explanation/model-sizes.toml")["model"]
 
 
 def of(name: str, n_q: int = 1, n_k: int | None = None) -> LayerCost:

@@ -8,16 +8,21 @@ and the sides on which something stands follow the notation that a reader choose
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
-from qkv.notation import Role, Source
+from qkv.notation import Source
 from qkv.notation.tree import Expression, Written, latex, parse
+from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._fit import BASE, tables
+from qkv.reading._others import named_pages, names
 from qkv.shapes.rules import known_sizes, rules
-from qkv_site.markdown.mathml import mark, to_mathml
+from qkv_site.markdown.mathml import inside, mark, to_mathml
 from qkv_site.parts import formulas
+
+READING = "assets/reading.json"
 
 # The sizes, in the order in which a product is written.
 SIZES = ("n", "h", "h_kv", "d_model", "d_k")
@@ -47,11 +52,6 @@ NAMES = {
     "two-step-merged": "Two steps, multiplied once: one matrix per head",
     "w_qk": "Query and key weights as one matrix",
     "grouped": "Grouped: heads share keys and values",
-}
-# What else readers call these sources.
-_ALSO = {
-    "ng-self-attention": "video 1 first course Andrew Coursera",
-    "ng-multi-head": "video 2 second course Andrew Coursera",
 }
 # The versions that have the costs of another one: shared heads are the paper's, and so are two
 # matrices once they are one.
@@ -112,42 +112,36 @@ def shapes() -> dict:
     }
 
 
-def letters() -> dict[str, list[dict]]:
-    """What each source writes for which role, and of what shape."""
+def reading(pages: Mapping[str, tuple[str, str]]) -> dict:
+    """What the box reads with: the data of `qkv.reading`, and the pages that its cards lead to.
+
+    Args:
+        pages: Of each page's file, its address and its title.
+    """
+    data = DATA | {"spelling": {key: _replacing(said) for key, said in DATA["spelling"].items()}}
+    known = {path.partition("#")[0] for path in named_pages()}
     return {
-        source.id: [_named(role, source) for role in notation.roles() if _has(role, source)]
-        for source in notation.sources()
+        **tables(),
+        "data": data,
+        "messages": MESSAGES,
+        "names": names(),
+        "base": BASE,
+        "shapes": shapes(),
+        "set": {
+            source.id: {
+                role.key: inside(source.letter(role))
+                for role in notation.roles()
+                if source.names(role)
+            }
+            for source in notation.sources()
+        },
+        "pages": {name: pages[name] for name in sorted(known & {*pages})},
     }
 
 
-def _has(role: Role, source: Source) -> bool:
-    return source.names(role) and len(role.shape) == 2
-
-
-def _named(role: Role, source: Source) -> dict:
-    letter = source.letter(role)
-    turn = -1 if source.transposes(role) else 1
-    return {
-        "name": _plain(letter),
-        "first": _plain(source.letter(role, head="1")),
-        "role": role.key,
-        "letter": to_mathml(letter),
-        "meaning": role.meaning,
-        "shape": to_mathml(notation.shape(role.key, source)),
-        "sides": [side.replace(" * ", " ") for side in role.shape[::turn]],
-    }
-
-
-def _plain(latex: str) -> str:
-    """A letter as it is typed: `W_i^Q`."""
-    return re.sub(r"\\[a-z]+|[{}\s]", "", latex)
-
-
-def called() -> dict[str, str]:
-    """The words by which a reader may mean a source, for each."""
-    return {
-        source.id: f"{source.short} {_ALSO.get(source.id, '')}" for source in notation.sources()
-    }
+def _replacing(said: str) -> str:
+    """What a pattern is replaced by, as JavaScript writes it."""
+    return re.sub(r"\\(\d)", r"$\1", said).replace("\\\\", "\\")
 
 
 def scheme_of(version: str) -> str:

@@ -1,7 +1,6 @@
 r"""What each attention function of a library takes and does, as Markdown: made from data."""
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable
 
 from qkv_site.markdown.tables import table
@@ -26,8 +25,7 @@ _NONE = "—"
 
 def functions() -> list[dict]:
     """The functions of `docs/libraries/attention-functions.toml`."""
-    path = "libraries/attention-functions.toml"
-    return tomllib.loads((PAGE.get().site.docs / path).read_text())["function"]
+    return PAGE.get().site.data("libraries/attention-functions.toml")["function"]
 
 
 def sources() -> str:

@@ -1,7 +1,6 @@
 r"""What each library takes and stores, as Markdown: made from the layouts' data."""
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 
@@ -74,30 +73,27 @@ def names() -> str:
 
 def rows() -> str:
     """Every layout: what one compares, and all else in a fold, or on a page of its own."""
-    written = "\n\n".join(_row(layout) for layout in _all())
-    return f'<div class="wq-rows wq-fits" markdown="1">\n\n{written}\n\n</div>'
+    written = "\n\n".join(_row(layout) for layout in layouts().values())
+    return f'<div class="wq-layouts wq-fits" markdown="1">\n\n{written}\n\n</div>'
 
 
 def arguments() -> str:
     """For each library, what goes in, in the order of the call."""
     listed = (
-        (_link(layout), ", ".join(f"`{name}`" for name in layout.arguments)) for layout in _all()
+        (_link(layout), ", ".join(f"`{name}`" for name in layout.arguments))
+        for layout in layouts().values()
     )
     return fitting(("library", "arguments, in their order"), listed)
 
 
 def said() -> dict[str, dict]:
     """What `docs/libraries/layouts.toml` says of each layout beside its data."""
-    return tomllib.loads((PAGE.get().site.docs / "libraries/layouts.toml").read_text())
+    return PAGE.get().site.data("libraries/layouts.toml")
 
 
 def address(name: str) -> str:
     """Where the site tells of a layout: a page beside those of the libraries, or a part of one."""
     return said()[name].get("page", f"index.md#{name}")
-
-
-def _all() -> Iterator[Layout]:
-    return iter(layouts().values())
 
 
 def _link(layout: Layout) -> str:
@@ -116,10 +112,7 @@ def _row(layout: Layout) -> str:
         *(("It can rotate queries and keys (RoPE).",) if layout.rotary else ()),
         f"{layout.title}; {known_from(layout)}",
     )
-    parts = [
-        f"### {own['name']} {{ #{layout.name} }}",
-        "\n".join(f"- {each}" for each in compared),
-    ]
+    parts = [f"### {own['name']} {{ #{layout.name} }}", "\n".join(f"- {each}" for each in compared)]
     if "page" in own:
         parts.append(f"What goes in, and what goes wrong: [{own['name']}]({own['page']})")
     if "#" in own.get("page", "#"):
@@ -143,7 +136,8 @@ def _opened(layout: Layout, own: dict) -> str:
     parts += [
         f"**What goes in?** {_call(layout, letter='`{}`')}",
         "**What is stored?**",
-        *_stored(layout, _in_names),
+        *_arrays(layout, table, lambda array: f"`{array.shape}`"),
+        _meanings(layout, "`{}`".format),
         "\n".join(_widths(layout, letter="`{}`".format)),
         "**What does qkv.load refuse, and what does it ignore?**",
         *_limits(layout),
@@ -153,20 +147,15 @@ def _opened(layout: Layout, own: dict) -> str:
     return "\n\n".join((*filter(None, parts), "</details>"))
 
 
-def _in_names(array: Stored, layout: Layout) -> str:
-    """A shape as NumPy's names of its sizes."""
-    return f"`{array.shape}`"
-
-
 def _trap(trap: dict[str, str]) -> str:
     """What goes wrong, and how it is known."""
     if "run" in trap:
-        on = trap.get("on", "the library")
-        known = f"[Run on {on}](../claims.md#{trap['run'].replace('_', '-')})"
+        on = f" on {trap['on']}" if "on" in trap else ""
+        known = f"[Run{on}](../claims.md#{trap['run'].replace('_', '-')})"
     else:
         read = claims.of_page(PAGE.get().site.pages["libraries/index.md"])
         [source] = [claim.source for claim in read if claim.id == trap["read"]]
-        known = f"[Read in the source only](../claims.md#{trap['read']}): {source}"
+        known = f"[Read](../claims.md#{trap['read']}): {source}"
     return " ".join(filter(None, (f"- **{trap['says']}**", trap.get("more"), f"{known}.")))
 
 
@@ -309,39 +298,37 @@ def _call(layout: Layout, received: str = "", letter: str = "{{{{site: {}}}}}") 
     return " ".join((*said, *(f"`{name}` is {what}." for name, what in others.items())))
 
 
-def _in_numbers(array: Stored, layout: Layout) -> str:
-    """A shape in the numbers of the picture, and in letters."""
-    return f"`{array.shape_for(slices.sizes_of(layout))}`<br>${shape(array)}$"
-
-
-def _stored(layout: Layout, sized: Callable[[Stored, Layout], str] = _in_numbers) -> Iterator[str]:
+def _arrays(layout: Layout, tabled: Callable, sized: Callable[[Stored], str]) -> Iterator[str]:
+    """Of each form a table of its arrays, whose shapes are written in one of two ways."""
     for form in layout.forms:
         if form.when != "always":
             yield f"**{form.when}:**"
-        yield (table if sized is _in_names else fitting)(
-            ("array and shape", "of one head"),
-            (
-                (
-                    f"`{array.name}`<br>{sized(array, layout)}",
-                    "<br>".join(_held(array, part) for part in array.parts),
-                )
-                for array in form.stored
-            ),
-        )
+        held = ("<br>".join(_held(array, part) for part in array.parts) for array in form.stored)
+        named = (f"`{array.name}`<br>{sized(array)}" for array in form.stored)
+        yield tabled(("array and shape", "of one head"), zip(named, held, strict=True))
         if form.note:
             yield form.note
+
+
+def _meanings(layout: Layout, letter: Callable[[str], str]) -> str:
+    """What the sizes mean that the paper does not have."""
     named = sorted(layout.symbols.intersection(_NOT_IN_THE_PAPER))
-    if sized is _in_names:
-        yield " ".join(f"`{size}` is the {notation.role(size).meaning}." for size in named)
-        return
-    query = holding("W_Q", layout)
+    return " ".join(f"{letter(size)} is the {notation.role(size).meaning}." for size in named)
+
+
+def _stored(layout: Layout) -> Iterator[str]:
+    """Each array with its shape in the numbers of the picture and in letters."""
+    sizes, query = slices.sizes_of(layout), holding("W_Q", layout)
+    yield from _arrays(
+        layout, fitting, lambda array: f"`{array.shape_for(sizes)}`<br>${shape(array)}$"
+    )
     yield (
         f"Write what stands in the last column after the array: {_taken(query, 'W_Q')} is `W_Q` of "
         "head `i`. The numbers are those of a layer of 512 numbers with 8 heads."
         + (" A head of keys and values has the index `j`." if layout.grouped else "")
         + _on_reshape(layout)
     )
-    yield " ".join(f"${_letter(size)}$ is the {notation.role(size).meaning}." for size in named)
+    yield _meanings(layout, lambda size: f"${_letter(size)}$")
 
 
 def _on_reshape(layout: Layout) -> str:

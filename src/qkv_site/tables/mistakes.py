@@ -5,7 +5,6 @@ and below which heading if it is not the whole page. From this a mistake knows i
 mistakes, and the overview of the symptoms its rows.
 """
 
-import posixpath
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby, takewhile
@@ -86,9 +85,7 @@ def _causes(place: str) -> str:
 
 def _address(place: str) -> str:
     name, _, part = place.partition("#")
-    here = PAGE.get().name
-    path = "" if name == here else posixpath.relpath(name, posixpath.dirname(here))
-    return f"{path}#{part}" if part else path
+    return PAGE.get().link_to(name, part)
 
 
 def _folded(title: str, known: tuple[Mistake, ...], places: dict[str, list[str]]) -> str:

@@ -1,6 +1,5 @@
 r"""Which layout each model has, and what its weights do not tell, as Markdown: made from data."""
 
-import tomllib
 from collections.abc import Iterator
 
 from qkv.layouts import layouts
@@ -15,9 +14,15 @@ _KEYS = {
 
 
 def models() -> list[dict]:
-    """The models of `docs/libraries/models.toml`, each with its type if a test builds it."""
-    entries = tomllib.loads((PAGE.get().site.docs / "libraries/models.toml").read_text())
-    return [model if "read" in model else {"type": name} | model for name, model in entries.items()]
+    """The models of `docs/libraries/models.toml`; one that a test builds with type and layout."""
+    entries = PAGE.get().site.data("libraries/models.toml")
+    known = {
+        name: {"layout": layout.name} for layout in layouts().values() for name in layout.types
+    }
+    return [
+        model if "read" in model else {"type": name} | known.get(name, {}) | model
+        for name, model in entries.items()
+    ]
 
 
 def is_computed(model: dict) -> bool:

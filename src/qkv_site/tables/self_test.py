@@ -4,7 +4,6 @@ import contextlib
 import io
 import itertools
 import textwrap
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +55,8 @@ class Question:
         """Read an entry of the file: run its code, and compute what is an expression.
 
         Raises:
-            ValueError: If it has not one right answer and at least two that are wrong.
+            ValueError: If it has not one right answer and at least two that are wrong, or if the
+                code finds another answer right than the one that is typed as right.
         """
         names = {"__name__": "self-test"}
         printed = _printed(code, names)
@@ -71,6 +71,13 @@ class Question:
             raise ValueError(
                 f"question {said['id']!r}: {answers[0]} is right, and wrong is {answers[1:]}: "
                 "expected two or more that differ from it and from each other"
+            )
+        found = {} if printed else {each: each == right.answer for each in answers}
+        holds = {each: bool(is_true) for each, is_true in names.get("holds", {}).items()}
+        if found != holds:
+            raise ValueError(
+                f"question {said['id']!r}: its answers are {found}, and its code finds {holds}: "
+                "expected holds = {answer: whether it is true, ...}, with each answer that is typed"
             )
         return cls(right=right, wrong=others, code=code, **said)
 
@@ -168,7 +175,7 @@ def _progress(numbered: list[tuple[int, Question]]) -> str:
 
 
 def _file() -> dict:
-    return tomllib.loads((PAGE.get().site.docs / "self-test.toml").read_text())
+    return PAGE.get().site.data("self-test.toml")
 
 
 def _printed(code: str, names: dict[str, object]) -> str:

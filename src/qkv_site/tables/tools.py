@@ -6,10 +6,9 @@ value in, and draws each matrix as tall and as wide as its two numbers say.
 """
 
 import html
-import json
 import math
+from urllib.parse import quote
 
-from qkv import notation
 from qkv_site.figures import Tool
 from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import to_mathml
@@ -31,12 +30,6 @@ _EXPLORER_FIELDS = {
     "h": ("heads", "8"),
     "d_k": ("width of one head (values have the same width)", ""),
     "h_kv": ("heads of keys and values", "2"),
-}
-_SHAPE_FIELDS = {
-    "d_model": ("width of the source", "512"),
-    "h": ("number of heads", "8"),
-    "d_k": ("width of one head", ""),
-    "h_kv": ("heads of keys and values", ""),
 }
 _OF_A_STEP = {
     "count": "products",
@@ -92,45 +85,20 @@ def _name(version: str, data: dict) -> str:
     return f"{name}, {formulas.inline('W_Q[i] @ W_K[i].T')}" if version == "w_qk" else name
 
 
-def shape_form() -> Tool:
-    """The form for shapes, with the rules that its script goes by."""
-    return Tool(_shape_form)
+def box(says: str, *examples: str) -> Tool:
+    """The box, large, with what stands in it, and lines to try."""
+    return Tool(lambda: _box(says, examples))
 
 
-def _shape_form() -> str:
-    fields = "".join(
-        _field(name, f"<code>{name}</code>", *said) for name, said in _SHAPE_FIELDS.items()
+def _box(says: str, examples: tuple[str, ...]) -> str:
+    links = "".join(
+        f'<li><a data-wq-example href="?q={quote(each)}">{html.escape(each)}</a></li>'
+        for each in examples
     )
-    shapes = (
-        '<div class="wq-field"><label for="wq-shape">Shapes <span>one on each line, as in 512 by '
-        "64, (None, 5, 512) or 512x512, then 512x64; or a letter, as in W_1^Q in Ng&#39;s "
-        "letters</span></label>"
-        '<textarea id="wq-shape" data-size="shape" rows="3" autocomplete="off" '
-        'spellcheck="false" aria-describedby="wq-shape-fault">512, 64'
-        '</textarea><p class="wq-fault" id="wq-shape-fault"></p></div>'
-    )
-    data = exports.shapes()
-    data["letters"] = exports.letters()
-    data["called"] = exports.called()
-    data["course"] = layer_map.href(layer_map.ARGUMENT)
-    sources = "".join(
-        f'<option value="{source.id}">{html.escape(source.short)}</option>'
-        for source in notation.sources()
-    )
-    back = (
-        '<fieldset class="wq-back"><legend>Find the shape of a letter</legend>'
-        '<label for="wq-source">Letters of</label>'
-        f'<select id="wq-source" data-back="source">{sources}</select>'
-        '<label for="wq-letter">Letter</label>'
-        '<select id="wq-letter" data-back="letter"></select>'
-        '<p role="status" data-back="answer"></p></fieldset>'
-    )
-    data["sizes"] = {symbol: _sum(terms) for symbol, terms in data["sizes"].items()}
-    rules = html.escape(json.dumps(data, ensure_ascii=False, separators=(",", ":")), quote=False)
+    tried = f'<ul class="wq-examples" data-search-exclude>{links}</ul>' if links else ""
     return (
-        f'<div class="wq-tool" data-wq-which-shape data-search-exclude><form class="wq-controls">'
-        f'<div class="wq-fields">{shapes}{fields}</div>{back}</form><div class="wq-shown">'
-        f'<p role="status"></p><div data-output></div></div><template>{rules}</template></div>'
+        '<div class="wq-box wq-box-large" data-wq-box="large" data-search-exclude>'
+        f'<a href="{layer_map.href("questions.md")}">{html.escape(says)}</a></div>{tried}'
     )
 
 

@@ -1,0 +1,11 @@
+r"""What someone has in hand, read: a formula, code, a shape, a weight's name or an error.
+
+This room is for whoever meets a line and asks which Q stands in it. `read` says whose letters it
+has, what each of them is, and what does not fit. Formulas and code become one tree, each text's
+letters are tried on it, and products are computed with names of sizes.
+"""
+
+from qkv.reading._read import read
+from qkv.reading._reading import Reading, Readings
+
+__all__ = ["Reading", "Readings", "read"]

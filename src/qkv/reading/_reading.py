@@ -1,0 +1,57 @@
+"""What was read, as values that print as sentences."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to understand what was typed.
+
+    Args:
+        kind: "formula", "shape", "name" or "error".
+        title: What it is, in a sentence: of a formula, which Q stands in it.
+        which: Of a formula: "source", "head" (projected, of one head), "packed", "fused", "latent",
+            "weight" or "none".
+        tokens: Of a formula: whether words are "rows" or "columns"; "open" if it does not tell.
+        texts: Whose letters it has, with section or minute.
+        letters: Of each letter what it is; of a shape, of each reading what to ask of the code; of
+            a name, of each library how it stores the weight.
+        wrong: What does not fit, or is a known mistake.
+        says: What else there is to say.
+        line: A formula as a line of NumPy in this package's names, with words as rows.
+        page: The page of the site that explains it.
+    """
+
+    kind: str
+    title: str
+    which: str = ""
+    tokens: str = ""
+    texts: tuple[str, ...] = ()
+    letters: Mapping[str, str] = field(default_factory=dict)
+    wrong: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    line: str = ""
+    page: str = ""
+
+    def __str__(self):
+        lines = [self.title, *self.wrong, *self.says]
+        lines += [f"{letter}: {said}" for letter, said in self.letters.items()]
+        lines += [f"Letters of {'; '.join(self.texts)}."] * bool(self.texts)
+        lines += [self.line] * bool(self.line) + [f"See {self.page}."] * bool(self.page)
+        return "\n  ".join(lines)
+
+
+class Readings(tuple[Reading, ...]):
+    """All ways to understand what was typed, the likeliest first; it prints as a text.
+
+    Attributes:
+        says: Why there is no reading, or what decides between several.
+        unread: What was not understood.
+    """
+
+    says: str = ""
+    unread: tuple[str, ...] = ()
+
+    def __repr__(self):
+        return "\n".join([*map(str, self), *filter(None, [self.says])])
