@@ -200,7 +200,7 @@ class _Drawer:
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
             + '<p class="wq-map-sizes">The videos give no sizes; these are the paper\'s. If the '
-            "sizes fit, you can multiply the two into one: one is enough.</p>"
+            "sizes fit, the two multiply into one matrix: a second adds nothing.</p>"
         )
 
     def code(self) -> str:
