@@ -136,7 +136,7 @@ def expected(state):
     return found | kept | {"joined": joined[word], "output": Y[word]}, None
 
 
-@pytest.mark.parametrize("count", [3_000, *thorough(30_000)])
+@pytest.mark.parametrize("count", [500, *thorough(30_000)])
 def test_numbers_are_those_of_python(layer, count):
     settings = [*states(count)]
     fitted = dict.fromkeys([None, 3, 7], 0)
@@ -179,7 +179,7 @@ def formula(draw, sizes, rows, columns, depth):
     return ["Softmax", tree], softmax(values)
 
 
-@pytest.mark.parametrize("count", [2_000, *thorough(20_000)])
+@pytest.mark.parametrize("count", [500, *thorough(20_000)])
 def test_the_evaluator_computes_what_numpy_computes(layer, count):
     draw = random.Random(4)
     asked, wanted = [], []
@@ -517,6 +517,7 @@ def test_without_scripts_the_way_to_the_numbers_stands(chromium, origin):
     page.close()
 
 
+@pytest.mark.thorough
 def test_it_is_light_and_quick_and_nothing_jumps(page, site):
     parts = ["live.js", "evaluate.js", "live.css", "live.json"]
     sizes = [len(gzip.compress((site / "assets" / name).read_bytes(), 9)) for name in parts]
