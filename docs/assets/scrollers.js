@@ -1,10 +1,9 @@
 // Which Q? — what is too wide for the screen can be scrolled from the keyboard.
 
 function makeFocusable() {
-  for (const box of document.querySelectorAll(".math-display, .md-typeset__scrollwrap")) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
-    else box.removeAttribute("tabindex")
-  }
+  const boxes = [...document.querySelectorAll(".math-display, .md-typeset__scrollwrap")]
+  const wide = boxes.map((box) => box.scrollWidth > box.clientWidth) // all before the first change: a page is laid out once
+  boxes.forEach((box, i) => (wide[i] ? (box.tabIndex = 0) : box.removeAttribute("tabindex")))
 }
 
 makeFocusable()

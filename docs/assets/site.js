@@ -3,6 +3,7 @@
 import "./notation.js"
 import "./symbols.js"
 import "./scrollers.js"
+import "./copy.js"
 import "./box.js"
 import "./tabs.js"
 import "./opening.js"

@@ -1,5 +1,5 @@
 // Which Q? — a symbol that is pointed at points out its like, whatever letter stands for it, and a
-// label says what it is. An entry of a legend says so itself.
+// label says what it is, as it does for a word of the glossary. An entry of a legend says so itself.
 
 import { element } from "./element.js"
 import { chosenNotation } from "./notation.js"
@@ -19,7 +19,17 @@ function pointOut(symbol) {
   const role = symbol?.dataset.role
   pointedOut = role ? [...document.querySelectorAll(`[data-role="${CSS.escape(role)}"]`)] : []
   for (const each of pointedOut) each.classList.add("wq-same")
-  if (symbol && symbol.closest("li[data-role]")?.dataset.role !== role) name(symbol)
+  if (symbol?.localName === "abbr") explain(symbol)
+  else if (symbol && symbol.closest("li[data-role]")?.dataset.role !== role) name(symbol)
+}
+
+/** A word says what it means; where no script runs, the browser shows its title. */
+function explain(word) {
+  word.dataset.means ??= word.title
+  word.removeAttribute("title")
+  label.textContent = word.dataset.means
+  label.hidden = false
+  place(word.getClientRects()[0], word.getClientRects()[0])
 }
 
 async function name(symbol) {
@@ -48,7 +58,7 @@ function place(box, line) {
 }
 
 function follow({ target }) {
-  if (!label.contains(target)) pointOut(target.closest?.("[data-role]") ?? null)
+  if (!label.contains(target)) pointOut(target.closest?.("[data-role], abbr") ?? null)
 }
 
 // A block of the map is a link, too: a finger, which cannot point, is told at the first touch, and led on at the second.

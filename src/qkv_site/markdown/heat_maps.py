@@ -297,10 +297,9 @@ class _Numbers:
         rows = ["".join(map(self._shaded, *each)) for each in self._rows()]
         corner = "<br/>".join(self._corner())
         drawn = tables.named(rows, self.rows, self.columns, caption, corner)
-        return (
-            '<div class="md-typeset__scrollwrap"><div class="md-typeset__table">'
+        return tables.scrolling(
             f'<table class="wq-heat" data-role="{self.role.key}" '
-            f'style="--role:var(--role-{self.role.group})">{drawn}</table></div></div>'
+            f'style="--role:var(--role-{self.role.group})">{drawn}</table>'
         )
 
     def table(self, caption: str) -> Table:

@@ -70,28 +70,36 @@ def with_names(
     return Table(caption, head + body)
 
 
-def labelled(page: str) -> str:
-    """A page in whose tables of three to seven columns each value says its column's name.
+def finished(page: str) -> str:
+    """A page whose tables stand in boxes that scroll, and say in each value its column's name.
 
-    So a phone can show the values of a row below each other. A name is an attribute, which a
-    stylesheet shows. It shows no letters as they are set, so a name with letters is an element.
-    Most of these tables are written by Python-Markdown and by mkdocstrings.
+    Most of them are written by Python-Markdown and by mkdocstrings. Material's script would put
+    each into its box when the page is there, and a browser would lay all tables out again.
+
+    Where there are three to seven columns, a phone shows the values of a row below each other. A
+    name is an attribute, which a stylesheet shows. It shows no letters as they are set, so a name
+    with letters is an element.
     """
-    return _TABLE.sub(_label, page)
+    return _TABLE.sub(lambda table: scrolling(_label(table[1])), page)
 
 
-def _label(table: re.Match) -> str:
-    tags = _Tags(table[1]).found
+def scrolling(table: str) -> str:
+    """A table in a box that scrolls sideways."""
+    return f'<div class="md-typeset__scrollwrap"><div class="md-typeset__table">{table}</div></div>'
+
+
+def _label(inside: str) -> str:
+    tags = _Tags(inside).found
     heads = [*_inside("th", tags)]
     if not 3 <= len(heads) <= 7:
-        return table[0]
+        return f'<table class="wq-table">{inside}</table>'
     rows, at = [], 0
     while at < len(tags):
         row = next(_inside("tr", tags[at:]), []) if tags[at].raw == "<tr>" else []
         rows += [tags[at], *_label_row(row, heads)]
         at += 1 + len(row)
     written = "".join(tag.raw for tag in rows)
-    return f"<table data-cards>{written}</table>"
+    return f'<table class="wq-table" data-cards>{written}</table>'
 
 
 def _label_row(row: list["_Tag"], heads: list[list["_Tag"]]) -> list["_Tag"]:

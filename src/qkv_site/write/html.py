@@ -125,7 +125,7 @@ class _Finish(Postprocessor):
         page = self._of.page
         if page is None or choice.PLACE not in text:  # the table of contents comes here, too
             return text
-        text = tables.labelled(text)
+        text = tables.finished(text)
         if page.drawn:
             text = text.replace(key.PLACE, key.key(page))
         text = text.replace(choice.PLACE, choice.line(page, text))
