@@ -316,3 +316,14 @@ def test_what_is_typeset_computes(named, tokens, upright):
 def test_a_head_may_have_a_number():
     assert typeset("Q[2] = X_Q @ W_Q[2]", "site") == "Q_2 = X_Q W_2^Q"
     assert typeset("Q[1] = X_Q @ W_Q[1]", "ng-multi-head") == "W_1^Q q"
+
+
+@pytest.mark.parametrize(
+    ("line", "side"), [("W_QK[i]", "W_Q[i] @ W_K[i].T"), ("S[i]", "X_Q @ W_QK[i] @ X_K.T")]
+)
+def test_an_expression_stands_alone_as_it_does_in_its_equation(line, side):
+    """Transformer Circuits has columns, but scores with a row for each query."""
+    source = "transformer-circuits"
+    equation = typeset(f"{line} = {side}", source)
+    assert equation.endswith(f"= {typeset(side, source)}")
+    assert equation.startswith(f"{typeset(line, source)} =")

@@ -24,7 +24,7 @@ from qkv.notation._expressions import (
     parse,
     parse_size,
 )
-from qkv.notation._roles import Role, role
+from qkv.notation._roles import Role, role, roles
 from qkv.notation._settings import Setting
 from qkv.notation._sources import Source, source
 
@@ -136,11 +136,28 @@ class Written:
 
 def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
     """Write a line in a source's letters, with tokens as rows or as columns as it has them."""
-    columns = chosen.tokens == "columns"
-    transposed = chosen.transposes(formula.defined.role) if formula.defined else columns
+    made = formula.defined.role if formula.defined else _role_of(formula.sides[0], setting)
+    transposed = chosen.transposes(made) if made else chosen.tokens == "columns"
     writer = Writer(chosen, setting, transposed)
     sides = tuple(writer.write(side) for side in formula.sides)
     return Written(sides, formula.defined is not None)
+
+
+def _role_of(side: Expression, setting: Setting) -> Role | None:
+    """What an expression is, by its letter, its definition or the scores' sizes; or None."""
+    if isinstance(side, Symbol):
+        return side.role
+    if side in _definitions():
+        return _definitions()[side]
+    scores = role("S[i]")
+    matrix = isinstance(side, Product | Sum | OverRoot | Transpose | Apply)
+    of_scores = matrix and axes(side, setting) == tuple(map(parse_size, scores.shape))
+    return scores if of_scores else None
+
+
+@cache
+def _definitions() -> dict[Expression, Role]:
+    return {parse(each.definition).sides[0]: each for each in roles() if each.definition}
 
 
 def axes(expression: Expression, setting: Setting) -> tuple[Expression, ...]:

@@ -156,12 +156,19 @@ def main(configuration: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     logging.basicConfig(format="%(levelname)-7s -  %(message)s")
     logging.getLogger("mkdocs").setLevel(logging.INFO)
+    import mkdocstrings_handlers.python  # noqa: F401, which a page of the reference asks for
     from mkdocs.commands import build
     from mkdocs.config import load_config
+
+    from qkv_site.markdown import claims
+    from qkv_site.page import PAGE, Page, Site
 
     # Python would write what it compiled beside the sources, and the server would see a change.
     sys.pycache_prefix = str(Path(configuration).parent / ".cache" / "compiled")
     config = load_config(configuration)
+    # What pages say of tests is read while nobody waits.
+    PAGE.set(Page("mkdocs.yml", site=Site(Path(config.docs_dir))))
+    claims.traps()
     wanted = sys.stdin.read()
     if not wanted:  # the server has ended
         return

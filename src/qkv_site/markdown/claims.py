@@ -248,6 +248,7 @@ def _traps(file: Path, text: str, shared: str) -> tuple[Trap, ...]:
     return tuple(_read_traps(file, text, shared))
 
 
+@cache
 def _functions(text: str) -> dict[str, ast.FunctionDef]:
     found = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
     return {node.name: node for node in found}
@@ -273,16 +274,24 @@ def _read_traps(file: Path, text: str, shared: str) -> Iterator[Trap]:
         )
 
 
+@cache  # many tests use the same helper
+def _names(function: ast.FunctionDef) -> frozenset[str]:
+    """The names in a function, and what it imports or skips without."""
+    names = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                names.add(name.removesuffix("_library").removesuffix("_code"))
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]):  # pytest.importorskip
+                names.add(name.partition(".")[0])
+    return frozenset(names)
+
+
 def _packages(test: str, functions: dict[str, ast.FunctionDef]) -> tuple[str, ...]:
     """The libraries that a test names, or a fixture or helper that it uses."""
     names, todo = set(), [test]
     for function in todo:
-        for node in ast.walk(functions[function]):
-            match node:
-                case ast.Name(id=name) | ast.arg(arg=name):
-                    names.add(name.removesuffix("_library").removesuffix("_code"))
-                case ast.Call(args=[ast.Constant(value=str(name)), *_]):  # pytest.importorskip
-                    names.add(name.partition(".")[0])
+        names |= _names(functions[function])
         todo += sorted(names & functions.keys() - set(todo))
     if names & {"case", "CASES"}:  # of real_layers
         names |= _OF_LAYERS

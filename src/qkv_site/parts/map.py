@@ -199,8 +199,8 @@ class _Drawer:
             _unseen(self.sound_in_words())
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The videos give no sizes; these are the paper\'s. If the '
-            "sizes fit, the two multiply into one matrix: a second adds nothing.</p>"
+            + '<p class="wq-map-sizes">The formula decides. The sizes are the paper\'s; the '
+            "videos give none. If they fitted, the two would multiply into one.</p>"
         )
 
     def code(self) -> str:
