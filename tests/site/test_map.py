@@ -132,7 +132,7 @@ def test_in_another_notation_flags_say_what_its_author_writes(source, at_source,
 def test_two_videos_do_not_fit():
     sound = drawn({**PRIMES, "d_v": 5}, "sound")
     (misfit,) = links(sound, "misfit")
-    assert text(misfit) == "5 is not 13 at the paper's sizes"
+    assert text(misfit) == "a second matrix? the paper's 5 is not 13"
     said = text(sound.find("p"))
     heard, paper, sizes = (
         said.index(part)
@@ -140,7 +140,7 @@ def test_two_videos_do_not_fit():
     )
     assert heard < paper < sizes < said.index("At sizes at which they fit")
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
-    assert "If they fitted, the two would multiply into one." in text(sizes)
+    assert "Two matrices that fit would multiply into one." in text(sizes)
 
 
 def test_a_part_of_a_video_says_its_shape_as_that_video_does():
@@ -168,7 +168,7 @@ def test_two_videos_keep_their_own_letters():
     sound = drawn(layer.BASE_MODEL, "sound")
     assert not list(sound.iterfind(".//*[@data-set]"))
     heard, meant = (text(side).replace(" ", "") for side in sound.iter("div") if side is not sound)
-    assert "x512WQ512→64video164q64isnot512atthepaper'ssizesW1Q512→64video2" in heard
+    assert "x512WQ512→64video164qasecondmatrix?thepaper's64isnot512W1Q512→64video2" in heard
     assert "q=x512W1Q512→64video264W1Qq" in meant
 
 

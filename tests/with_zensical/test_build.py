@@ -87,7 +87,7 @@ def test_each_link_inside_the_site_leads_to_a_file(whole):
         ("{{X_Q @ W_O[i]}}", "index.md:3: formula `X_Q @ W_O[i]`"),
         ('```python exec="on"\n1 / 0\n```', "ZeroDivisionError"),
         ("[a](b.md)", "page does not exist"),
-        ("[a](#b)", "anchor does not exist"),
+        ("[a](#b)", "nothing there has the id 'b'"),
         ('<a href="javascript:x">a</a>', "Content-Security-Policy"),
     ],
 )

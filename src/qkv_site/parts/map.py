@@ -184,7 +184,7 @@ class _Drawer:
             + self._funnel(weight, matrix_1, of=first)
             + self._bars(query, 1, _math(query.key, first), of=first)
             + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
-            f"<b>{has} is not {wants}</b> at the paper's sizes</a>"
+            f"<b>a second matrix?</b> the paper's {has} is not {wants}</a>"
             + self._funnel(weight, matrix_2, of=second)
             + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
         )
@@ -199,8 +199,8 @@ class _Drawer:
             _unseen(self.sound_in_words())
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The formula decides. The sizes are the paper\'s; the '
-            "videos give none. If they fitted, the two would multiply into one.</p>"
+            + '<p class="wq-map-sizes">The sizes are the paper\'s; the videos give none. '
+            "Two matrices that fit would multiply into one.</p>"
         )
 
     def code(self) -> str:
