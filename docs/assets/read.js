@@ -60,8 +60,8 @@ function near(typed, theirs, indexed, one, token) {
 /** All choices of one of each, the last changing fastest; no more than are tried. */
 function choices(options) {
   let found = [[]]
-  for (const option of options) found = found.flatMap((chosen) => option.map((each) => [...chosen, each])).slice(0, options.at(-1) === option ? MANY : undefined)
-  return found.slice(0, MANY)
+  for (const option of options) found = found.flatMap((chosen) => option.map((each) => [...chosen, each])).slice(0, MANY)
+  return found
 }
 
 function inText(leaves, text) {
