@@ -1,7 +1,8 @@
 // Which Q? — what was typed, read: whose letters it has, and which Q stands in it. It is the room
 // src/qkv/reading again, and goes by the same data; a test compares the two.
 
-import { known, parse, prepare as prepareTree, put, Refused, same, walk, whole } from "./tree.js"
+import { empty, error, inWords, name, prepare as prepareOthers, shapes } from "./others.js"
+import { parse, prepare as prepareTree, put, Refused, same, walk, whole } from "./tree.js"
 
 export { Refused }
 
@@ -19,6 +20,7 @@ export function prepare(given) {
   M = given.messages
   T = given
   prepareTree(D)
+  prepareOthers(given)
 }
 
 const turned = (role) => (role.endsWith(".T") ? role.slice(0, -2) : role && `${role}.T`)
@@ -329,7 +331,6 @@ function isAttention(world) {
 
 const KINDS = [..."QKV"].flatMap((letter) => [["source", `X_${letter}`], ["head", `${letter}[i]`], ["packed", letter]])
   .concat([["fused", "QKV"], ["latent", "C_Q"], ["latent", "C_KV"], ["source", "X"]])
-const empty = { which: "", tokens: "", texts: [], letters: {}, wrong: [], says: [], line: "", page: "" }
 
 function letterSaid(leaf, role) {
   const heads = marksOf(leaf).match(/\d/g) ?? []
@@ -382,127 +383,6 @@ function formulas(typed) {
   }
   const unknown = Object.entries(first.roles).filter(([, role]) => !role).map(([leaf]) => shown[leaf])
   return [[...kept.values()].map((world) => card(world, lines)), [...left, ...unknown]]
-}
-
-function error(typed) {
-  const line = typed.split(/\s+/).join(" ")
-  for (const { pattern, title, says, page } of M.message) {
-    const found = new RegExp(pattern, "i").exec(line)
-    if (!found) continue
-    const number = (_, groups) => {
-      const [first, ...others] = groups.split("/").map((group) => found[group])
-      if (!others.length) return first
-      const value = others.reduce((all, each) => all / (Math.abs(each) || 1), Number(first))
-      return Number.isInteger(value) ? value : value.toFixed(1)
-    }
-    const filled = (said) => said.replace(/\{([\d/]+)\}/g, number)
-    return { ...empty, kind: "error", title: filled(title), says: says.map(filled), page }
-  }
-}
-
-/** What qkv.which returns for a shape. */
-function candidates(shape, given) {
-  const { d_model, h, h_kv = h } = given
-  if (!given.d_k && d_model % h) return []
-  if (!(h > 0) || h % h_kv) return []
-  const layer = { d_model, h, h_kv, d_k: given.d_k ?? d_model / h }
-  const of = (terms) => terms.reduce((sum, [number, ...names]) => sum + names.reduce((product, name) => product * layer[name], number), 0)
-  const sizes = Object.fromEntries(Object.entries(T.shapes.sizes).map(([symbol, terms]) => [symbol, of(terms)]))
-  const may = (axis, size) => {
-    if (size === null) return !(axis in sizes) && !/^\d+$/.test(axis)
-    return axis === "batch·h" ? size % h === 0 : size === (/^\d+$/.test(axis) ? Number(axis) : sizes[axis] ?? size)
-  }
-  return T.shapes.rules[h_kv < h ? "grouped" : "ungrouped"].map((rule) => ({ ...rule, axes: rule.axes.split(" ") }))
-    .filter(({ axes }) => axes.length === shape.length && axes.every((axis, i) => may(axis, shape[i])))
-    .map((rule) => ({ ...rule, known: rule.axes.some((axis) => axis in sizes) }))
-}
-
-function shapes(typed) {
-  const S = M.shape
-  const linear = whole(S.linear, typed)
-  const given = {}
-  let rest = (linear ? `(${linear[2]}, ${linear[1]})` : typed).replace(new RegExp(S.sizes, "g"), (_, a, b, c, d) => {
-    const called = a || d
-    given[Object.keys(S.names).find((key) => S.names[key].split(" ").includes(called)) ?? called] = Number(b || c)
-    return " "
-  })
-  const typedSo = [...rest.matchAll(new RegExp(S.one, "g"))].map(([each]) => each.trim())
-  rest = rest.replace(new RegExp(S.one, "g"), " ")
-  const named = typedSo.length && /[_./]/.test(rest) && name(rest.replace(/^[ :,=]+|[ :,=]+$/g, ""))
-  if (named) return named
-  const words = new Set((rest.match(/[\p{L}_][\p{L}\p{N}_]*/gu) ?? []).filter((word) => !S.filler.split(" ").includes(word)))
-  if (!typedSo.length || words.size > 1 || /[=^@+/*\\]/.test(rest)) return undefined
-  const found = typedSo.map((each) => each.match(/-?\d+|None|\?/g).map((axis, n) => {
-    if (/\d$/.test(axis) && !(axis > 0 && axis < 1e9)) throw new Refused(put(S.wrong, each, n, axis))
-    return /^\d+$/.test(axis) ? Number(axis) : null
-  }))
-  const shown = found.map((each) => (each.length === 1 ? `(${each[0]},)` : each.map((n) => n ?? "?").join(" × ")))
-  const [taken, model] = sizesOf(found, given)
-  const verdict = found.length > 1 ? row(found, shown, taken?.d_model) : []
-  const made = (title, says, letters = {}) => ({ ...empty, kind: "shape", title, says, letters, page: S.page })
-  if (!taken) return made(verdict.shift() ?? put(S.unknown, shown[0], shown[0]), verdict)
-  const more = ["h_kv", "d_k"].filter((key) => key in taken).map((key) => `, ${key} = ${taken[key]}`).join("")
-  const said = model ? put(S.named, taken.d_model, taken.h, model) : put(S.taken, taken.d_model, taken.h, more)
-  const may = found.map((each) => candidates(each, taken))
-  const [first] = may[0]
-  const letters = found.length === 1
-    ? may[0].slice(0, 4).map(({ symbol, convention, question }) => [`${symbol} ${convention}`.trim(), question])
-    : may.map((each, i) => [shown[i], [...new Set(each.slice(0, 3).map(({ symbol }) => symbol))].join("; ")])
-  if (!verdict.length && !first) return made(put(S.unknown, shown[0], shown[0]), [said])
-  const what = first && `${first.symbol}, ${first.what}`
-  const title = verdict.shift() ?? (may[0].length > 1 ? put(S.many, shown[0], may[0].length, what) : put(S.may, shown[0], what))
-  return made(title, [...verdict, said], Object.fromEntries(letters))
-}
-
-function sizesOf(found, given) {
-  if ("d_model" in given) return [{ h: Math.max(1, Math.floor(given.d_model / (given.d_k ?? 64))), ...given }, ""]
-  for (const weights of [true, false]) {
-    for (const model of M.model) {
-      const sizes = { d_model: model.d_model, h: model.h, ...given }
-      const first = found.map((each) => candidates(each, sizes)[0])
-      if (first.every(Boolean) && first.some((it) => (weights ? it.convention : it.known))) return [sizes, sizes.h === model.h ? model.name : ""]
-    }
-  }
-  return []
-}
-
-function row(found, shown, width) {
-  if (found.some((each) => each.length !== 2 || each.includes(null))) return []
-  const S = M.shape, said = []
-  let fits = false
-  for (const way of ["in, out", "out, in"]) {
-    const maps = way === "in, out" ? found : found.map(([a, b]) => [b, a])
-    const gap = maps.findIndex(([from], i) => i && from !== maps[i - 1][1])
-    const names = [shown.slice(0, -1).join(", "), shown.at(-1), S[way]]
-    if (gap < 0) {
-      const one = [maps[0][0], maps.at(-1)[1]]
-      said.unshift(put(S.fit, ...names, [maps[0][0], ...maps.map(([, to]) => to)].join(" → "), `(${(way === "in, out" ? one : one.reverse()).join(", ")})`))
-      fits = true
-    } else said.push(put(S.gap, ...names, gap, maps[gap - 1][1], gap + 1, maps[gap][0]))
-  }
-  const first = new Set(found.map(([from]) => from))
-  if (!fits && first.size === 1 && (!width || first.has(width))) said.push(put(S.same, found[0][0]))
-  return said
-}
-
-function name(typed) {
-  let said = typed.replace(/^[\w.]+ *= *(?=[\w.]+\()|:\d+$/g, "")
-  said = /^([\w.]*Attention)\([^()]*\)$/.exec(said)?.[1] ?? said
-  if (!/^[\w./:[\]"'-]{3,200}$/.test(said) || /^[A-Za-z]_\w{1,2}(\[\w\])?$/.test(said)) return undefined
-  const dotted = `.${said.replace(/[[\]"':/]+/g, ".").replace(/^\.+|\.+$/g, "")}`
-  for (const [stored, title, ways, page] of T.names) {
-    const own = stored.replaceAll("/", "."), short = own.replace(/\.[^.]*$/, "")
-    if (![own, ...(short.length > 3 ? [short] : [])].some((each) => dotted.endsWith(`.${each}`))) continue
-    const letters = Object.fromEntries(ways.map(([each, shape, cut]) => [each, cut ? `${shape}, head i: ${cut}` : shape]))
-    return { ...empty, kind: "name", title: put(title, said), letters, page }
-  }
-}
-
-function inWords(typed) {
-  if (!new RegExp(M.words.sign).test(typed)) return /\p{L}{3,}/u.test(typed) || !/[A-Za-z]/.test(typed)
-  const said = typed.replace(/"[^"]*"|'[^']*'/g, "").match(/(?<![\\\p{L}\p{N}_.])\p{L}{3,}(?![\p{L}\p{N}_(.])/gu) ?? []
-  if (new RegExp(M.words.asks, "i").test(typed) && (said.length || typed.endsWith("?"))) return true
-  return new Set(said.filter((word) => word.length > 3 && !known(word))).size > 2
 }
 
 /** What was typed: its readings, the likeliest first, and why there is none or what decides. */

@@ -4,8 +4,9 @@ import re
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._formulas import formulas
-from qkv.reading._others import error, name, shapes
+from qkv.reading._others import error, name
 from qkv.reading._reading import Readings
+from qkv.reading._shapes import shapes
 from qkv.reading._tree import FUNCTIONS, WORDS, RefusedError
 
 _MOST = 2000
