@@ -55,7 +55,8 @@ const rolesOf = ([kind, ...parts]) => (kind === "Symbol" ? parts : (kind === "Ov
 export function compute(state) {
   const layer = JSON.stringify({ ...state, word: "", step: "", head: "" })
   if (!layers.has(layer)) layers.set(layer, run(state))
-  return { ...layers.get(layer), state, head: Number(state.head) - 1, word: Number(state.word) - 1, keys: state.cross ? data.others : data.words }
+  const words = state.changed ? data.words.with(4, data.others.at(-1)) : data.words
+  return { ...layers.get(layer), state, head: Number(state.head) - 1, word: Number(state.word) - 1, words, keys: state.cross ? data.others : words }
 }
 
 const layers = new Map()
@@ -157,11 +158,11 @@ function namesOf(all) {
   const usual = state.unscaled && A && Math.max(...made(compute({ ...state, unscaled: "" }), "A[i]")[word])
   const [turned, columns] = [data.lines[/scores|weights/.test(state.step) ? "weights" : "one"], data.lines.one].map(isTurned)
   return {
-    ...sizes, head: head + 1, joined: sizes.h * sizes.d_v, word: data.words[word], row: turned ? "column" : "row",
+    ...sizes, head: head + 1, joined: sizes.h * sizes.d_v, word: all.words[word], row: turned ? "column" : "row",
     "side by side": columns ? "one below the other" : "side by side",
-    best: `<i>${keys[largest((state.step === "scores" ? scores?.[word] : A) ?? [0])]}</i>`, most: A && written(Math.max(...A)), usual: A && written(usual),
+    best: `<i>${keys[largest((state.step === "scores" ? scores?.[word] : A) ?? [0])]}</i>`, most: A && written(Math.max(...A)), share: A && say(data.phrases[written(Math.max(...A)) === "1.00" ? "share-all" : "share"], { most: written(Math.max(...A)) }), usual: A && written(usual),
     seen: say(data.phrases[`seen-${word + 1}`] ?? data.phrases.seen, { count: word + 1 }),
-    pair: `<i>${data.words[pair]}</i>`, there: scores && written(scores[word][pair]), back: scores && written(scores[pair]?.[word] ?? 0),
+    pair: `<i>${all.words[pair]}</i>`, there: scores && written(scores[word][pair]), back: scores && written(scores[pair]?.[word] ?? 0),
   }
 }
 
@@ -209,7 +210,7 @@ const blank = () => element("td", { className: "wq-blank" })
 /** The numbers of the layer that this one is compared with, if there are as many: those that went are struck out. */
 function was(before, numbers, group) {
   if (!before || before.length !== numbers?.length) return []
-  return [[label("was", "wq-was"), ...before.map((each, i) => cell(each, group, peak(before), digitsOf(before), `wq-was ${differ(each, numbers[i]) ? "wq-gone" : ""}`))]]
+  return [[label("was", "wq-was"), ...before.map((each, i) => cell(each, group, peak(before), digitsOf(before), `wq-was ${written(each) === written(numbers[i]) ? "" : "wq-gone"}`))]]
 }
 
 /** A table of rows of cells, or of its transpose. */
@@ -225,15 +226,16 @@ function table(letter, shape, rows, turned, kind) {
   return made
 }
 
-/** A matrix; one row, or what is drawn of it, may be lit. */
+/** A matrix; rows, or what is drawn of them, may be lit. */
 function matrix(letter, values, group, { words, across, lit, turned, below = [], kind = "" } = {}) {
   const [most, digits] = [peak(values.flat()), digitsOf(values.flat())]
-  const isDim = (row) => (lit === undefined || lit === row ? (lit === undefined ? "" : "wq-lit") : "wq-dim")
+  const some = lit === undefined ? undefined : [lit].flat()
+  const isDim = (row) => (some ? (some.includes(row) ? "wq-lit" : "wq-dim") : "")
   const cells = values.map((row, i) => row.map((value) => cell(value, group, most, digits, isDim(i))))
   const rows = cells.map((row, i) => [...(words ? [label(words[i], isDim(i))] : []), ...row])
   if (across) rows.unshift([...(words ? [blank()] : []), ...across.map((word) => label(word))])
   rows.push(...below)
-  return { root: table(letter, [values.length, values[0].length], rows, turned, kind), cells, lit: cells[lit ?? 0] }
+  return { root: table(letter, [values.length, values[0].length], rows, turned, kind), cells, lit: cells[some?.[0] ?? 0] }
 }
 
 /** A product for one word: its vector stands beside a matrix, meets each column, and the sums stand below. */
@@ -258,11 +260,12 @@ function drawing(all, base) {
   const { step, second } = state
   const line = (name) => lineNamed(name, state)
   const part = (name, key) => pick(line(name).parts[key])
-  const own = data.words[word]
+  const { words } = all
+  const own = words[word]
   const before = base && numbersAt(base, step)
   const X = source(all)
   const x = state.cross ? "X_Q" : "X"
-  const left = (name, key, numbers, group, more) => matrix(part(name, key), numbers, group, { words: data.words, lit: word, turned: isTurned(line(name)), kind: "wq-left", ...more })
+  const left = (name, key, numbers, group, more) => matrix(part(name, key), numbers, group, { words, lit: word, turned: isTurned(line(name)), kind: "wq-left", ...more })
   const queries = second === "none" ? "bare" : "scores"
   switch (step) {
     case "word": {
@@ -286,13 +289,12 @@ function drawing(all, base) {
         one(between, "source", W, "weight", Q, "query", "W_Q[i]", "two", "query")] }
     }
     case "keys": {
-      const words = keys
-      const lit = state.cross ? undefined : word
+      const lit = state.cross ? undefined : state.changed ? [word, 4] : [word]
       const [K, V] = [line(state.tied ? "tied" : "keys"), line("values")]
       const weight = state.tied ? "W_Q[i]" : "W_K[i]"
       const other = state.cross ? "X_K" : "X"
       return { rows: true, parts: [
-        matrix(pick(K.parts[other]), values[other], "source", { words, lit, turned: isTurned(K) }),
+        matrix(pick(K.parts[other]), values[other], "source", { words: keys, lit, turned: isTurned(K) }),
         matrix(pick(K.parts[weight]), values[weight][head], "weight", { turned: isTurned(K) }),
         matrix(pick(K.parts["K[i]"]), values["K[i]"][head], "key", { lit, turned: isTurned(K) }),
         matrix(pick(V.parts["W_V[i]"]), values["W_V[i]"][head], "weight", { turned: isTurned(V) }),
@@ -331,14 +333,14 @@ function drawing(all, base) {
       machine(part("mean", "V[i]"), values["A[i]"][head][word], "score", values["V[i]"][head], "value", values["head[i]"][head][word], "output", { words: keys, turned: isTurned(line("mean")), name: part("mean", "head[i]"), what: "mean", before })] }
     case "joined": {
       const turned = isTurned(line("output"))
-      const heads = values["head[i]"].map((each, i) => matrix(`${part("mean", "head[i]")}, <i>i</i> = ${i + 1}:`, each, "output", { words: data.words, lit: word, turned }))
+      const heads = values["head[i]"].map((each, i) => matrix(`${part("mean", "head[i]")}, <i>i</i> = ${i + 1}:`, each, "output", { words, lit: word, turned }))
       return { parts: [...heads, matrix(own, [joined(all)], "output", { words: [""], turned, below: was(before, joined(all), "output"), kind: "wq-joined" })], joins: true }
     }
   }
   const turned = isTurned(line("output"))
-  const each = data.words.map((_, i) => joined({ ...all, word: i }))
+  const each = words.map((_, i) => joined({ ...all, word: i }))
   const W_O = part("output", "W_O")
-  return { parts: [matrix(turned ? "heads, one below the other" : "heads, side by side", each, "output", { words: data.words, lit: word, turned, kind: "wq-left wq-spare" }),
+  return { parts: [matrix(state.alone ? "head 1" : turned ? "heads, one below the other" : "heads, side by side", each, "output", { words, lit: word, turned, kind: "wq-left wq-spare" }),
     machine(W_O, joined(all), "output", values.W_O, "weight", values.Y[word], "output", { turned, name: part("output", "Y"), what: "output", before })] }
 }
 
@@ -349,7 +351,7 @@ function meet(it, column, sum, all) {
   it.cells.forEach((row, r) => r < it.values.length && row[column].append(element("small", { className: `wq-pill role-${it.group}` }, it.vector[r] === undefined ? "× ?" : `×${written(it.vector[r], it.digits[0])}`)))
   if (!it.result) return
   const terms = it.vector.map((each, r) => `<span class="role-${it.group}">${written(each, it.digits[0])}</span>·${it.values[r][column] < 0 ? `(${written(it.values[r][column], it.digits[1])})` : written(it.values[r][column], it.digits[1])}`)
-  const names = { word: data.words[all.word], what: it.what, place: column + 1, other: it.across?.[column] }
+  const names = { word: all.words[all.word], what: it.what, place: column + 1, other: it.across?.[column] }
   sum.innerHTML = say(data.phrases.sum, { which: say(it.across ? data.phrases.with : data.phrases.number, names), terms: terms.join(" + "), value: written(it.result[column]) })
 }
 
@@ -465,14 +467,14 @@ export function answer({ id, ...texts }, all) {
   const { state, misfit, raw, world: { sizes } } = all
   const weight = made(all, "A[i]")?.[2][4]
   const scores = raw?.[all.head]
-  const names = { ...sizes, there: scores && written(scores[0][3]), back: scores && written(scores[3]?.[0] ?? 0), weight: weight !== undefined && written(weight) }
+  const names = { ...sizes, there: scores && written(scores[0][3]), back: scores && written(scores[3]?.[0] ?? 0), weight: weight !== undefined && (written(weight) === "0.00" ? "less than 0.01" : written(weight)) }
   const pairs = () => scores.every((row, i) => row.every((each, j) => Math.abs(each - scores[j][i]) < 1e-9))
   const key = {
     symmetric: () => (misfit ? "misfit" : state.cross ? "cross" : pairs() ? "right" : state.tied ? "tied" : state.causal || state.padding ? "masked" : state.unscaled ? "unscaled" : "start"),
-    fit: () => (state.second === "one" ? "start" : state.second === "none" ? "none" : misfit ? "misfit" : "right"),
+    fit: () => (state.second === "one" ? "start" : state.second === "none" ? "none" : misfit ? "misfit" : state.second === "merged" ? "merged" : "right"),
     ignore: () => (misfit ? "misfit" : state.cross ? "cross" : state.causal ? "right" : state.padding ? "padding" : state.unscaled ? "unscaled" : "start"),
   }[id]()
-  return [["right", "padding"].includes(key) || (id === "ignore" && key === "cross"), say(texts[key], names)]
+  return [["right", "merged", "padding"].includes(key) || (id === "ignore" && key === "cross"), say(texts[key], names)]
 }
 
 /** Fill a figure: the whole layer, or a window on one step of it. */
@@ -480,10 +482,10 @@ function begin(figure) {
   const whole = !figure.dataset.wqLive
   const address = () => (whole && location.hash.includes("=") ? location.hash.slice(1) : figure.dataset.wqLive)
   let [state, unknown] = stateOf(address())
-  let moves = 0, playing = false, note = ""
+  let moves = 0, playing = false, note = "", asking // the question that is answered at the figure
   const button = (text, act, properties = {}) => element("button", { type: "button", onclick: act, ...properties }, text)
   const group = (name, items, className = "wq-choice") => element("div", { className, role: "group", ariaLabel: name }, ...items)
-  const words = data.words.map((word, i) => button(word, () => set({ word: String(i + 1) })))
+  const words = data.words.map((_, i) => button("", () => set({ word: String(i + 1) })))
   const heads = ["1", "2"].map((head) => button(`head ${head}`, () => set({ head })))
   const choose = (name) => set({ ...CHOSEN[name], step: name === "none" ? "scores" : "query" })
   const kinds = Object.entries(data.second).map(([name, text]) => button(text, () => choose(name)))
@@ -502,7 +504,8 @@ function begin(figure) {
   const [next, back, play] = [button("Next →", () => go(1), { className: "wq-next" }), button("Back", () => go(-1)), button("Play", playAll)]
   const trail = data.states.step.map((step) => button("", () => set({ step })))
   const key = element("p", { className: "wq-key" })
-  const asked = data.questions.map(({ asks }) => element("li", {}, element("p", { innerHTML: say(asks.replace(/\*(.+?)\*/g, "<i>$1</i>"), {}) }), element("p", { role: "status" })))
+  const italic = (text) => text.replace(/\*(.+?)\*/g, "<i>$1</i>")
+  const asked = data.questions.map(({ asks }, i) => element("li", {}, element("p", { innerHTML: italic(asks) }), element("p", {}), button(data.phrases.try, () => take(i))))
   const foot = element("p", { className: "wq-foot" })
   const code = element("code", {})
   const copy = (text, said) => button(said, async ({ target }) => {
@@ -513,13 +516,14 @@ function begin(figure) {
   const second = ask("Matrices between a word and its query", kinds)
   second.append(widths)
   const open = element("a", { href: `${figure.dataset.whole}#${textOf(state)}` }, "Watch the whole layer")
-  const main = [element("div", { className: "wq-line" }, formula, shape), says, stage, key]
+  const question = element("p", { className: "wq-asked", role: "status", hidden: true })
+  const main = [question, element("div", { className: "wq-line" }, formula, shape), says, stage, key]
   const bar = element("div", { className: "wq-go" }, back, next, play)
   const program = element("details", { className: "wq-program" }, element("summary", {}, "This layer as NumPy, and a link to it"),
     element("p", {}, copy(() => code.textContent, "Copy as NumPy"), " ", copy(() => location.href, "Copy the link")), element("pre", {}, code))
   if (whole) {
     figure.replaceChildren(bar, element("ol", { className: "wq-trail", ariaLabel: "Steps" }, ...trail.map((each) => element("li", {}, each))), ...main,
-      element("section", { className: "wq-panel" }, ask("Word", words), ask("Head", heads), second, ask("What if", switches.map(([, each]) => each), "wq-switches")),
+      element("section", { className: "wq-panel" }, ask("Word", words), ask("Head", heads), second, ask("What if", switches.map(([, each]) => each), "wq-switches"), button("Start again", () => set(stateOf("")[0]), { className: "wq-again" })),
       element("section", { className: "wq-tasks" }, element("h2", {}, data.phrases.tasks), element("ol", { className: "wq-asks" }, ...asked)), program,
       foot)
   } else {
@@ -530,11 +534,16 @@ function begin(figure) {
   program.ontoggle = () => tellProgram()
   const tellProgram = () => program.open && (code.textContent = programOf(state))
 
+  /** A question stands at the figure, with what it says of each try. */
+  function take(i) {
+    asking = asking === i ? undefined : i
+    draw(compute(state), compared(compute(state)))
+    if (asking !== undefined) figure.scrollIntoView({ behavior: still.matches ? "instant" : "smooth" })
+  }
+
   /** Change parts of the state; what cannot stand beside them ends, and that is said. */
   function set(change, { name = change.second, quiet = false } = {}) {
     playing = false
-    const solved = () => data.questions.map((question) => answer(question, compute(state))[0])
-    const were = solved()
     const before = { ...state, ...change }
     if (name === "tied" && change.tied && before.second === "none") before.second = "one"
     if (name === "causal" && change.causal) before.cross = ""
@@ -542,7 +551,6 @@ function begin(figure) {
     const ended = { none: state.tied, tied: state.second === "none" && change.tied, cross: state.causal && change.cross, causal: state.cross && change.causal }[name]
     note = ended ? data.excludes[name] : ""
     state = after
-    solved().forEach((right, i) => right && !were[i] && (note = `${note} ✓ ${data.phrases.answered.replace("{number}", i + 1)}`.trim()))
     unknown = []
     if (whole) setTimeout(() => history.replaceState(history.state, "", `#${textOf(state)}`)) // after what is seen: it takes milliseconds
     else open.href = `${figure.dataset.whole}#${textOf(state)}`
@@ -562,7 +570,9 @@ function begin(figure) {
     width.setAttribute("aria-invalid", !known)
     if (known) return set({ width: text, step: "query" })
     note = data.phrases.width.replace("{what}", () => text).replace("{width}", state.width)
+    width.value = state.width
     tell(compute(state))
+    bringIntoSight()
   }
 
   /** The sentence of the step, with what else has to be said first. */
@@ -590,7 +600,7 @@ function begin(figure) {
       })
     }
     if (last) show(last, base ? Math.max(0, numbersAt(base, state.step)?.findIndex((each, i) => differ(each, last.result?.[i])) ?? 0) : 0)
-    shape.innerHTML = shapes(drawn.parts, data.words[all.word])
+    shape.innerHTML = shapes(drawn.parts, all.words[all.word])
     tell(all)
     draw(all, base)
     if (focused && (!focused.isConnected || focused.disabled)) stage.focus({ preventScroll: true }) // what had it is gone
@@ -611,6 +621,7 @@ function begin(figure) {
       formula.children[i].classList.toggle("wq-bad", misfit?.name === name)
     })
     const press = (buttons, which) => buttons.forEach((each, i) => each.setAttribute("aria-pressed", i === which))
+    words.forEach((each, i) => (each.textContent = all.words[i]))
     press(words, all.word)
     press(heads, all.head)
     heads[1].disabled = Boolean(state.alone)
@@ -622,7 +633,9 @@ function begin(figure) {
       .map(([step, mine, other]) => ({ step, mine, same: mine && other && mine.length === other.length && !mine.some((each, j) => differ(each, other[j])), other }))
     const others = steps.some(({ mine, other, same }) => mine && other && !same)
     const merged = state.second === "merged" && !state.changed
-    key.innerHTML = base && !misfit ? say(data.phrases[`${others ? "other" : "same"}-${state.changed ? "word" : merged ? "merged" : "layer"}`], namesOf(all)) : ""
+    const whose = state.changed ? "word" : merged ? "merged" : "layer"
+    const keyed = [`${others ? "other" : "same"}-${whose}`, stage.querySelector(".wq-was") && `was-${whose}`].filter(Boolean)
+    key.innerHTML = base && !misfit ? say(keyed.map((name) => data.phrases[name]).join(" "), namesOf(all)) : ""
     foot.textContent = `${data.phrases.trained} ${formula.querySelector(".wq-borrowed") ? data.phrases.borrowed : ""}`
     if (!whole) return
     steps.forEach(({ step, mine, other, same }, i) => {
@@ -641,10 +654,14 @@ function begin(figure) {
     })
     for (const [each, by] of [[back, -1], [next, 1]]) each.disabled = !following(by)
     play.textContent = playing ? "Pause" : "Play"
-    data.questions.forEach((question, i) => {
-      const [right, why] = answer(question, all)
+    question.hidden = asking === undefined
+    data.questions.forEach((each, i) => {
+      const [right, why] = answer(each, all)
+      const said = `${right ? "✓ " : ""}${italic(why)}`
       asked[i].classList.toggle("wq-right", right)
-      asked[i].lastChild.innerHTML = `${right ? "✓ " : ""}${why.replace(/\*(.+?)\*/g, "<i>$1</i>")}`
+      asked[i].children[1].innerHTML = said
+      asked[i].lastChild.setAttribute("aria-pressed", asking === i)
+      if (asking === i) question.innerHTML = `<b>${say(data.phrases.asked, { number: i + 1 })}</b> ${italic(each.asks)} <b>${said}</b>`
     })
     tellProgram()
   }

@@ -154,7 +154,7 @@ def data() -> dict:
         "letters": {
             role.key: _said(partial(_math, role.key)) for role in _roles() if role.group != "size"
         },
-        "lines": {name: _line(line, _SELF) for name, line in LINES.items()}
+        "lines": {name: _line(line, _SELF, _of_cross(name)) for name, line in LINES.items()}
         | {f"{name}.cross": _line(_of_cross(name), _CROSS) for name in LINES},
         **texts(),
     }
@@ -163,9 +163,8 @@ def data() -> dict:
 
 def _of_cross(name: str) -> str:
     """A line, with the words of another text for keys and values."""
-    line = LINES[name]
     source = "X_Q" if name in _OF_QUERIES else "X_V" if name == "values" else "X_K"
-    return re.sub(r"\bX\b", source, line)
+    return re.sub(r"\bX\b", source, LINES[name])
 
 
 @cache
@@ -186,22 +185,42 @@ def _given(role: Role) -> dict:
     return {"shape": shape, "values": GIVEN[role.key].tolist()}
 
 
-def _line(text: str, setting: Setting) -> dict:
-    """A line: its tree, and in each source the line, its parts, and on which side tokens stand."""
-    block = Block((text,), setting)
-    (formula,) = block.formulas
+def _line(text: str, setting: Setting, named: str = "") -> dict:
+    """A line: its tree, and in each source the line, its parts, and on which side tokens stand.
+
+    A source that has letters of their own for what goes in, as the paper has Q, writes `named`.
+    """
+    block, twin = (Block((line,), setting) for line in (text, named or text))
+    (formula,), (of_twin,) = block.formulas, twin.formulas
     result, right = formula.sides
-    parts = {str(part): part for part in (result, *_operands(right))}
+    parts = zip((result, *_operands(right)), (result, *_operands(of_twin.sides[1])), strict=True)
+
+    def in_letters(source: str) -> str:
+        chosen = twin if _names_what_goes_in(source) else block
+        return to_mathml(chosen.typeset(source, mark=mark)[0])
+
+    def part_in_letters(one: Expression, other: Expression, source: str) -> str:
+        chosen = (of_twin, other) if _names_what_goes_in(source) else (formula, one)
+        return _part(*chosen, setting, source)
+
     return {
         "defines": result.role.key,
         "tree": trees.as_data(right),
-        "written": _said(lambda source: to_mathml(block.typeset(source, mark=mark)[0])),
+        "written": _said(in_letters),
         "turned": [each.id for each in notation.sources() if each.transposes(result.role)],
         "parts": {
-            name: _said(partial(_part, formula, part, setting)) for name, part in parts.items()
+            str(one): _said(partial(part_in_letters, one, another)) for one, another in parts
         },
         "numpy": _numpy(text),
     }
+
+
+@cache
+def _names_what_goes_in(source: str) -> bool:
+    """Whether a source calls what goes in by other letters than a word, as the paper by Q, K, V."""
+    letters = notation.source(source).letters
+    X, *others = (letters[key].latex if key in letters else "" for key in ("X", "X_Q", "X_K"))
+    return all(others) and not any(X and each.startswith(X) for each in others)
 
 
 def _numpy(line: str) -> str:

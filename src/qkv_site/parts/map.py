@@ -200,7 +200,7 @@ class _Drawer:
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
             + '<p class="wq-map-sizes">The sizes are the paper\'s; the videos give none. '
-            "Two matrices that fit would multiply into one.</p>"
+            "At sizes that fit, the two multiply into one.</p>"
         )
 
     def code(self) -> str:
