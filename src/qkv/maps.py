@@ -207,10 +207,11 @@ def factor(
 ) -> tuple[Float[np.ndarray, "*heads d_in rank"], Float[np.ndarray, "*heads rank d_out"]]:
     r"""Split one map into two, the reverse of `merge`.
 
-    $$W = U \Sigma V^\top \approx FS \qquad F = U \Sigma^{1/2} \qquad S = \Sigma^{1/2} V^\top$$
+    $$W = U \Sigma V^\top \approx FS \qquad F = U_r \Sigma_r^{1/2} \qquad
+      S = \Sigma_r^{1/2} V_r^\top$$
 
-    The two are balanced: $F^\top F = SS^\top$ is the diagonal of the `rank` largest singular
-    values. No map of at most that rank is nearer to $W$ in the Frobenius norm than $FS$; it equals
+    The r = `rank` largest singular values are kept. The two are balanced: $F^\top F = SS^\top$ is
+    the diagonal of these values. No map of at most that rank is nearer to $W$ in the Frobenius norm than $FS$; it equals
     $W$, up to rounding, if `rank` is at least the rank of $W$.
 
     Args:

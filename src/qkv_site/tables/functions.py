@@ -17,7 +17,7 @@ _TESTS = {
     "true": "true-in-a-mask-of-an-attention-function-means-what-the-table-says",
 }
 _TESTS["axes"] = f"an-attention-function-{_TESTS['axes']}"
-_AXES = {"width": "h·d_k", "any": "any width", "d": "d_k"}
+_AXES = {"width": "h·d_k (a source)", "any": "any width (a source)", "d": "d_k"}
 _ALIGNED = {"start": "at the first key", "end": "at the last key", "": ""}
 _NOTHING = {"mean": "the mean of the values"}
 _NONE = "—"
