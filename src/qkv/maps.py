@@ -211,8 +211,8 @@ def factor(
       S = \Sigma_r^{1/2} V_r^\top$$
 
     The r = `rank` largest singular values are kept. The two are balanced: $F^\top F = SS^\top$ is
-    the diagonal of these values. No map of at most that rank is nearer to $W$ in the Frobenius norm than $FS$; it equals
-    $W$, up to rounding, if `rank` is at least the rank of $W$.
+    the diagonal of these values. No map of at most that rank is nearer to $W$ in the Frobenius
+    norm than $FS$; it equals $W$, up to rounding, if `rank` is at least the rank of $W$.
 
     Args:
         W: The map, $W \in \mathbb{R}^{d_{in} \times d_{out}}$; it may have leading head axes.
