@@ -59,8 +59,8 @@ def test_a_sentence_names_what_there_is(key):
     texts = live.texts()
     said = (texts["says"] | texts["phrases"])[key]
     known = {*live.SIZES, "head", "joined", "word", "row", "side by side", "best", "most", "usual",
-             "share", "seen", "pair", "there", "back", "effect", "count", "place", "what", "other", "which",
-             "terms", "value", "steps", "width", "own", "hidden", "scored", "letter",
+             "share", "seen", "pair", "there", "back", "effect", "count", "place", "what", "other",
+             "which", "terms", "value", "steps", "width", "own", "hidden", "scored", "letter",
              "number"}  # fmt: skip
     roles = {role.key for role in notation.roles()}
     assert {*re.findall(r"\{(.+?)\}", said)} <= known | roles
