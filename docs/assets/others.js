@@ -18,12 +18,12 @@ export function error(typed) {
     const found = new RegExp(pattern, "i").exec(line)
     if (!found) continue
     const number = (_, groups) => {
-      const [first, ...others] = groups.split("/").map((group) => found[group])
+      const [first, ...others] = groups.split("/").map((group) => (group[0] === "#" ? group.slice(1) : found[group] ?? ""))
       if (!others.length) return first
-      const value = others.reduce((all, each) => all / (Math.abs(each) || 1), Number(first))
+      const value = first / others.reduce((all, each) => all * (Math.abs(each) || 1), 1)
       return Number.isInteger(value) ? value : value.toFixed(1)
     }
-    const filled = (said) => said.replace(/\{([\d/]+)\}/g, number)
+    const filled = (said) => said.replace(/\{([\d/#]+)\}/g, number)
     return { ...empty, kind: "error", title: filled(title), says: says.map(filled), page }
   }
 }
@@ -230,12 +230,32 @@ export function name(typed) {
   said = /^([\w.]*Attention)\([^()]*\)$/.exec(said)?.[1] ?? said
   if (!/^[\w./:[\]"'-]{3,200}$/.test(said) || /^[A-Za-z]_\w{1,2}(\[\w\])?$/.test(said)) return undefined
   const dotted = `.${said.replace(/[[\]"':/]+/g, ".").replace(/^\.+|\.+$/g, "")}`
-  for (const [stored, title, ways, page] of T.names) {
+  for (const [stored, title, ways, page, more, hasParts] of T.names) {
     const own = stored.replaceAll("/", "."), short = own.replace(/\.[^.]*$/, "")
-    if (![own, ...(short.length > 3 ? [short] : [])].some((each) => dotted.endsWith(`.${each}`))) continue
+    const found = [own, ...(short.length > 3 ? [short] : [])].some((each) => dotted.endsWith(`.${each}`))
+    if (!found && !(hasParts && `${dotted}.`.includes(`.${own}.`))) continue
     const letters = Object.fromEntries(ways.map(([each, shape, cut]) => [each, cut ? `${shape}, head i: ${cut}` : shape]))
-    return { ...empty, kind: "name", title: put(title, said), letters, page }
+    const crosses = new RegExp(M.name.crosses, "i").test(dotted)
+    return { ...empty, kind: "name", title: put(title, said), letters, says: crosses ? [...more, M.name.cross] : more, page }
   }
+}
+
+/** What to say of what looks like a weight's name, and is none that is known. */
+export function unknownName(typed) {
+  if (!whole(M.name.like, typed)) return ""
+  const parts = [...new Set(T.names.flatMap(([stored]) => stored.split(/[./]/)))]
+  return [put(M.name.unknown, typed), ...alike(typed.split(/[./]/).filter((part) => !parts.includes(part)), parts)].join(" ")
+}
+
+/** Of each word the first that is known and one slip away, as a question. */
+export function alike(words, all) {
+  return words.map((word) => [word, all.find((each) => slip(word, each))]).filter(([, meant]) => meant).map(([word, meant]) => put(M.words.near, word, meant))
+}
+
+/** Whether two words are the same without one letter of each. */
+function slip(a, b) {
+  const short = (word) => [word, ...[...word].map((_, n) => word.slice(0, n) + word.slice(n + 1))]
+  return Math.min(a.length, b.length) > 3 && short(a).some((each) => short(b).includes(each))
 }
 
 export function inWords(typed) {

@@ -1,8 +1,8 @@
 // Which Q? — what was typed, read: whose letters it has, and which Q stands in it. It is the room
 // src/qkv/reading again, and goes by the same data; a test compares the two.
 
-import { empty, error, inWords, name, prepare as prepareOthers, shapes } from "./others.js"
-import { parse, prepare as prepareTree, put, Refused, same, walk, whole } from "./tree.js"
+import { alike, empty, error, inWords, name, prepare as prepareOthers, shapes, unknownName } from "./others.js"
+import { knownWords, parse, prepare as prepareTree, put, Refused, same, walk, whole } from "./tree.js"
 
 export { Refused }
 
@@ -396,10 +396,11 @@ export function read(text) {
     if (reading) return { readings: [reading], says: "", unread: [] }
   }
   const isError = new RegExp(M.words.error).test(typed)
-  if (isError || inWords(typed)) return { readings: [], says: isError ? M.words.message : "", unread: [], words: !isError }
+  const said = isError ? M.words.message : unknownName(typed)
+  if (said || inWords(typed)) return { readings: [], says: said, unread: [], words: !said }
   const [readings, left] = formulas(typed)
   const unread = [...new Set(left)]
   const kinds = readings.slice(0, 2).map(({ which }) => which).sort().join(" ")
   const decides = readings.length > 1 && kinds in D.which ? put(D.which.decides, D.which[kinds]) : ""
-  return { readings, unread, says: !readings.length ? put(D.refused.formula, typed) : unread.length ? put(D.refused.unread, unread.join(", ")) : decides }
+  return { readings, unread, says: !readings.length ? put(D.refused.formula, typed) : unread.length ? [put(D.refused.unread, unread.join(", ")), ...alike(unread, knownWords())].join(" ") : decides }
 }

@@ -29,6 +29,7 @@ export function put(said, ...given) {
 }
 
 export const known = (name) => name.toLowerCase() in functions || words.whole.includes(name.toLowerCase())
+export const knownWords = () => [...Object.keys(functions), ...words.whole]
 export const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 
 /** A node and all within it. */

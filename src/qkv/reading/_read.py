@@ -4,7 +4,7 @@ import re
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._formulas import formulas
-from qkv.reading._others import error, name
+from qkv.reading._others import alike, error, name, unknown_name
 from qkv.reading._reading import Readings
 from qkv.reading._shapes import shapes
 from qkv.reading._tree import FUNCTIONS, WORDS, RefusedError
@@ -54,9 +54,9 @@ def read(text: str) -> Readings:
     for attempt in (error, shapes, name):
         if reading := attempt(typed):
             return Readings([reading])
-    if re.search(words["error"], typed) or _in_words(typed):
+    if re.search(words["error"], typed) or (said := unknown_name(typed)) or _in_words(typed):
         found = Readings()
-        found.says = words["message" if re.search(words["error"], typed) else "says"]
+        found.says = words["message"] if re.search(words["error"], typed) else said or words["says"]
         return found
     readings, unread = formulas(typed)
     found = Readings(readings)
@@ -64,7 +64,8 @@ def read(text: str) -> Readings:
     if not readings:
         found.says = DATA["refused"]["formula"].format(typed)
     elif found.unread:
-        found.says = DATA["refused"]["unread"].format(", ".join(found.unread))
+        unread = DATA["refused"]["unread"].format(", ".join(found.unread))
+        found.says = " ".join([unread, *alike(found.unread, [*FUNCTIONS, *WORDS["whole"]])])
     elif len(readings) > 1:
         kinds = " ".join(sorted([readings[0].which, readings[1].which]))
         found.says = (
