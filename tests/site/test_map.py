@@ -140,7 +140,7 @@ def test_two_videos_do_not_fit():
     )
     assert heard < paper < sizes < said.index("At sizes at which they fit")
     (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
-    assert "At sizes that fit, the two multiply into one." in text(sizes)
+    assert "The sizes are the paper's; the videos give none." in text(sizes)
 
 
 def test_a_part_of_a_video_says_its_shape_as_that_video_does():

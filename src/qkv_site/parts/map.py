@@ -199,8 +199,7 @@ class _Drawer:
             _unseen(self.sound_in_words())
             + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
             + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The sizes are the paper\'s; the videos give none. '
-            "At sizes that fit, the two multiply into one.</p>"
+            + '<p class="wq-map-sizes">The sizes are the paper\'s; the videos give none.</p>'
         )
 
     def code(self) -> str:
