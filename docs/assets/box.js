@@ -9,21 +9,32 @@ const ROWS = 6
 const boxes = [...document.querySelectorAll("[data-wq-box]")]
 const { index, reading, base } = boxes[0].dataset // the header's
 const href = (address) => new URL(address, new URL(base, location))
-let loaded
+const narrow = matchMedia("(max-width: 59.98rem)")
+const KEPT = "wq-typed" // for the page that a hit leads to
+const frame = () => new Promise((shown) => setTimeout(shown, 20)) // the card is painted meanwhile
+let loading
+
+async function fetched(address) {
+  const answer = await fetch(address)
+  if (!answer.ok) throw new Error(answer.status)
+  return answer.json()
+}
+
+/** What reads, and then what finds, which takes longer to make ready: a card does not wait for it. */
+function begun() {
+  if (loading) return loading
+  const [finder, found] = [import("./find.js"), fetched(index)]
+  const reader = Promise.all([import("./read.js"), fetched(reading)]).then(([module, data]) => (module.prepare(data), { ...module, data }))
+  const finds = Promise.all([finder, found, reader.then(frame)]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
+  loading = { reader, finds }
+  finds.catch(() => (loading = undefined))
+  return loading
+}
 
 /** What finds and what reads, with their data. */
-export function load() {
-  const fetched = async (address) => {
-    const answer = await fetch(address)
-    if (!answer.ok) throw new Error(answer.status)
-    return answer.json()
-  }
-  loaded ??= Promise.all([import("./find.js"), import("./read.js"), fetched(index), fetched(reading)])
-    .then(([finder, reader, found, read]) => {
-      reader.prepare(read)
-      return { ...finder, ...reader, data: read, index: finder.prepare(found) }
-    })
-  return loaded
+export async function load() {
+  const { reader, finds } = begun()
+  return { ...(await reader), ...(await finds) }
 }
 
 const shown = (parts) => parts.map((part) => (part.found ? element("mark", {}, part.said) : part.said))
@@ -41,7 +52,18 @@ function count(typed, pages, nowhere, more) {
 }
 
 const KINDS = { formula: "Formula", shape: "Shape", name: "Name of a weight", error: "Error message", question: "Question" }
-const paragraphs = (name, said) => said.map((each) => element("p", { className: name }, each))
+// What is quoted may run from right to left: it turns nothing that stands round it.
+const isolated = (said) => said.split(/(“[^”]*”)/).map((part, i) => (i % 2 ? element("bdi", {}, part) : part))
+const paragraphs = (name, said) => said.map((each) => element("p", { className: name }, ...isolated(each)))
+
+/** What is long, behind a button where there is little room. */
+function folded(title, parts) {
+  if (!narrow.matches || !parts.length) return parts
+  const more = element("div", { hidden: true }, ...parts)
+  const button = element("button", { type: "button", className: "wq-fold", ariaExpanded: "false" }, title)
+  button.addEventListener("click", () => (button.ariaExpanded = String(!(more.hidden = !more.hidden))))
+  return [button, more]
+}
 
 /** A reading as a card. What was typed is text and never HTML. */
 function card(reading, data) {
@@ -51,12 +73,14 @@ function card(reading, data) {
   const rows = Object.entries(letters).map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, said)))
   return element("section", { className: "wq-card" },
     element("p", { className: "wq-card-kind" }, KINDS[kind]),
-    element("p", { className: "wq-card-title" }, title),
+    ...paragraphs("wq-card-title", [title]),
     ...paragraphs("wq-card-wrong", wrong),
     ...paragraphs("", says),
-    ...(rows.length ? [element("dl", {}, ...rows)] : []),
-    ...(texts.length ? [element("p", {}, element("b", {}, "Letters of "), texts.join("; "), ".")] : []),
-    ...(line ? [element("p", {}, element("b", {}, "In NumPy "), element("code", {}, line)), ...inLetters(reading, data)] : []),
+    ...folded("More", [
+      ...(rows.length ? [element("dl", {}, ...rows)] : []),
+      ...(texts.length ? [element("p", {}, element("b", {}, "Letters of "), texts.join("; "), ".")] : []),
+      ...(line ? [element("p", {}, element("b", {}, "In NumPy "), element("code", {}, line)), ...inLetters(reading, data)] : []),
+    ]),
     ...(page ? [element("p", {}, element("a", { href: href(address + anchor) }, page))] : []))
 }
 
@@ -97,16 +121,28 @@ function begin(box) {
   form.setAttribute("role", "search")
   link.replaceWith(form)
   box.append(panel)
-  let telling
+  const large = box.dataset.wqBox === "large"
+  let telling, turn = 0, answered
 
+  /** As many lines as what was typed fills. */
+  function grow() {
+    field.rows = 1
+    const { lineHeight, paddingBlockStart, paddingBlockEnd } = getComputedStyle(field)
+    const lines = (field.scrollHeight - parseFloat(paddingBlockStart) - parseFloat(paddingBlockEnd)) / parseFloat(lineHeight)
+    field.rows = Math.max(1, Math.min(ROWS, Math.round(lines)))
+    box.style.setProperty("--field", `${field.offsetHeight}px`)
+  }
+
+  /** Read and find what stands in the field; false if something else does by then. */
   async function answer() {
-    const typed = field.value
+    const typed = field.value, mine = ++turn, late = () => mine !== turn
     const text = typed.trim()
-    field.rows = Math.min(ROWS, typed.split("\n").length)
+    grow()
     if (!text) return close()
     try {
-      const { find, question, read, data, index: sections, Refused } = await load()
-      if (field.value !== typed) return // a later call shows what was typed since
+      const { reader, finds } = begun()
+      const { read, data, Refused } = await reader
+      if (late()) return false
       let found = { readings: [], says: "" }
       try {
         found = read(text)
@@ -114,21 +150,36 @@ function begin(box) {
         if (!(error instanceof Refused)) throw error
         found.says = error.message
       }
-      const asked = found.words ? question(sections, text) : []
-      const all = [...found.readings, ...asked]
-      cards.replaceChildren(...all.map((each) => card(each, data)), ...paragraphs("wq-box-says", found.says ? [found.says] : []))
+      const show = (all) => {
+        const [first, ...others] = all.map((each) => card(each, data))
+        cards.replaceChildren(...[first].filter(Boolean), ...folded("Other readings", others), ...paragraphs("wq-box-says", found.says ? [found.says] : []))
+        open()
+      }
+      if (found.readings.length || !found.words) show(found.readings)
+      const { find, question, index: sections } = await finds
+      if (late()) return false
+      const all = [...found.readings, ...(found.words ? question(sections, text) : [])]
+      if (found.words) show(all)
       const { hits, nowhere, more } = find(sections, text.slice(0, 400))
       list.replaceChildren(...hits.map(hit))
-      status.textContent = count(text.slice(0, 60), hits.length, nowhere, more)
+      status.replaceChildren(...isolated(count(text.slice(0, 60), hits.length, nowhere, more)))
       shared.href = href(`?q=${encodeURIComponent(text)}`)
-      open()
+      answered = typed
       clearTimeout(telling)
       telling = setTimeout(() => (told.textContent = [...all.map(({ title, wrong = [] }) => [title, ...wrong].join(" ")), found.says].join(" ")), WAIT)
     } catch {
-      loaded = undefined
+      if (late()) return false
+      loading = undefined
       cards.replaceChildren("The search could not be loaded.")
       open()
     }
+    return true
+  }
+
+  /** Follow the card's link, or the first hit, of what stands in the field now. */
+  async function follow() {
+    if (panel.hidden || answered !== field.value) await answer()
+    if (answered === field.value) (panel.querySelector(".wq-cards a") ?? list.querySelector("a"))?.click()
   }
 
   function open() {
@@ -137,40 +188,50 @@ function begin(box) {
   }
 
   function close() {
+    turn++
+    answered = undefined
     panel.hidden = true
     delete box.dataset.open
   }
 
   function keys(event) {
-    if (event.key === "Escape") {
-      close()
-      field.focus()
-      if (box.dataset.wqBox !== "large") field.blur()
-      return event.preventDefault()
-    }
     const onField = document.activeElement === field
+    if (event.key === "Escape") { // it closes the list, and then leaves the box
+      event.preventDefault()
+      if (panel.hidden) return field.blur()
+      field.focus()
+      return close()
+    }
     if (event.key === "Enter" && !event.shiftKey && onField) {
       event.preventDefault()
-      return panel.hidden ? answer() : (panel.querySelector(".wq-cards a") ?? list.querySelector("a"))?.click()
+      return follow()
     }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (!step || panel.hidden || (onField && field.value.includes("\n"))) return undefined
     event.preventDefault()
-    const stops = [field, ...cards.querySelectorAll("a"), ...list.querySelectorAll("a")]
+    const stops = [field, ...panel.querySelectorAll(".wq-cards :is(a, button), li a")].filter((each) => each.checkVisibility())
     stops[(stops.indexOf(document.activeElement) + step + stops.length) % stops.length].focus()
   }
 
-  for (const near of ["pointerenter", "focusin"]) box.addEventListener(near, () => load().catch(() => {}), { once: true })
+  for (const near of ["pointerenter", "focusin"]) box.addEventListener(near, begun, { once: true })
   field.addEventListener("input", answer)
-  field.addEventListener("focus", () => field.value && answer())
+  field.addEventListener("focus", () => field.value && panel.hidden && answer())
+  box.addEventListener("focusout", ({ relatedTarget }) => large || box.contains(relatedTarget) || (field.rows = 1))
   button.addEventListener("click", () => field.focus())
   box.addEventListener("keydown", keys)
   form.addEventListener("submit", (event) => event.preventDefault())
-  panel.addEventListener("click", (event) => event.target.closest("a") && event.target.closest("a") !== shared && close())
+  panel.addEventListener("click", (event) => {
+    const link = event.target.closest("a")
+    if (!link || link === shared) return
+    history.replaceState({ ...history.state, [KEPT]: field.value }, "") // for the way back
+    sessionStorage.setItem(KEPT, JSON.stringify([link.pathname, field.value]))
+    close()
+  })
   document.addEventListener("pointerdown", (event) => box.contains(event.target) || close())
   new MutationObserver(() => panel.hidden || answer()).observe(document.documentElement, { attributeFilter: ["data-notation"] })
-  return (typed = "") => {
+  return (typed = "", asks = true) => {
     field.value = typed || field.value
+    if (!asks) return
     field.focus()
     field.select()
     if (typed) answer()
@@ -193,5 +254,10 @@ document.addEventListener("click", (event) => { // an example on a page: it is p
   ask[largest](example.textContent)
 })
 
+// What was typed stands in the box again on the way back, and on the page that a hit led to.
+const [led, kept] = JSON.parse(sessionStorage.getItem(KEPT)) ?? []
+sessionStorage.removeItem(KEPT)
+if (led === location.pathname && !history.state?.[KEPT]) history.replaceState({ ...history.state, [KEPT]: kept }, "")
+for (const put of ask) put(history.state?.[KEPT], false)
 const linked = new URLSearchParams(location.search).get("q")
 if (linked) ask[Math.max(0, largest)](linked)

@@ -6,7 +6,8 @@ import { words } from "./words.js"
 
 const BOOST = { asked: 4, title: 3, page: 1.5 } // beside a section's text and code, and what its page is about
 const HITS = 8
-const ALIKE = 0.5 // words that a question shares with what was typed
+const ALIKE = 2 / 3 // of the words of a question and of what was typed, the rarer the heavier, as many are in both
+const NOWHERE = 5 // words that are named
 const LENGTH = 220 // of an excerpt
 
 // Words that all sentences have: they are left out of what is looked for, unless there is no other.
@@ -23,8 +24,8 @@ function telling(typed) {
 
 /** What `find` goes by, from the sections of all pages. */
 export function prepare({ pages, sections }) {
-  const known = new Set()
-  const tokenize = (text) => words(text).map((word) => (known.add(word), word))
+  const known = new Map() // of each word, how often questions have it
+  const tokenize = (text, field) => words(text).map((word) => (known.set(word, (known.get(word) ?? 0) + (field === "asked")), word))
   const index = new MiniSearch({ fields: ["asked", "title", "page", "about", "text", "code"], tokenize })
   index.addAll(
     sections.map(([number, id, heading, text, code, asked], place) => {
@@ -53,20 +54,22 @@ export function find({ index, known, pages, sections }, typed) {
     return { address: id ? `${url}#${id}` : url, names, excerpt: excerpt(text || about, terms) }
   })
   const matched = new Set(found.flatMap(({ queryTerms }) => queryTerms))
-  const names = typed.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}_^.{}]*/gu) ?? []
-  const nowhere = names.filter((name) => !LITTLE.has(words(name)[0]) && !matched.has(words(name)[0]))
+  const names = typed.match(/(?<![\\\p{L}\p{N}])[\p{L}\p{N}][\p{L}\p{N}\p{M}_^.{}]*/gu) ?? [] // without LaTeX's commands
+  const unmatched = names.filter((name) => /[^\p{Ll}]|.{5}/u.test(name) && !matched.has(words(name)[0]) && !LITTLE.has(words(name)[0]))
+  const nowhere = [...new Set(unmatched)].slice(0, NOWHERE)
   return { hits, nowhere, more: best.size > HITS }
 }
 
 /** A card with the question of the index that was asked in much the same words, and its short answer; or none. */
-export function question({ index, pages, sections }, typed) {
+export function question({ index, known, pages, sections }, typed) {
   const wanted = new Set(telling(typed))
+  const weight = (all) => all.reduce((sum, word) => sum + Math.log(1 + sections.length / (0.5 + (known.get(word) ?? 0))), 0)
   let best = { alike: ALIKE }
   for (const { id } of index.search(typed, { tokenize: telling, boost: BOOST }).slice(0, 20)) {
     const [page, anchor, , , , lines] = sections[id]
     lines.forEach((line, i) => { // a question stands before itself with its answer
       const own = new Set(telling(line))
-      const alike = (2 * [...wanted].filter((word) => own.has(word)).length) / (wanted.size + own.size)
+      const alike = (2 * weight([...wanted].filter((word) => own.has(word)))) / (weight([...wanted]) + weight([...own]))
       if (alike > best.alike && lines[i + 1]?.startsWith(`${line} `)) best = { page, anchor, line, alike, said: lines[i + 1].slice(line.length + 1) }
     })
   }

@@ -387,7 +387,7 @@ function formulas(typed) {
 
 /** What was typed: its readings, the likeliest first, and why there is none or what decides. */
 export function read(text) {
-  const typed = text.trim()
+  const typed = text.replace(new RegExp(M.words.marks, "g"), "").trim()
   if (!typed) throw new Refused(D.refused.empty)
   const length = [...typed].length
   if (length > MOST) throw new Refused(put(D.refused.long, length, MOST))

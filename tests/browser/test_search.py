@@ -53,6 +53,13 @@ FIND_ALL = """async queries => {
 }"""
 
 
+QUESTIONS = """async queries => {
+  const { load } = await import(`${location.origin}/assets/box.js`)
+  const { question, index } = await load()
+  return queries.map(query => question(index, query)[0]?.address[0] ?? "")
+}"""
+
+
 @pytest.fixture(scope="module")
 def addresses_of(search):
     """Of queries, the headings that the box would list, found all at once."""
@@ -198,15 +205,105 @@ def test_the_box_is_for_the_keyboard(page):
     first = page.locator(".wq-found a").first
     page.keyboard.press("ArrowDown")
     assert first.evaluate("it => it === document.activeElement")
-    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Escape")  # from a hit: the list closes, and the box has the focus
+    assert not page.locator(f"{HEADER} .wq-found").is_visible()
     assert box.evaluate("it => it === document.activeElement")
     page.keyboard.press("Escape")
-    assert not page.locator(f"{HEADER} .wq-found").is_visible()
+    assert not box.evaluate("it => it === document.activeElement")
     page.keyboard.press("/")
     page.locator(".wq-found li").first.wait_for()
     page.keyboard.press("Enter")  # what was typed is still there, and its card is followed
     page.wait_for_url("**/widths/**")
     assert page.wrong == []
+
+
+def test_enter_waits_for_the_answer_to_what_was_typed(page):
+    page.goto("/threads/")
+    page.keyboard.press("/")
+    page.locator(f"{HEADER} textarea").fill("key_di")
+    page.keyboard.type("m")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/widths/**")
+
+
+def test_what_was_typed_stays_where_a_hit_leads_and_on_the_way_back(page):
+    page.goto("/threads/")
+    box = page.locator(f"{HEADER} textarea")
+    box.fill("key_dim")
+    page.locator(".wq-found li a").first.click()
+    page.wait_for_url("**/widths/**")
+    assert box.input_value() == "key_dim"
+    page.go_back()
+    page.wait_for_url("**/threads/")
+    assert box.input_value() == "key_dim"
+    page.goto("/notation/")
+    assert box.input_value() == ""
+
+
+def test_a_long_paste_floats_over_the_page(page):
+    page.goto("/threads/")
+    header = page.locator(".md-header")
+    height = header.bounding_box()["height"]
+    box = page.locator(f"{HEADER} textarea")
+    box.fill("\n".join(["scores = q @ k.transpose(-2, -1)"] * 9))
+    page.locator(".wq-card").first.wait_for()
+    field, found = box.bounding_box(), page.locator(f"{HEADER} .wq-found").bounding_box()
+    assert header.bounding_box()["height"] == height < field["height"]
+    assert found["y"] >= field["y"] + field["height"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O", "(1536, 512)"]
+)
+def test_on_a_phone_a_card_leaves_room_for_a_hit(page, typed):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/threads/")
+    page.locator(f"{HEADER} button").first.click()
+    page.locator(f"{HEADER} textarea").fill(typed)
+    page.locator(".wq-found li").first.wait_for()
+    assert page.locator(".wq-found li").first.bounding_box()["y"] < 700
+    page.locator(".wq-card button").first.click()
+    assert page.locator(".wq-card dl").first.is_visible()
+
+
+def test_a_mark_of_direction_turns_nothing(search):
+    search("\u202eV(softmax(QK^T")
+    says = search.page.locator(f"{HEADER} .wq-box-says")
+    assert says.inner_text().startswith("In “V(softmax(QK^T”")
+    assert says.locator("bdi").first.inner_text() == "“V(softmax(QK^T”"
+
+
+def test_a_card_with_a_question_has_the_question_that_was_asked(search):
+    """In other words perhaps, and of the pages that answer; else there is none."""
+    asked = QUERIES["sentences"] | QUERIES["words"]
+    cards = search.page.evaluate(QUESTIONS, [*asked])
+    given = {query: card for query, card in zip(asked, cards, strict=True) if card}
+    assert len(given) > 20
+    right = [
+        query
+        for query, card in given.items()
+        if answers(card.replace("/#", "#").removesuffix("/"), asked[query])
+    ]
+    assert len(right) >= 0.85 * len(given), {*given} - {*right}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "in cross attention which of Q K V comes from the encoder",
+        "is the V in MultiHead(Q,K,V) already multiplied by W^V",
+    ],
+)
+def test_another_question_is_not_answered(search, typed):
+    assert search(typed)
+    assert not search.page.locator(".wq-card").count()
+
+
+def test_what_is_nowhere_is_named_once_and_without_commands(search):
+    search(r"mask wei wei \zeppelin pourquoi la zeppelin2 zeppelin2")
+    said = search.status.inner_text()
+    assert said.count("zeppelin2") == 1
+    assert not re.search("“(wei|la|zeppelin)”", said)
 
 
 @pytest.mark.parametrize("address", ["/threads/", *thorough("/")])

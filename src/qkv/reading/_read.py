@@ -45,7 +45,7 @@ def read(text: str) -> Readings:
         >>> read("E = mc^2")
         “E = mc^2” is no formula of attention that this site knows.
     """
-    typed = text.strip() if isinstance(text, str) else ""
+    typed = re.sub(MESSAGES["words"]["marks"], "", text).strip() if isinstance(text, str) else ""
     if not typed:
         raise RefusedError(DATA["refused"]["empty"])
     if len(typed) > _MOST:
