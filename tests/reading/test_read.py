@@ -13,7 +13,7 @@ from qkv.layouts import layouts
 from qkv.notation import check, roles, sources, typeset
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading import read
-from qkv.reading._fit import tables
+from qkv.reading._letters import tables
 from qkv.reading._others import _cut, named_pages, names
 from qkv.reading._shell import main
 from support import ROOT

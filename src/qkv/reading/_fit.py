@@ -1,199 +1,73 @@
-"""Whose letters a tree fits, and which role each letter has there."""
+"""What letters are together: each choice of their roles is computed with names of sizes."""
 
 import itertools
-import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
 
-from qkv.notation import Source, roles, sources
-from qkv.notation.tree import Product, Symbol, Transpose
-from qkv.notation.tree import parse as parse_formula
 from qkv.reading._data import DATA
-from qkv.reading._tree import Parser, normal, walk
+from qkv.reading._letters import BASE, bare, everybody, in_text, number, tables, turned, usual
+from qkv.reading._tree import leaves
 
-_WORDS = {"Q": ("q", "query", "queries"), "K": ("k", "key", "keys"), "V": ("v", "value", "values")}
-_INDEX = "0123456789ijhnmtspg"
-_FORMS = {
-    "activation": ("{}[i]", "X_{}", "{}"),
-    "weight": ("W_{}[i]", "W_{}"),
-    "bias": ("b_{}[i]",),
-}
-BASE = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "3": 3}  # the paper's base model
-_MANY = 64  # assignments of one kind that are tried
-Value = tuple[str, list[str]]  # a role, and the names of its sizes
+_MOST = 600  # assignments that are computed
+NUMBER = "#"
 
 
-@cache
-def tables() -> dict:
-    """What fitting goes by beside `DATA`: roles, products, patterns and the letters of texts."""
-    known = {
-        role.key: {"meaning": role.meaning, "shape": [*role.shape], "group": role.group}
-        for role in roles()
-    }
-    steps: dict[str, str] = {}
-    for role in roles():
-        side = parse_formula(role.definition).sides[0] if role.definition else None
-        if isinstance(side, Product) and all(
-            isinstance(e, Symbol | Transpose) for e in side.parts()
-        ):
-            _add(steps, role.key, str(side.left), str(side.right))
-    for made, products in DATA["steps"].items():
-        for letter, each in itertools.product("QKV" if "{}" in made else "Q", products):
-            _add(steps, made.replace("{}", letter), *each.replace("{}", letter).split())
-    usual = [
-        (kind, letter, pattern.format(q=q, query=word, queries=many))
-        for kind, pattern in DATA["usual"].items()
-        for letter, (q, word, many) in _WORDS.items()
-    ]
-    texts = {source.id: _letters(source) for source in sources()}
-    known |= DATA["role"]
-    known = {key: {**role, "says": _in_words(role)} for key, role in known.items()}
-    return {"role": known, "steps": steps, "usual": usual, "texts": texts}
+class Value(NamedTuple):
+    """A role, the names of its sizes, and what writes it: as typed, and in NumPy both ways round.
 
+    What is not read whole has no line. What is `free` may be turned: axes that change places.
+    """
 
-def _in_words(role: dict) -> str:
-    """What a role is, with its numbers in the paper's base model."""
-    names = [size.split(" * ") for size in role["shape"]]
-    sizes = [math.prod(BASE.get(name, 0) for name in each) or each[0] for each in names]
-    says = DATA["says"]
-    if role["group"] == "score" or not sizes:
-        return says["score"].format(role["meaning"]) if sizes else role["meaning"]
-    if role["group"] == "weight":
-        return says["weight" if sizes[1:] else "vector"].format(role["meaning"], *sizes)
-    return says["word"].format(role["meaning"], sizes[-1])
+    role: str = ""
+    shape: tuple[str, ...] = ()
+    typed: str = ""
+    line: str = ""
+    turned: str = ""
+    free: bool = False
 
+    @property
+    def other(self) -> "Value":
+        """The transpose."""
+        typed = f"({self.typed})" if " " in self.typed else self.typed
+        typed = typed[:-1] if typed.endswith("ᵀ") else f"{typed}ᵀ"
+        return Value(turned(self.role), self.shape[::-1], typed, self.turned, self.line, self.free)
 
-def _add(steps: dict[str, str], made: str, a: str, b: str) -> None:
-    """A product, and that of the transposes the other way round."""
-    steps[f"{a} {b}"] = made
-    steps[f"{turned(b)} {turned(a)}"] = turned(made)
+    @property
+    def upright(self) -> "Value":
+        """With words as rows."""
+        return self.other if self.role.endswith(".T") else self
 
+    def both(self) -> tuple["Value", ...]:
+        """As it is and, if it is one vector or its axes were swapped, turned."""
+        return (self, self.other) if self.free or "1" in self.shape else (self,)
 
-def turned(role: str) -> str:
-    """The transpose of a role, or of its transpose."""
-    return role[:-2] if role.endswith(".T") else role and f"{role}.T"
+    def unread(self) -> "Value":
+        """The same, of which not all was read."""
+        return self._replace(line="", turned="")
 
-
-def bare(role: str) -> str:
-    """A role, transposed or not."""
-    return role.removesuffix(".T")
-
-
-def _letters(source: Source) -> dict:
-    """A text's letters, as the grammar of what is typed reads them."""
-    index = f"{{{source.index}}}"
-    letters = {key: letter.latex for key, letter in source.letters.items()}
-    found = [
-        [made, letter + "|", False]
-        for made, letter in zip("QKV", DATA["packed"].get(source.id, ""), strict=False)
-    ]
-    for key, latex in letters.items():
-        again = key[:2] == "X_" and letters.get("X") == latex
-        if again or source.letters[key].latex.startswith((r"\tilde", "{")):
-            continue
-        indexed = bool(source.index) and index in latex
-        node = Parser(normal(latex.replace(index, "{}", 1) if indexed else latex), False).product()
-        if node and node[0] == "leaf":
-            found.append([key, node[1], indexed])
-    return {
-        "where": source.short
-        if source.where in (*source.short.split(", "), "everywhere")
-        else f"{source.short}, {source.where}",
-        "columns": source.tokens == "columns",
-        "one": source.one_token,
-        "upright": [*source.upright],
-        "index": source.index,
-        "letters": found,
-    }
-
-
-def _near(typed: str, theirs: str, indexed: bool, one: bool, token: bool) -> int | None:
-    """How far a letter is from a text's own: 0 is the same; None is another letter."""
-    (base, marks), (their_base, their_marks) = typed.split("|"), theirs.split("|")
-    if base != their_base and not (one and len(base) == 1 and base.lower() == their_base.lower()):
-        return None
-    off, rest = int(base != their_base), [*marks]
-    for mark in their_marks:
-        same = mark if mark in rest else mark.swapcase()
-        if same not in rest:
-            return None
-        rest.remove(same)
-        off += same != mark
-    if len(rest) > 1 + token or not {*rest} <= {*_INDEX}:
-        return None
-    if indexed or not rest:
-        return off + (indexed and not rest)
-    return (off + 2 * (not one)) if token else None
-
-
-def _in_text(leaves: list[str], text: dict) -> Iterator[tuple[dict[str, str], int]]:
-    """The roles that the letters may have in a text, and how far they are from its own."""
-    options = []
-    for leaf in leaves:
-        fits = {}
-        for key, theirs, indexed in text["letters"]:
-            group = tables()["role"][key]["group"]
-            off = _near(leaf, theirs, indexed, text["one"], group not in ("weight", "size"))
-            if group != "size" and off is not None:
-                fits[turned(key) if text["columns"] and key not in text["upright"] else key] = off
-        options.append([*fits.items()] or [("", 0)])
-    for chosen in itertools.islice(itertools.product(*options), _MANY):
-        yield (
-            dict(zip(leaves, (role for role, _ in chosen), strict=True)),
-            sum(off for _, off in chosen),
+    def with_number(self, sign: str, number: "Value") -> "Value":
+        """Multiplied or divided by a number."""
+        line, other = (
+            each and f"{_wrapped(each)}{sign}{_wrapped(number.line, '+@*/')}"
+            for each in (self.line, self.turned)
         )
+        typed = f"{self.typed}{sign}{number.typed}"
+        return self._replace(typed=typed, line=line, turned=other)
 
 
-def _usual(leaf: str) -> tuple[str, str] | list[str]:
-    """What everybody else means by a letter: a kind and Q, K or V, or the roles it may have."""
-    base, marks = leaf.lower().split("|")
-    plain = "".join(mark for mark in marks if mark not in _INDEX)
-    both = dict.fromkeys((f"{base}|{marks}", f"{base}|{plain}"))
-    for kind, letter, pattern in tables()["usual"]:
-        if any(re.fullmatch(pattern, each) for each in both):
-            return kind, letter
-    other = DATA["other"].items()
-    return [
-        role
-        for pattern, may in other
-        if any(re.fullmatch(pattern, each) for each in both)
-        for role in may
-    ]
+def _meet(a: str, b: str) -> bool:
+    """Whether two sizes may be equal: in self-attention all words are queries and keys."""
+    return a == b or {a, b} <= {"n", "n_q", "1"} or {a, b} <= {"n", "n_k", "1"}
 
 
-def _everybody(leaves: list[str]) -> Iterator[tuple[dict[str, str], int]]:
-    """What others may mean: queries, keys and values are of one kind, and so are weights."""
-    meant = {leaf: _usual(leaf) for leaf in leaves}
-    indexed = {leaf: bool({*leaf.split("|")[1]} & {*_INDEX}) for leaf in leaves}
-    layers = any("()" in leaf for leaf in leaves)
-
-    def forms(kind: str) -> tuple[str, ...]:
-        return _FORMS[kind] if any(each[:1] == (kind,) for each in meant.values()) else ("",)
-
-    weights = forms("weight")[:: -1 if layers else 1]
-    others = [
-        [(leaf, role) for role in may]
-        for leaf, may in meant.items()
-        if may and isinstance(may, list)
-    ]
-    for (n, weight), (m, act) in itertools.product(
-        enumerate(weights), enumerate(forms("activation"))
-    ):
-        for chosen in itertools.islice(itertools.product(*others), _MANY):
-            role_of = dict(chosen)
-            for leaf, each in meant.items():
-                if isinstance(each, list):
-                    continue
-                twin = any(meant[it] == each and indexed[it] != indexed[leaf] for it in leaves)
-                form = {"activation": act, "weight": weight}.get(each[0], _FORMS[each[0]][0])
-                if each[0] == "weight" and (indexed[leaf] or twin):
-                    form = "W_{}[i]" if indexed[leaf] else "P_{}"
-                elif each[0] == "activation" and twin:
-                    form = "{}[i]" if indexed[leaf] else "X_{}"
-                role_of[leaf] = form.format(each[1])
-            yield role_of, 3 * n + m
+def _wrapped(line: str, signs: str = "+") -> str:
+    """A line in brackets, if one of these signs stands in it outside of brackets."""
+    plain = line
+    while (shorter := re.sub(r"[(\[][^()\[\]]*[)\]]", "", plain)) != plain:
+        plain = shorter
+    return f"({line})" if re.search(f" [{signs}] ", plain) else line
 
 
 @dataclass
@@ -203,233 +77,96 @@ class World:
     role_of: dict[str, str]
     shown: dict[str, str]
     columns: bool = False
+    code: bool = False
+    one: frozenset[str] = frozenset()  # letters that are one vector
     names: list[str] = field(default_factory=list)  # of the texts that write so
     key: tuple = ()
     loose: int = 0
     steps: int = 0
     faults: dict[str, str] = field(default_factory=dict)  # a sentence to its name
     notes: dict[str, str] = field(default_factory=dict)
+    made: dict[str, Value] = field(default_factory=dict)  # what code has assigned
+    read: set[str] = field(default_factory=set)
     results: list[Value] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)  # of NumPy, in roles
+    ours: bool = False  # whether it calls attention by its name
     near: bool = False  # whether a transpose or another order mends a product
     open: bool = False  # whether words may be rows as well as columns
+
+    def lines(self) -> list[str]:
+        """NumPy in roles, with words as rows; empty where a line is not read whole."""
+        return [
+            (it.turned if self.columns and not it.role else it.upright.line) for it in self.results
+        ]
 
     def _fault(self, name: str, *said: str) -> None:
         self.faults[DATA["faults"][name].format(*said)] = name
 
-    def _of(self, role: str) -> Value:
-        """A role with its shape; there are as many queries as keys."""
-        known = tables()["role"].get(bare(role), {"shape": ()})
-        shape = [re.sub("n_[qk]", "n", size) for size in known["shape"]]
-        return role, shape[::-1] if role.endswith(".T") else shape
+    def _note(self, name: str, *said: str) -> None:
+        self.notes[DATA["notes"][name].format(*said)] = name
+
+    def _of(self, role: str, typed: str, line: str = "") -> Value:
+        """A role with its shape."""
+        shape = tuple(tables()["role"].get(bare(role), {"shape": ()})["shape"])
+        line, other = line or bare(role), turned(line or bare(role))
+        value = Value(bare(role), shape, typed, line, other if len(shape) > 1 else line)
+        return value.other._replace(typed=typed) if role.endswith(".T") else value
 
     def value(self, node: tuple | None) -> Value:
         """What a node is."""
-        kind, *parts = node or ("num",)
+        kind, *parts = node or ("num", "…")
+        if kind == "num":
+            return Value(NUMBER, (), parts[0], parts[0], parts[0])
         if kind == "leaf":
-            return self._of(self.role_of.get(parts[0], ""))
+            return self._leaf(parts[0])
+        if kind == "eq":
+            return self._equal(parts)
+        if kind == "call" and self.role_of.get(parts[0][1]):
+            return self.value(("mul", parts[1], parts[0]))
+        if kind == "sum" and parts[0] and parts[0][0] == "mul":
+            return self._summed(self.value(("dot", *parts[0][1:])))
+        values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
+        first = values[0] if values else Value()
+        if kind == "sqrt" and first.role == NUMBER:
+            line = f"sqrt({first.line})"
+            return Value(NUMBER, (), f"√{first.typed}", line, line)
         if kind in ("mul", "dot"):
-            return self._product(
-                [(self.value(it), self.said(it)) for it in chain(node) if not is_number(it)], kind
-            )
-        if kind == "div":
-            root, size = bool(parts[1]) and parts[1][0] == "sqrt", size_of(parts[1])
-            if size and (size == "d_model" or not root):
-                name = "scale" if root else "root"
-                self.notes[DATA["notes"][name].format(self.said(parts[1]).strip("√"))] = name
-            return self.value(parts[0])
+            return self._product(values, kind == "dot")
+        if kind in ("add", "div"):
+            return (self._sum if kind == "add" else self._ratio)(*values)
         if kind == "fn":
-            return self._function(*parts)
-        values = [self.value(part) for part in parts if isinstance(part, tuple)]
-        first = values[0] if values else ("", [])
-        if kind == "t":
-            return turned(first[0]), first[1][::-1]
-        if kind == "add":
-            if len(first[1]) == len(values[1][1]) == 2 and first[1] != values[1][1]:
-                self._fault("add", self.said(parts[0]), self.said(parts[1]))
-            return first if first[0] else values[1]
-        if kind == "shape":
-            sizes = [size_of(part) for part in parts[1:]]
-            self.loose += sum(bool(a) and a != b for a, b in zip(sizes, first[1], strict=False))
-            return first
-        if (
-            kind == "eq"
-            and parts[1][0] == "part"
-            and values[1][0] in ("Q", "W_Q")
-            and (bare(first[0]) in ("Q", "K", "V", "W_Q", "W_K", "W_V"))
-        ):
-            values[1] = first  # one of three: which, its name says
-        if kind == "wrong":
-            self._fault(*parts[1:])
+            return self._function(parts[0], values)
         if kind in ("cut", "join", "part"):
             return self._moved(kind, first)
-        return self._equal(values) if kind == "eq" else first if kind == "wrong" else ("", [])
-
-    def _moved(self, kind: str, value: Value) -> Value:
-        """A reshape, or a cut into three."""
-        role = bare(value[0])
-        made = {"part QKV": "Q", "part W_QKV": "W_Q", "join head[i]": "heads"}.get(f"{kind} {role}")
-        if kind == "cut" and role in ("Q", "K", "V"):
-            made = f"{role}[i]"
-        self.steps += bool(made)
-        self.loose += kind == "cut" and not made
-        return self._of(made + ".T" * value[0].endswith(".T")) if made else value
-
-    def _equal(self, values: list[Value]) -> Value:
-        """The sides of an equation."""
-        first, known = values[0], tables()["role"]
-        for other in values[1:]:
-            pair = [bare(first[0]), bare(other[0])]
-            letters = [re.search(r"(?:^|_)([QKV])(?:\[i\])?$", role) for role in pair]
-            upright = pair[0] == pair[1] and known.get(pair[0], {}).get("group") in (
-                "score",
-                "output",
-            )
-            if (
-                all(pair)
-                and first[0] != other[0]
-                and not upright
-                and sorted(pair) not in (["X", "X_Q"], ["Y", "heads"])
-            ):
-                if all(letters) and letters[0][1] != letters[1][1]:
-                    self._fault("letters", letters[0][1], letters[1][1])
-                else:
-                    self._fault(
-                        "equal", self._meaning(first[0], pair), self._meaning(other[0], pair)
-                    )
-            elif first[1] and other[1] and first[1] != other[1] and not upright:
-                self._fault("equal", " × ".join(first[1]), " × ".join(other[1]))
-            self.loose += not all(pair)
-            first = first if first[0] else other
-        return first
-
-    def _meaning(self, role: str, pair: list[str]) -> str:
-        said = tables()["role"].get(bare(role), {"meaning": role})["meaning"]
-        return f"{said}, transposed" if pair[0] == pair[1] and role.endswith(".T") else said
-
-    def _product(self, row: list[tuple[Value, str]], kind: str) -> Value:
-        """Factors in a row: a step that attention has is taken first, wherever it stands."""
-        while len(row) > 1:
-            made = [self._step(row[n][0][0], row[n + 1][0][0], kind) for n in range(len(row) - 1)]
-            n = next((n for n, role in enumerate(made) if role), 0)
-            (a, left), (b, right) = row[n : n + 2]
-            self.steps += bool(made[n])
-            if {a[0], b[0]} == {"X", "X.T"}:
-                self.notes[DATA["notes"]["toy"]] = "toy"
-            value = self._of(made[n]) if made[n] else self._unknown(a, b, left, right)
-            row[n : n + 2] = [(value, f"{left} {right}")]
-        return row[0][0] if row else ("", [])
-
-    def _step(self, a: str, b: str, kind: str) -> str:
-        """What a product of two roles is; of the numbers of two vectors, in any order."""
-        steps = tables()["steps"]
-        if kind == "mul" or not (a and b):
-            return steps.get(f"{a} {b}", "")
-        made = (steps.get(f"{x} {y}", ".T") for x, y in vectors(a, b))
-        return next((role for role in made if not role.endswith(".T")), "")
-
-    def _unknown(self, a: Value, b: Value, left: str, right: str) -> Value:
-        """A product that is no step: do its sizes meet?"""
-        self.loose += 1
-        if len(a[1]) != 2 or len(b[1]) != 2:
-            return "", []
-        if a[1][1] != b[1][0]:
-            steps = tables()["steps"]
-            fits = [
-                f"{left}{'ᵀ' * (x != a[0])} {right}{'ᵀ' * (y != b[0])}"
-                for x, y in vectors(a[0], b[0])[:4]
-                if f"{x} {y}" in steps
-            ]
-            faults = DATA["faults"]
-            hint = (
-                faults["side"]
-                if f"{b[0]} {a[0]}" in steps
-                else faults["turn"].format(fits[0])
-                if fits
-                else ""
-            )
-            said = faults["meet"].format(left, right, a[1][1], b[1][0])
-            self.near = self.near or bool(hint)
-            self.faults[f"{said} {hint}".strip()] = "meet"
-        return "", [a[1][0], b[1][1]]
-
-    def _function(self, name: str, *nodes: tuple) -> Value:
-        """What a function makes."""
-        values = [self.value(node) for node in nodes]
-        role, shape = values[0] if values else ("", [])
-        flip = ".T" * role.endswith(".T")
-        if name == "softmax":
-            self.steps += 1
-            if shape and {*shape} != {"n"}:
-                self.loose += 1
-                self._fault("scores", self.said(nodes[0]))
-            return self._of("A[i]" + flip)
-        if name in ("attention", "multihead"):
-            self.steps += 1
-            for letter, (got, _) in zip("QKV", values, strict=False):
-                fits = (f"{letter}[i]",) if name == "attention" else ("X", "X_Q", "X_K", "X_V")
-                self.loose += bool(got) and bare(got) not in fits
-            return self._of(("head[i]" if name == "attention" else "Y") + flip)
-        if name == "concat" and bare(role) == "head[i]":
-            return self._of("heads" + flip)
-        return role, shape
-
-    def said(self, node: tuple | None) -> str:
-        """A tree as a line, in the letters that were typed."""
-        kind, *parts = node or ("num", "…")
-        said = [self.said(part) for part in parts if isinstance(part, tuple)]
-        if kind == "leaf":
-            return self.shown.get(parts[0], parts[0].split("|")[0])
         if kind == "t":
-            return f"{said[0]}ᵀ" if parts[0][0] == "leaf" else f"({said[0]})ᵀ"
-        if kind == "fn":
-            return f"{parts[0]}({', '.join(said)})"
-        sign = {"mul": " ", "dot": " · ", "add": " + ", "div": " / ", "eq": " = "}.get(kind)
-        return (
-            sign.join(said)
-            if sign
-            else "√" * (kind == "sqrt") + "".join(said[:1] or map(str, parts[:1]))
-        )
+            return first.other
+        if kind == "swap":  # of heads and tokens, or of the last two axes
+            batched = bare(first.role) == "head[i]" or parts[0][1] in self.made
+            return first if batched else first._replace(free=True)
+        if kind == "note":
+            self._note(*parts[1:])
+        if kind == "wrong":
+            self._fault(*parts[1:])
+        if kind in ("pass", "note", "wrong"):
+            return first.unread()
+        self.loose += 1
+        return Value(typed=first.typed)
 
-    def line(self, node: tuple | None, flip: bool) -> str:
-        """A tree as a line of NumPy in roles, with words as rows."""
-        kind, *parts = node or ("num", "1")
-        said = [self.line(part, flip != (kind == "t")) for part in parts if isinstance(part, tuple)]
-        first = said[0] if said else str(parts[0] if parts else "")
-        if kind == "leaf":
-            role = self.role_of.get(parts[0], "")
-            heads = [n for n in re.findall("[1-9]", parts[0].split("|")[1]) if n in self._heads()]
-            role = role.replace("[i]", f"[{heads[0]}]") if len(heads) == 1 else role
-            return (turned(role) if flip else role) or parts[0].split("|")[0]
-        if kind in ("mul", "dot"):
-            numbers = [is_number(part) for part in parts]
-            if any(numbers):
-                return said[numbers[0]]
-            roles_of = [self.value(part)[0] for part in parts]
-            for x, y in vectors(*roles_of) if kind == "dot" and all(roles_of) else ():
-                if f"{x} {y}" in tables()["steps"]:
-                    return f"{x} @ {y}"
-            kinds = [part[0] for part in parts]
-            (left, right), (a, b) = (each[::-1] if flip else each for each in (said, kinds))
-            left = f"({left})" if a == "add" else left
-            return (
-                f"{left} @ ({right})" if b in ("add", "mul", "dot", "div") else f"{left} @ {right}"
-            )
-        if kind == "div":
-            name = size_of(parts[1]) or "d_k"
-            return f"{first} / {f'sqrt({name})' if parts[1] and parts[1][0] == 'sqrt' else name}"
-        if kind == "fn":
-            inside = re.sub(r"\[\d\]", "[i]", first)
-            return (
-                f"concat({inside} for i in heads)"
-                if parts[0] == "concat"
-                else f"{parts[0]}({', '.join(said)})"
-            )
-        if kind == "eq":
-            return (" = " if parts[0][0] == "leaf" and not said[0].endswith(".T") else " == ").join(
-                said
-            )
-        return " + ".join(said) if kind == "add" else first
+    def _leaf(self, leaf: str) -> Value:
+        """A letter: a number, what it was assigned, or its role with its head's number."""
+        typed = self.shown.get(leaf, leaf.split("|")[0])
+        if size := number(leaf):
+            return Value(NUMBER, (), typed, size, size)
+        if leaf in self.made:
+            return self.made[leaf]
+        self.read.add(leaf)
+        role = self.role_of.get(leaf, "")
+        heads = [n for n in re.findall("[1-9]", leaf.split("|")[1]) if n in self._heads()]
+        line = bare(role).replace("[i]", f"[{heads[0]}]") if len(heads) == 1 else bare(role)
+        value = self._of(role, typed, line) if role else Value(typed=typed)
+        if leaf in self.one:
+            self._note("one", typed)
+            value = value._replace(shape=tuple(re.sub("n_.", "1", it) for it in value.shape))
+        return value
 
     def _heads(self) -> set[str]:
         """The heads that weights have by number; elsewhere a number may be a word's."""
@@ -437,86 +174,307 @@ class World:
             n for leaf, role in self.role_of.items() if role[:1] == "W" for n in leaf.split("|")[1]
         }
 
+    def _product(self, values: list[Value], dot: bool) -> Value:
+        """Factors in a row: a step that attention has is taken first, wherever it stands."""
+        numbers = [each for each in values if each.role == NUMBER]
+        row = [each for each in values if each.role != NUMBER]
+        while len(row) > 1:
+            made = [self._step(*pair, dot) for pair in pairwise(row)]
+            n = next((n for n, step in enumerate(made) if step), 0)
+            row[n : n + 2] = [self._times(*(made[n] or self._unknown(*row[n : n + 2])))]
+            self.steps += bool(made[n])
+        value, numbers = (row[0], numbers) if row else (numbers[0], numbers[1:])
+        for scale in numbers:
+            if bare(value.role) == "S[i]" and re.match(r"sqrt|d_", scale.line):
+                self._fault("times", scale.typed)
+            value = value.with_number(" * ", scale)
+        return value
 
-def vectors(a: str, b: str) -> list[tuple[str, str]]:
-    """Two roles in both orders, each as it is and transposed."""
-    return [
-        (x, y)
-        for one, two in ((a, b), (b, a))
-        for x in (one, turned(one))
-        for y in (two, turned(two))
-    ]
+    def _step(self, a: Value, b: Value, dot: bool) -> tuple[str, Value, Value] | None:
+        """The role of a product, and its factors; of two vectors in any order."""
+        ways = [(x, y) for x in a.both() for y in b.both()]
+        if dot:
+            ways = [(x, y) for x in (a, a.other) for y in (b, b.other)]
+            ways += [(y, x) for x, y in ways]
+        steps = tables()["steps"]
+        found = [(steps.get(f"{x.role} {y.role}", ""), x, y) for x, y in ways]
+        found = [each for each in found if each[0] and not (dot and each[0].endswith(".T"))]
+        if found and {found[0][1].role, found[0][2].role} == {"X", "X.T"}:
+            self._note("toy")
+        return found[0] if found else None
+
+    def _times(self, role: str, a: Value, b: Value) -> Value:
+        shape = (a.shape[0], b.shape[1]) if len(a.shape) == len(b.shape) == 2 else ()
+        line = turn = ""
+        if shape and a.line and b.line:
+            line = f"{_wrapped(a.line)} @ {_wrapped(b.line, '+*/')}"
+            turn = f"{_wrapped(b.turned)} @ {_wrapped(a.turned, '+*/')}"
+        return Value(role, shape, f"{a.typed} {b.typed}", line, turn)
+
+    def _unknown(self, a: Value, b: Value) -> tuple[str, Value, Value]:
+        """A product that is no step: do its sizes meet?"""
+        self.loose += 1 + ("X_" in a.role and "X_" in b.role)
+        if len(a.shape) != 2 or len(b.shape) != 2:
+            return "", a, b
+        steps, faults = tables()["steps"], DATA["faults"]
+        core = " ".join(
+            re.sub(r"^(?:X_)?([QKV])(\[i\])?(?=$|\.)", r"\1[i]", each.role) for each in (a, b)
+        )
+        other = core.translate(str.maketrans("KV", "VK"))
+        if other in steps and core not in steps:
+            wrong = next(each for each in (b, a) if _letter(each.role) in ("K", "V"))
+            self._fault("swap", wrong.typed, "KV"[_letter(wrong.role) == "K"])
+        elif not any(_meet(x.shape[1], y.shape[0]) for x in a.both() for y in b.both()):
+            ways = [(x, y) for x in (a, a.other) for y in (b, b.other)]
+            fits = [(x, y) for x, y in ways if f"{x.role} {y.role}" in steps]
+            hint = faults["turn"].format(f"{fits[0][0].typed} {fits[0][1].typed}") if fits else ""
+            if fits and "A[i]" in (
+                bare(x.role) for x, y in zip((a, b), fits[0], strict=True) if x != y
+            ):
+                hint = faults["keys"]
+            hint = faults["side"] if f"{b.role} {a.role}" in steps else hint
+            self.near = self.near or bool(hint)
+            said = faults["meet"].format(a.typed, b.typed, a.shape[1], b.shape[0])
+            self.faults[f"{said} {hint}".strip()] = "meet"
+        return "", a, b
+
+    def _summed(self, value: Value) -> Value:
+        """A sum over words is a product of matrices; that of all heads' outputs is not."""
+        if bare(value.role) == "Y":
+            line = f"sum({value.upright.line} for i in heads)"
+            value = value.upright._replace(line=line, turned=f"{line}.T")
+        return value if bare(value.role) in ("Y", "S[i]", "head[i]") else value.unread()
+
+    def _sum(self, a: Value, b: Value) -> Value:
+        """A bias or a mask leaves what it is added to what it is."""
+        if len(a.shape) == len(b.shape) == 2 and not all(map(_meet, a.shape, b.shape)):
+            self._fault("add", a.typed, b.typed)
+        if len(b.shape) == 1 and a.shape and b.shape[0] not in a.shape:
+            self._fault("add", a.typed, b.typed)
+        extra = [not each.role or re.match("b|mask", each.role) for each in (a, b)]
+        main = b if extra[0] and not extra[1] else a
+        same = any(extra) or a.role == b.role
+        self.loose += not same
+        line, turn = (
+            f"{x} + {y}" if x and y else "" for x, y in ((a.line, b.line), (a.turned, b.turned))
+        )
+        return Value(main.role if same else "", main.shape, f"{a.typed} + {b.typed}", line, turn)
+
+    def _ratio(self, a: Value, b: Value) -> Value:
+        """Scores, divided by the root of a width."""
+        if b.role != NUMBER:
+            self.loose += 1
+            return a.unread()
+        if bare(a.role) in ("A[i]", "head[i]") or "softmax(" in a.line:
+            self._fault("outside", b.typed)
+        elif b.line == "sqrt(d_model)":
+            self._note("scale", b.typed[1:])
+        elif b.line.isdigit():
+            self._note("number", b.line, str(int(b.line) ** 2))
+        elif b.line in BASE:
+            self._note("root", b.typed)
+        return a.with_number(" / ", b)
+
+    def _function(self, name: str, values: list[Value]) -> Value:
+        """What a function makes; of columns it makes the same, turned."""
+        x = values[0] if values else Value()
+        up = [each.upright for each in values]
+        typed = f"{name}({', '.join(each.typed for each in values)})"
+        lines = [each.line for each in up] if all(each.line for each in up) else []
+        self.steps += name in ("softmax", "attention", "multihead", "score")
+        role, shape, line = "", x.upright.shape, ""
+        if name == "softmax":
+            role, line = "A[i]", lines and f"softmax({lines[0]})"
+            if not {*shape} <= {"n", "n_q", "n_k", "1"}:
+                self.loose += 1
+                self._fault("scores", x.typed)
+            if " @ " in "".join(lines) and not re.search(" [*/] ", lines[0]):
+                self._note("bare")
+        elif name in ("attention", "multihead"):
+            self.ours = True
+            role = "head[i]" if name == "attention" else "Y"
+            got = [each.role for each in up]
+            letters = [_letter(each) for each in got]
+            if sorted(letters) == ["K", "Q", "V"] and letters != [*"QKV"]:
+                self._fault("order", typed)
+            own = "{}[i]" if name == "attention" else "X_{}"
+            fits = [
+                it in (own.format(q), "X" * (name == "multihead"))
+                or {it, own.format(q)} == {"X_K", "X_V"}
+                for it, q in zip(got, "QKV", strict=False)
+            ]
+            self.loose += sum(bool(it) and not fit for it, fit in zip(got, fits, strict=False))
+            line = f"{name}({', '.join(lines)})" if lines[2:] and all(fits) else ""
+        elif name == "concat":
+            role = _joined(x.upright.role)
+            one = {re.sub(r"\d", "i", each) for each in lines}
+            line = f"concat({one.pop()} for i in heads)" if len(one) == 1 and role else ""
+        elif name == "score":
+            role = line = "S[i]"
+        elif name in ("rotate", "exp"):
+            role, line = x.upright.role * (name == "rotate"), lines and f"{name}({lines[0]})"
+        else:
+            self.loose += 1
+        if role and name != "softmax":
+            shape = self._of(role, "").shape
+        line = line or ""
+        value = Value(role, tuple(shape), typed, line, line and f"{line}.T")
+        flip = x.role.endswith(".T") if x.role else self.columns and name != "score"
+        return value.other._replace(typed=typed) if flip else value
+
+    def _moved(self, kind: str, value: Value) -> Value:
+        """A reshape into heads or back, or a cut into three."""
+        role, line = value.upright.role, value.upright.line
+        made = {"cut": f"{role}[i]", "join": _joined(role), "part": role}[kind]
+        if kind == "cut" and role in ("Q", "K", "V"):
+            line = line and f"split({line}, h, axis=-1)[i]"
+        elif kind == "cut" and role == "QKV":
+            line = line and f"[split(x, h, axis=-1)[i] for x in split({line}, 3, axis=-1)]"
+        elif kind == "join" and made:
+            line = line and f"concat({line} for i in heads)"
+        elif kind == "part" and "QKV" in role:
+            line = line if "split" in line else line and f"split({line}, 3, axis=-1)"
+        else:
+            self.loose += kind == "cut"
+            return value.unread()
+        self.steps += 1
+        if kind != "part":
+            self._note(kind)
+        made = self._of(made, value.typed)._replace(line=line, turned=line and f"{line}.T")
+        return made.other._replace(typed=value.typed) if value.role.endswith(".T") else made
+
+    def _equal(self, nodes: list[tuple]) -> Value:
+        """The sides of an equation; in code the left side gets a value."""
+        values = [self.value(node) for node in nodes[1:]]
+        last, names = values[-1], nodes[0][1:] if nodes[0][0] == "list" else nodes[:1]
+        letters = [_letter(self.role_of.get(each[1], "")) for each in names]
+        parts = [last] * len(names)
+        if "QKV" in last.role and all(letters):
+            parts = [self._of(bare(last.role).replace("QKV", each), "") for each in letters]
+            last = last if names[1:] else last.unread()
+        elif names[1:]:  # what a layer returns: the output and the weights
+            self.loose += bare(last.role) != "Y"
+            parts, last = [last, self._of("A", "")], last.unread()
+        if self.code and all(each[0] == "leaf" for each in names):
+            lefts = [
+                self._assigned(each[1], part) for each, part in zip(names, parts, strict=False)
+            ]
+        else:
+            lefts = [self.value(nodes[0])]
+            values = [*lefts, *values]
+        for a, b in pairwise(values):
+            self._compare(a, b)
+        sides = [it.upright.line for it in (*(lefts if self.code else ()), *values[:-1], last)]
+        sides = [", ".join(it.upright.line for it in lefts), *sides[len(lefts) :]]
+        if not last.role and self.columns:
+            sides[-1] = last.turned
+        named = nodes[0][0] in ("leaf", "list") or nodes[0][1] == "score"
+        line = (" = " if named else " == ").join(sides) if all(sides) else ""
+        if "attention(" in line and DATA["notes"]["bare"] in self.notes:
+            line = ""  # equation (1) has a scale
+        role = lefts[0].role if names[1:] else last.role or lefts[0].role
+        return Value(role, last.shape, last.typed, line, line)
+
+    def _assigned(self, leaf: str, value: Value) -> Value:
+        """A letter of code, which from now on has this value."""
+        mine = self.role_of.get(leaf, "")
+        letters = [_letter(mine), _letter(value.role)]
+        if all(letters) and letters[0] != letters[1]:
+            self._fault("letters", *letters)
+        elif mine and leaf not in self.made and leaf not in self.read:
+            self._compare(self._leaf(leaf), value)
+        role = value.role or mine
+        named = self._of(role, self.shown[leaf])._replace(free=value.free)
+        self.made[leaf] = named._replace(shape=value.shape or named.shape) if role else value
+        return self.made[leaf]
+
+    def _compare(self, a: Value, b: Value) -> None:
+        """Whether two sides of an equation can be the same thing."""
+        known = tables()["role"]
+        pair = [bare(a.role), bare(b.role)]
+        letters = [_letter(role) for role in pair]
+        upright = pair[0] == pair[1] and known.get(pair[0], {}).get("group") in ("score", "output")
+        alike = sorted(pair) in (["X", "X_Q"], ["Y", "joined"]) or (
+            "made[i]" in pair and any(letters)
+        )
+        self.loose += not all(pair)
+        if upright or (alike and a.role != b.role):
+            return
+        if all(pair) and a.role != b.role:
+            if all(letters) and letters[0] != letters[1]:
+                self._fault("letters", *letters)
+            else:
+                self._fault("equal", self._meaning(a.role, pair), self._meaning(b.role, pair))
+        elif a.shape and b.shape and [*map(_meet, a.shape, b.shape)].count(True) != len(a.shape):
+            self._fault("equal", " × ".join(a.shape), " × ".join(b.shape))
+
+    def _meaning(self, role: str, pair: list[str]) -> str:
+        said = tables()["role"].get(bare(role), {"meaning": role})["meaning"]
+        return f"{said}, transposed" if pair[0] == pair[1] and role.endswith(".T") else said
 
 
-def chain(node: tuple) -> list:
-    """The factors of a product, in order."""
-    return [*chain(node[1]), *chain(node[2])] if node and node[0] in ("mul", "dot") else [node]
+def _letter(role: str) -> str:
+    """Whether a role is of queries, keys or values."""
+    found = re.search(r"(?:^|_)([QKV])(?:\[i\])?$", bare(role))
+    return found[1] if found else ""
 
 
-def is_number(node: tuple | None) -> bool:
-    """Whether a factor is a number, such as a scale."""
-    if node and node[0] == "leaf":
-        return bool(re.match(r"(scal(e|ing)|factor|norm_factor|tau)\|", node[1]))
-    return not node or node[0] in ("num", "sqrt") or (node[0] == "div" and is_number(node[1]))
-
-
-def size_of(node: tuple | None) -> str:
-    """The size, or the number, that stands below a line."""
-    for each in walk(node):
-        if each[0] == "leaf":
-            found = (
-                size
-                for size, pattern in DATA["sizes"].items()
-                if re.fullmatch(pattern, each[1].lower())
-            )
-            return next(found, "")
-        if each[0] == "num" and str(each[-1]).isdigit():
-            return each[-1]
-    return ""
+def _joined(role: str) -> str:
+    """What is made of one head's array by putting those of all heads side by side."""
+    return {"head[i]": "joined", "Q[i]": "Q", "K[i]": "K", "V[i]": "V"}.get(bare(role), "")
 
 
 def fit(lines: list[tuple], shown: dict[str, str], code: bool) -> list[World]:
     """All readings of some lines, the likeliest first: `data.toml` says in which order."""
-    every = [each for line in lines for each in walk(line)]
-    sizes = [each[2] for each in every if each[0] == "div"]
-    sizes += [each for each in every if each[0] == "sqrt"]
-    sizes += [size for each in every if each[0] == "shape" for size in each[2:]]
-    below = {it for size in sizes for it in walk(size)}
-    nodes = [
-        each for line in lines for each in walk(line) if each[0] == "leaf" and each not in below
-    ]
-    leaves = [*dict.fromkeys(each[1] for each in nodes if not is_number(each))]
+    letters = _read_first(lines, code)
     tried = []
     for name, text in tables()["texts"].items() if not code else ():
-        tried += [(world, text["columns"], name, off, 0) for world, off in _in_text(leaves, text)]
-    for role_of, kind in _everybody(leaves):
+        tried += [(world, text["columns"], name, off, 0) for world, off in in_text(letters, text)]
+    for role_of, kind in everybody(letters):
         for columns, stored in itertools.product((False, True), repeat=2):
             flipped = {
                 leaf: turned(role)
-                if columns != (stored and role[:2] in ("W_", "P_", "W[") and "()" not in leaf)
+                if columns != (stored and role[:2] in ("W_", "P_", "W[", "W") and "()" not in leaf)
                 else role
                 for leaf, role in role_of.items()
             }
             tried.append((flipped, columns, "", 50, 6 * stored + kind))
-    fewest = min((_unknown(each[0], leaves) for each in tried), default=0)
+    unknown = [sum(not each[0].get(leaf) for leaf in letters) for each in tried]
+    fewest = min(unknown, default=0)
+    tried = [each for each, n in zip(tried, unknown, strict=True) if n == fewest][:_MOST]
     worlds = []
     for role_of, columns, name, off, kind in tried:
-        if (unknown := _unknown(role_of, leaves)) == fewest:
-            world = World({leaf: role_of.get(leaf, "") for leaf in leaves}, shown, columns)
-            world.results = [world.value(line) for line in lines]
-            world.key = (unknown, len(world.faults), world.loose, -world.steps, off, kind, columns)
-            world.names = [name] if name and not unknown else []
-            worlds.append(world)
+        own = {leaf: role_of.get(leaf, "") for leaf in letters}
+        world = World(own, shown, columns, code, _single(letters))
+        world.results = [world.value(line) for line in lines]
+        faults = len(world.faults)
+        world.key = (fewest, faults + world.loose, faults, -world.steps, off, kind, columns)
+        world.names = [name] if name and not fewest else []
+        worlds.append(world)
     best = min((world.key[:3] for world in worlds), default=())
     found: dict[tuple, World] = {}
     for world in sorted(worlds, key=lambda each: each.key):
         if world.key[:3] == best:
-            world.lines = [world.line(line, world.columns) for line in lines]
-            first = found.setdefault(("; ".join(world.lines), world.columns), world)
+            said = (*world.lines(), *map(bare, world.role_of.values()), world.columns)
+            first = found.setdefault(said, world)
             if first is not world and first.key[:5] == world.key[:5]:
                 first.names += world.names
     return [*found.values()]
 
 
-def _unknown(role_of: dict[str, str], leaves: list[str]) -> int:
-    return sum(not role_of.get(leaf) for leaf in leaves)
+def _read_first(lines: list[tuple], code: bool) -> list[str]:
+    """The letters whose roles are to be found: what code has assigned before has its value."""
+    found, made = {}, set()
+    for line in lines:
+        named = code and line[0] == "eq"
+        own, read = (leaves(line[1]), leaves(*line[2:])) if named else ([], leaves(line))
+        kept = [leaf for leaf in own if isinstance(usual(leaf), tuple)]
+        found |= dict.fromkeys(it for it in (*kept, *read) if it not in made and not number(it))
+        made |= {*own} - {*kept}
+    return [*found]
+
+
+def _single(found: list[str]) -> frozenset[str]:
+    """Small letters that are one vector, because large ones of their kind are matrices."""
+    large = {leaf[0] for leaf in found} & {*"QKV"}
+    return frozenset(leaf for leaf in found if large and re.match(r"[qkv]\|", leaf))

@@ -3,25 +3,35 @@
 import re
 
 from qkv.reading._data import DATA
-from qkv.reading._fit import BASE, World, bare, fit, size_of, tables
+from qkv.reading._fit import World, fit
+from qkv.reading._letters import BASE, bare, number, tables, usual
 from qkv.reading._reading import Reading
-from qkv.reading._tree import parse
+from qkv.reading._tree import leaves, parse, walk
 
 _MOST = 3
-_OURS = re.compile(r"(^|_)[QKV](\[i\]|$)|QKV|^W\[i\]$|^[WC]_.*[QKVO]")
-_QS = [(kind, form.format(letter)) for letter in "QKV" for kind, form in
-       (("source", "X_{}"), ("head", "{}[i]"), ("packed", "{}"))]  # fmt: skip
-_KINDS = [*_QS, ("fused", "QKV"), ("latent", "C_Q"), ("latent", "C_KV"), ("source", "X")]
 
 
-def formulas(typed: str) -> tuple[list[Reading], list[str]]:
-    """The readings of a formula, the likeliest first, and what was not read."""
+def formulas(typed: str) -> tuple[list[Reading], list[str], str]:
+    """The readings, the likeliest first, what was not read, and why there is none."""
     lines, shown, left, code = parse(typed)
-    if len(lines) == 1 and lines[0][0] == "leaf" and (size := size_of(lines[0])):
-        return [_size(shown[lines[0][1]], size)], left
-    worlds = fit(lines, shown, code) if lines else []
-    if not worlds or not _is_attention(worlds[0]):
-        return [], left
+    refused = DATA["refused"]
+    if len(lines) == 1 and lines[0][0] == "leaf" and (size := number(lines[0][1])) in BASE:
+        return [_size(shown[lines[0][1]], size)] if len(typed) > 1 else [], left, ""
+    if code and len(lines) > 1:  # what computes with other things only is none of attention's
+        others = [line for line in lines if not _is_known(line[-1])]
+        lines = [line for line in lines if line not in others]
+        left += [shown[leaf] for line in others for leaf in leaves(line[-1])]
+    remarks = [said for pattern, said in DATA["calls"].items() if re.search(pattern, typed)]
+    worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
+    strange = (
+        [shown[leaf] for leaf, role in worlds[0].role_of.items() if not role] if worlds else []
+    )
+    if not worlds or not _is_attention(worlds[0], lines):
+        strange = [*dict.fromkeys([*left, *strange])]
+        why = refused["strange"].format(", ".join(strange)) if strange else refused["steps"]
+        ours = any(isinstance(usual(leaf), tuple) for leaf in leaves(*lines))
+        says = refused["partly" if ours else "formula"].format(typed, why, " ".join(remarks))
+        return [], strange, says.strip()
     first, kept = worlds[0], {}
     for world in worlds:
         roles = tuple(map(bare, world.role_of.values()))
@@ -29,21 +39,38 @@ def formulas(typed: str) -> tuple[list[Reading], list[str]]:
             break
         if roles in kept and kept[roles].key[:-1] == world.key[:-1]:
             kept[roles].open = True
+            kept[roles].names += world.names
         if len(kept) < _MOST:
             kept.setdefault(roles, world)
-    cards = [_card(world, shown) for world in kept.values()]
-    return cards, left + [shown[leaf] for leaf, role in first.role_of.items() if not role]
+    cards = [_card(world, remarks, not left) for world in kept.values()]
+    once = {(card.title, card.line): card for card in reversed(cards)}
+    cards = [card for card in cards if card is cards[0] or (card in once.values() and card.line)]
+    return cards, [*left, *strange], ""
 
 
-def _is_attention(world: World) -> bool:
+def _is_known(node: tuple) -> bool:
+    """Whether a letter of attention or a function of it stands in a line."""
+    return any(
+        (each[0] == "leaf" and usual(each[1]))
+        or each[:2] in (("fn", "attention"), ("fn", "multihead"))
+        for each in walk(node)
+    )
+
+
+def _is_attention(world: World, lines: list[tuple]) -> bool:
     """Whether a letter or a step is attention's own, and most letters are known."""
     roles = [bare(role) for role in world.role_of.values() if role]
     unknown, faults = len(world.role_of) - len(roles), [*world.faults.values()]
-    ours = any(map(_OURS.search, [*roles, *(bare(role) for role, _ in world.results)]))
-    ours = ours or re.search(r"(attention|multihead|softmax)\(", " ".join(world.lines))
-    steps = world.steps or world.near or "view" in faults or not (world.loose or faults)
+    made = [bare(it.role) for it in (*world.results, *world.made.values())]
+    ours = world.ours or any(re.search(DATA["ours"]["roles"], role) for role in (*roles, *made))
+    ours = ours or any(re.match(DATA["ours"]["letters"], leaf) for leaf in world.role_of)
+    steps = world.steps or world.near or {*faults} & {"view", "einsum", "swap"}
+    steps = steps or not (world.loose or faults)
+    unread = any(each[:2] == ("fn", "unread") for line in lines for each in walk(line))
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
-    return bool(steps and known and (ours or "toy" in world.notes.values()))
+    return bool(
+        steps and known and not (unread and faults) and (ours or "toy" in world.notes.values())
+    )
 
 
 def _size(letter: str, size: str) -> Reading:
@@ -51,54 +78,61 @@ def _size(letter: str, size: str) -> Reading:
     return Reading("formula", said, "size", page=DATA["page"]["size"])
 
 
-def _letter(leaf: str, role: str) -> str:
-    """What a letter is, in words; of a weight also which head's."""
-    said, heads = tables()["role"][role]["says"], re.findall(r"\d", leaf.split("|")[1])
-    return (
-        said.replace("one head's", f"head {heads[0]}'s")
-        if len(heads) == 1 and role[0] == "W"
-        else said
-    )
+def _letters(world: World) -> dict[str, str]:
+    """What each letter is, in words; of a weight also which head's."""
+    said: dict[str, str] = {}
+    roles = [*world.role_of.items(), *((leaf, it.role) for leaf, it in world.made.items())]
+    for leaf, role in roles:
+        if bare(role) not in tables()["role"]:
+            continue
+        words, heads = tables()["role"][bare(role)]["says"], re.findall(r"\d", leaf.split("|")[1])
+        if len(heads) == 1 and role[0] == "W":
+            words = words.replace("one head's", f"head {heads[0]}'s")
+        said[world.shown[leaf]] = words
+    return said
 
 
-def _card(world: World, shown: dict[str, str]) -> Reading:
+def _card(world: World, remarks: list[str], complete: bool) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
-    which, leaf = next(
-        ((kind, leaf) for kind, role in _KINDS for leaf, has in roles.items() if has == role),
-        next(
-            (("weight", leaf) for leaf, role in roles.items() if role and role[0] in "WPM"),
-            ("none", ""),
-        ),
+    kinds = [
+        *DATA["kinds"].items(),
+        *((role, "weight") for role in roles.values() if role[:1] in [*"WPM"]),
+    ]
+    wanted, which = next(
+        ((role, kind) for role, kind in kinds if role in roles.values()), ("", "none")
     )
-    letter = shown.get(leaf, "")
-    result = bare(world.results[-1][0])
-    gives = known[result]["meaning"] if result in known and result not in roles.values() else ""
+    leaf = next((leaf for leaf, role in roles.items() if role == wanted), "")
+    letter = world.shown.get(leaf, "")
+    last = world.results[-1].upright
+    shape = " × ".join(size.replace(" * ", "·") for size in last.shape if "1" not in last.shape)
+    gives = (
+        known[last.role]["meaning"]
+        if last.role in known and last.role not in roles.values()
+        else ""
+    )
     title = said[which].format(letter, **BASE)
-    if roles.get(leaf) == "X" and gives:
+    if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
-    if roles.get(leaf, "")[:3] == "W_O":
+    if wanted[:3] == "W_O":
         title = said["output"].format(letter)
-    inputs = {leaf.split("|")[0]: shown[leaf] for leaf, role in roles.items() if role == "X"}
+    inputs = {leaf.split("|")[0]: world.shown[leaf] for leaf, role in roles.items() if role == "X"}
     two = [DATA["notes"]["two"].format(*inputs.values())] if len(inputs) == 2 else []
     tokens = "open" if world.open else "columns" if world.columns else "rows"
-    remarks = [DATA["remark"][name] for name in world.names if name in DATA["remark"]]
-    says = ([said["result"].format(gives)] if gives else []) + [
-        said[tokens],
-        *world.notes,
-        *two,
-        *remarks,
-    ]
+    gives = "" if world.faults else gives
+    result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
+    texts = [DATA["remark"][name] for name in world.names if name in DATA["remark"]]
+    lines = world.lines() if complete and not (world.faults or two) else [""]
     reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
     return Reading(
         "formula",
         title,
         which,
         tokens,
-        tuple(tables()["texts"][name]["where"] for name in world.names),
-        {shown[leaf]: _letter(leaf, role) for leaf, role in roles.items() if role},
+        tuple(tables()["texts"][name]["where"] for name in world.names if not world.faults),
+        _letters(world),
         tuple(world.faults),
-        tuple(says),
-        "" if world.faults or two else "; ".join(world.lines),
+        (*result, said[tokens], *world.notes, *two, *remarks, *texts),
+        "; ".join(lines) if all(lines) else "",
         next(DATA["page"][reason] for reason in reasons if reason in DATA["page"]),
     )

@@ -58,11 +58,11 @@ def read(text: str) -> Readings:
         found = Readings()
         found.says = words["message"] if re.search(words["error"], typed) else said or words["says"]
         return found
-    readings, unread = formulas(typed)
+    readings, unread, found_no = formulas(typed)
     found = Readings(readings)
     found.unread = tuple(dict.fromkeys(unread))
     if not readings:
-        found.says = DATA["refused"]["formula"].format(typed)
+        found.says = found_no
     elif found.unread:
         unread = DATA["refused"]["unread"].format(", ".join(found.unread))
         found.says = " ".join([unread, *alike(found.unread, [*FUNCTIONS, *WORDS["whole"]])])
@@ -76,6 +76,8 @@ def read(text: str) -> Readings:
 
 def _in_words(typed: str) -> bool:
     """Whether it is a question or words to look for, rather than a formula."""
+    if re.search(DATA["statement"], typed, re.MULTILINE):
+        return False
     plain = re.sub(r"\"[^\"]*\"|'[^']*'", "", typed)
     said = re.findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
     known = {*FUNCTIONS, *WORDS["whole"]}

@@ -1,9 +1,12 @@
 r"""What was typed, as a tree: LaTeX, Unicode, plain text and Python are read by one grammar.
 
 A node is a tuple that begins with its kind: `("leaf", "W|1Q")`, a letter with its scripts in order;
-`("mul", a, b)`, `("add", a, b)`, `("div", a, b)`, `("dot", a, b)`, `("t", a)`, `("sqrt", a)`,
-`("num", "8")`, `("fn", name, *arguments)`, `("eq", *sides)`; of code `("cut", a)`, a reshape into
-heads, `("join", a)`, one back, `("part", a)`, a piece of three, and `("wrong", a, fault, said)`.
+`("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors, `("add", a, b)`,
+`("div", a, b)`, `("sum", a)`, `("t", a)`, `("fn", name, *arguments)`, `("call", leaf, a)`, a layer
+by its name, `("list", *items)`, `("eq", *sides)`; of code `("swap", a)`, axes that change places,
+`("cut", a)`, a reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three. In
+`("pass", a, *others)` something is done to a that is not read; `("wrong", a, fault, said)` is a
+mistake, and `("note", a, name, said)` a remark.
 """
 
 import re
@@ -17,6 +20,8 @@ FUNCTIONS = {name: op for op, names in DATA["functions"].items() for name in nam
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 ENDS = (*")]},;+-=|:", "for", "->")
 Node = tuple | None
+_ONE, _HALF, _WIDTH = ("num", "1"), ("num", "0.5"), ("leaf", "d_k|")
+_DEEP, _LONG = 20, 300  # brackets in brackets, and signs in a line
 
 
 class RefusedError(ValueError):
@@ -25,22 +30,22 @@ class RefusedError(ValueError):
 
 def parse(text: str) -> tuple[list[tuple], dict[str, str], list[str], bool]:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
-    code = bool(re.search(DATA["code"], text)) and not re.search(DATA["formula"], text)
+    code = bool(re.search(DATA["code"], text, re.MULTILINE))
+    code = code and not re.search(DATA["formula"], text)
     pieces = re.split(r"\n|;", text if code else normal(text))
     if not code:
         pieces = [it for one in pieces for it in re.split(DATA["between"], one)]
     lines, shown, left = [], {}, []
-    for piece in filter(str.strip, pieces):
-        piece, _, sizes = piece.partition("∈")
-        parser = Parser(piece, code)
+    for piece in map(str.strip, pieces):
+        if code and re.match(DATA["aside"], piece):
+            continue
+        if code and re.match(DATA["branch"], piece):
+            left.append(piece)
+            continue
+        said, _, sizes = piece.partition("∈")
+        parser = Parser(said, code)
         tree = parser.line()
-        if tree and sizes:  # of R^{d_model × d_k}
-            names = [
-                Parser(each, code=False).product()
-                for each in re.split(r"[*x]", sizes.split("^", 1)[-1].strip()[1:-1])
-            ]
-            tree = ("shape", tree, *names)
-        shown, left = parser.shown | shown, left + parser.left
+        shown, left = parser.shown | shown, left + parser.left + [f"∈{sizes}"] * bool(sizes)
         if tree:
             lines += tree[1:] if tree[0] == "lines" else [tree]
     return lines, shown, left, code
@@ -52,6 +57,11 @@ def walk(node: object) -> Iterator[tuple]:
         yield node
         for part in node[1:]:
             yield from walk(part)
+
+
+def leaves(*nodes: Node) -> list[str]:
+    """The letters in some nodes, in order."""
+    return [each[1] for node in nodes for each in walk(node) if each[0] == "leaf"]
 
 
 def normal(text: str) -> str:
@@ -84,12 +94,17 @@ def _tokens(text: str, code: bool) -> list[str]:
     return out
 
 
+def _deeper(token: str) -> int:
+    return (token in PAIRS) - (token in PAIRS.values())
+
+
 class Parser:
     """Recursive descent over one line. What it cannot place is kept in `left`."""
 
     def __init__(self, text: str, code: bool):
         self.tokens, self.at, self.code, self.left = _tokens(text, code), 0, code, []
         self.shown: dict[str, str] = {}
+        self.depth = 0
         awaited: list[str] = []
         for token in self.tokens:
             if token in PAIRS:
@@ -98,6 +113,8 @@ class Parser:
                 raise RefusedError(DATA["refused"]["closes"].format(text.strip(), token))
         if awaited:
             raise RefusedError(DATA["refused"]["open"].format(text.strip(), awaited[-1]))
+        if len(self.tokens) > _LONG:
+            raise RefusedError(DATA["refused"]["deep"])
 
     def line(self) -> Node:
         """An expression, or several with = between them."""
@@ -109,18 +126,13 @@ class Parser:
                 self.left.append(self.tokens[self.at - 1])
         if len(sides) < 2:
             return sides[0][0] if sides[0] else None
-        if any(not side or side[0][0] in ("num", "made") for side in sides):
+        if any(not side or side[0][0] in ("num", "made") or side[0] == _WIDTH for side in sides):
             return None  # of a size, or of a layer that is only made
         names, values = sides[0], sides[-1]
         if len(names) == len(values) > 1:  # q, k, v = x, x, x
             return ("lines", *(("eq", *pair) for pair in zip(names, values, strict=True)))
-        first, value = names[0], values[0]
-        if self.code and len(names) > 2 and value[0] != "part":
-            value = ("part", value)
-        if self.code and len(sides) == 2 and first in walk(value):
-            return value  # q = q.view(...): the letter is another thing afterwards
-        between = [side[0] for side in sides[1:-1]]
-        return ("eq", first, *between, value)
+        first = names[0] if len(names) == 1 else ("list", *names)
+        return ("eq", first, *(side[0] for side in sides[1:]))
 
     def product(self) -> Node:
         """Factors, multiplied: with a sign, or side by side."""
@@ -131,10 +143,7 @@ class Parser:
                 dot = self._take() != "@"
             elif token == "/":
                 self._take()
-                if self._next() == r"\sum":
-                    self._take()
-                    self._scripts()
-                node = _divided(node or ("num", "1"), self._factor())
+                node = _divided(node or _ONE, self._factor())
             elif token == "T" and node and not self.code:  # QKT lost its sign
                 self._take()
                 node = (*node[:-1], ("t", node[-1])) if node[0] == "mul" else ("t", node)
@@ -160,93 +169,111 @@ class Parser:
     def _sum(self) -> Node:
         node = self.product()
         while self._next() in ("+", "-"):
-            self._take()
+            minus = self._take() == "-"
             other = self.product()
-            node = ("add", node, other) if node and other else node or other
+            if minus:
+                node = ("pass", node, other) if node else other and ("neg", other)
+            else:
+                node = ("add", node, other) if node and other else node or other
         return node
 
     def _factor(self) -> Node:
         """One thing with its scripts, and in code what is called on it."""
-        if not self._next():
-            return None
-        token = self._take()
+        self.depth += 1
+        if self.depth > _DEEP:
+            raise RefusedError(DATA["refused"]["deep"])
+        token = self._take() if self._next() not in ("", *ENDS) else ""
         if token in PAIRS:
             inside = self._several()
-            depth = 1
-            while depth and self._next():
-                depth += (self._next() in PAIRS) - (self._next() in PAIRS.values())
-                self.left += [self._take()][: depth > 0]
-            node = inside[0] if len(inside) == 1 else ("several", *inside) if inside else None
+            while self._next() not in PAIRS.values():
+                self.left.append(self._take())
+            self._take()
+            node = inside[0] if len(inside) == 1 else ("list", *inside) if inside else None
         elif token == r"\frac":
             node = _divided(self._factor(), self._factor())
         elif token.lstrip("\\") == "sqrt":
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             self._scripts()
-            node = self.product()
-            return ("dot", *node[1:]) if node and node[0] == "mul" else node
-        elif token[0].isdigit() or token[0] in "\"'":
+            node = ("sum", self.product())
+        elif token[:1].isdigit() or token[:1] in ("'", '"'):
             node = ("num", token)
-        elif token[0] == "\\" or token.isidentifier():
-            return self._name(token.lstrip("\\"))
+        elif token[:1] == "\\" or token.isidentifier():
+            node = self._name(token.lstrip("\\"))
         else:
-            self.left.append(token)
-            return None
-        return self._after(node)
+            node = None
+            self.left += [token] if token else []
+        node = self._after(node)
+        self.depth -= 1
+        return node
 
     def _name(self, name: str) -> Node:
         """A letter, a function of what stands behind it, or in code a module or a call."""
         low = name.lower()
         if self.code and low in WORDS["modules"]:
             return self._member(None)
-        if self.code and self._next() == "(":
-            return self._call(name, None)
-        three = name in "fAa" and self._next() == "(" and len(self._arguments()) == 3
-        if not self.code and (low in FUNCTIONS or three):
+        if self.code:
+            return self._call(name, None) if self._next() == "(" else self._letter(name)
+        if low in FUNCTIONS:
             self._scripts()
             inside = self._factor() if self._next() in (*PAIRS, r"\frac") else self.product()
-            given = inside[1:] if inside and inside[0] == "several" else (inside,)
-            op = "attention" if three else FUNCTIONS[low]
-            return self._after(_applied(op, [each for each in given if each]))
-        return self._after(self._letter(name))
+            return _applied(FUNCTIONS[low], _items(inside))
+        if self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]:
+            began, left = self.at, len(self.left)
+            items = _items(self._factor())
+            if name in "fAa" and len(items) == 3:
+                return ("fn", "attention", *items)
+            if low in WORDS["score"] and len(items) == 2:
+                return ("fn", "score", *items)
+            if len(name) > 2 or not name.isascii():
+                self.left.append(name)
+                return ("fn", "unread", *items)
+            self.at = began
+            del self.left[left:]
+        return self._letter(name)
 
     def _letter(self, name: str) -> Node:
         """A leaf: a base, and its scripts in order."""
         began = self.at
-        scripts, turned = self._scripts()
-        typed = name + "".join(self.tokens[began : self.at])
+        scripts, turned, shared = self._scripts()
+        typed = name + "".join(
+            f"{each} " if len(each) > 1 and each[0] == "\\" else each
+            for each in self.tokens[began : self.at]
+        )
         typed = re.sub(r"\^(T|{T})$", "", re.sub(r"\{(\w)\}", r"\1", typed))
         if self.code and (parts := re.fullmatch(DATA["token"]["short"], name)):
             name, scripts = parts[1], [parts[2], *scripts]
-        marks = "".join(sorted(re.sub(r"\W|_", "", "".join(scripts))))
-        self.shown.setdefault(f"{name}|{marks}", typed)
+        leaf = _marked(f"{name}|", re.sub(r"\W|_", "", "".join(scripts)))
+        self.shown.setdefault(leaf, typed)
         if not self.code and name.lower() in WORDS["of"] and self._next() in ("[", "("):
             self._factor()
-        node = ("leaf", f"{name}|{marks}")
+        node = ("note", ("leaf", leaf), "shared", typed) if shared else ("leaf", leaf)
         return ("t", node) if turned else node
 
-    def _scripts(self) -> tuple[list[str], bool]:
-        """What stands above and below, and whether a T among it transposes."""
-        found, turned = [], False
+    def _scripts(self) -> tuple[list[str], bool, bool]:
+        """What stands above and below, whether a T transposes, and whether heads share it: g(i)."""
+        found, turned, shared = [], False, False
         while self._next() == "^" or (self._next() == "_" and not self.code):
             above, text, depth = self._take() == "^", "", 0
-            while self._next():
+            while self._next() and (depth or self._next() not in PAIRS.values()):
                 token = self._take()
-                depth += (token in PAIRS) - (token in PAIRS.values())
+                depth += _deeper(token)
                 text += token
                 if depth <= 0:
                     break
+            if re.search(DATA["token"]["shared"], text):
+                text, shared = "i", True
             text = re.sub(r"[{}()\\,<>]", "", text)
             if above and text.endswith("T") and text != "DT":
                 turned, text = True, text[:-1]
             found += [text] if text else []
-        return found, turned
+        return found, turned, shared
 
     def _after(self, node: Node) -> Node:
         """What follows a thing: a script, a member, an index, a power, a call."""
         while token := self._next():
             if token == "^" or (token == "_" and not self.code):
-                found, turned = self._scripts()
+                found, turned, _ = self._scripts()
                 node = ("t", node) if turned and node else node
                 self.left += [] if turned else found
             elif self.code and token == "." and self._next(1).isidentifier():
@@ -256,33 +283,30 @@ class Parser:
                 node = self._indexed(node)
             elif self.code and token == "**":
                 self._take()
-                self.at += self._next() == "-"
-                self._factor()
-                node = ("sqrt", node)
-            elif self.code and token == "(" and node == ("made",):
-                node = self._call("multihead", None)
+                node = _power(node, self._sum() if self._next() == "-" else self._factor())
+            elif self.code and token == "(" and node and node[0] == "made":
+                node = self._call(node[1], None)
             else:
                 break
         return node
 
     def _indexed(self, node: Node) -> Node:
         """A piece of an array: of one head, of three weights in one, or by its name."""
-        index = ",".join(self._arguments())
-        self._skip()
+        index = ",".join(said for _, _, said in self._arguments())
         if not node and index[:1] in ("'", '"'):
             return self._letter(index[1:-1])
-        if node and node[0] == "leaf" and re.fullmatch(r"i|h|head|\d", index):
-            if "qkv" in node[1]:
-                return ("part", node)
+        if not node or node == _WIDTH:
+            return node
+        if node[0] == "leaf" and re.fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
             key = _marked(node[1], index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
-        return ("part", node) if node and re.match(r"[\w*]*:", index) else node
+        return ("part" if re.fullmatch(r"\d|\w*:\w*", index) else "pass", node)
 
     def _member(self, owner: Node) -> Node:
         """What stands behind a point: a transpose, a call, or a name of a module."""
         if not owner and self._next() != ".":
-            return self._after(None)
+            return None
         self.at += self._next() == "."
         name = self._take() if self._next() else ""
         if name in ("T", "mT") and owner:
@@ -290,90 +314,76 @@ class Parser:
         if self._next() == "(":
             return self._call(name, owner)
         if owner:
-            return ("num", name) if name == "shape" else owner
+            return _WIDTH if name == "shape" else owner
         if self._next() == "." and self._next(1) not in WORDS["methods"]:
             return self._member(None)
-        return self._after(self._letter(name))
+        return self._letter(name)
 
-    def _arguments(self) -> list[str]:
-        """The arguments in the bracket that opens here, as they were typed."""
-        found, depth = [""], 0
-        for token in self.tokens[self.at :]:
-            depth += (token in PAIRS) - (token in PAIRS.values())
-            if not depth:
-                break
-            if token == "," and depth == 1:
-                found.append("")
-            elif depth > 1 or token not in PAIRS or found[-1]:
-                found[-1] += token
-        return [each for each in found if each]
-
-    def _skip(self) -> None:
-        depth = 0
-        while self._next():
-            token = self._take()
-            depth += (token in PAIRS) - (token in PAIRS.values())
-            if not depth:
-                break
+    def _arguments(self) -> list[tuple[str, Node, str]]:
+        """Of each argument in the bracket that opens here: its name, its tree, and its text."""
+        found = []
+        self._take()
+        while self._next() not in PAIRS.values():
+            key = self._take() if self._next(1) == "=" and self._next() not in PAIRS else ""
+            self.at += bool(key)
+            began, kept, depth = self.at, len(self.left), 0
+            node = self._sum()
+            read = self.at, len(self.left)
+            while depth or self._next() not in (",", *PAIRS.values()):
+                depth += _deeper(self._take())
+            if read != (self.at, kept):
+                node = node and ("pass", node)
+            del self.left[kept:]
+            found.append((key, node, "".join(self.tokens[began : self.at])))
+            self.at += self._next() == ","
+        self._take()
+        return found
 
     def _call(self, name: str, owner: Node) -> Node:
-        """A call, as what it does to arrays; batches are left out."""
-        said = self._arguments()
-        began = self.at
-        self._skip()
-        ended = self.at
-        values, named, self.at = [], {}, began + 1
-        while self.at < ended - 1:
-            key = self._next() if self._next(1) == "=" else ""
-            self.at += 2 * bool(key)
-            kept = len(self.left)
-            named[key or len(values)] = value = self._sum()
-            values += [value] if value and not key else []
-            del self.left[kept:]
-            depth = 0
-            while self.at < ended - 1 and (depth or self._next() != ","):
-                depth += (self._next() in PAIRS) - (self._next() in PAIRS.values())
-                self.at += 1
-            self.at += 1
-        self.at = ended
-        values += [named[key] for key in WORDS["arguments"] if named.get(key)]
-        return self._after(self._called(name, said, [owner] * bool(owner) + values, bool(owner)))
-
-    def _called(self, name: str, said: list[str], values: list, owned: bool) -> Node:
-        """What a function of this name makes of its arguments."""
-        op = FUNCTIONS.get(name.lower(), "")
+        """What a call makes of arrays; batches are left out."""
+        op, given = FUNCTIONS.get(name.lower(), ""), self._arguments()
+        values = [owner] * bool(owner) + [node for key, node, _ in given if node and not key]
+        said = [text for key, _, text in given if not key]
+        keys = {key: node for key, node, _ in given if key}
         first = values[0] if values else None
-        if op == "einsum":
-            arrays = values[1][1:] if len(values) == 2 and values[1][0] == "several" else values[1:]
-            return _einsum(said, arrays, self.shown)
-        if op == "linear" and len(values) < 2 + (first[0] == "num" if first else 1):
-            self.shown["new()|"] = name
-            return ("leaf", "new()|")  # a layer that is made here has no name yet
-        if op == "made" or (op == "multihead" and first and first[0] == "num"):
-            tensors = any(each[0] == "leaf" for each in values)
-            return ("fn", "multihead", *values[:3]) if tensors else ("made",)
-        if op in ("view", "permute", "transpose", "rearrange") and first:
-            return _moved(op, [each for each in said if "=" not in each][not owned :], first)
-        if op == "split" and first:
-            return ("part", first)
-        if op in ("product", "linear") and len(values) > 1:
-            flip = op == "linear" or "transpose_b=True" in said
-            return ("mul", first, ("t", values[1]) if flip else values[1])
-        if op == "softmax" and first:
-            axis = next((each for each in said if re.fullmatch(r"(dim|axis)=(0|-2)", each)), "")
-            node = ("fn", "softmax", first)
-            return ("wrong", node, "softmax", axis) if axis else node
-        if op and values:
-            return _applied(op, values)
         if name == "size":
-            return ("num", name)
-        if owned or name in WORDS["methods"]:
+            return _WIDTH
+        if op == "einsum":
+            return _einsum(said, _items(("list", *values[1:])), self.shown)
+        if op in ("attention", "multihead", "made"):
+            return _layer(name, op, values, keys)
+        if op == "linear" and len(values) < 2:
+            return ("made", name)
+        if not first:
+            self.left.append(name)
+            return None
+        if op == "moved":
+            return _moved(name, said[not owner :], first)
+        if op in ("product", "linear") and len(values) > 1:
+            flip = op == "linear" or "transpose_b" in keys
+            node = _times(first, ("t", values[1]) if flip else values[1], name == "dot")
+            return ("add", node, values[2]) if op == "linear" and len(values) > 2 else node
+        if op == "softmax":
+            axis = [f"{key}={text}" for key, _, text in given if key in ("dim", "axis")]
+            wrong = any(re.fullmatch(r"\w+=(0|-2)", each) for each in axis)
+            node = ("fn", "softmax", first)
+            return ("wrong", node, "softmax", axis[0]) if wrong else node
+        if op:
+            return _applied(op, _items(("list", *values)))
+        if name in WORDS["methods"]:
             return first
-        if len(values) == 1:  # self.q_proj(x): a layer of weights, by its name
+        if len(values) == 1 and not owner:  # self.q_proj(x): a layer of weights, by its name
             self.shown.setdefault(f"{name}()|", name)
-            return ("mul", first, ("leaf", f"{name}()|"))
+            return ("call", ("leaf", f"{name}()|"), first)
         self.left.append(name)
-        return None
+        return ("pass", *values)
+
+
+def _items(node: Node) -> list[tuple]:
+    """The arguments in a bracket, those of a list of one among them."""
+    if node and node[0] == "list":
+        return [it for each in node[1:] for it in (_items(each) if node[2:] == () else [each])]
+    return [node] if node else []
 
 
 def _marked(leaf: str, mark: str) -> str:
@@ -383,42 +393,82 @@ def _marked(leaf: str, mark: str) -> str:
 
 def _divided(a: Node, b: Node) -> Node:
     """A fraction; an exponential over a sum of such is a softmax."""
-    softmax = a and a[:2] == ("fn", "softmax") and any(each[:2] == a[:2] for each in walk(b))
-    return a if softmax else ("div", a, b)
+    exps = [each for each in walk(b) if each[:2] == ("fn", "exp")]
+    if a and a[:2] == ("fn", "exp") and exps:
+        return ("fn", "softmax", *a[2:])
+    return ("div", a, b)
 
 
 def _times(a: Node, b: Node, dot: bool) -> Node:
     if not (a and b):
         return a or b
     vectors = dot and all(each[0] == "leaf" and each[1][0] in "qk" for each in (a, b))
-    return ("dot" if vectors else "mul", a, b)
+    if vectors or a[0] not in ("mul", "dot"):
+        return ("dot" if vectors else "mul", a, b)
+    return (*a, b)
+
+
+def _power(node: Node, power: Node) -> Node:
+    """A root, or one over it; no other power is read."""
+    minus = bool(power) and power[0] == "neg"
+    half = (power[1] if minus else power) in (_HALF, ("div", _ONE, ("num", "2")))
+    node = ("sqrt", node) if half else ("pass", node)
+    return ("div", _ONE, node) if minus else node
 
 
 def _applied(op: str, values: list) -> Node:
-    if op == "product" and len(values) > 1:
-        return ("mul", *values[:2])
     if op == "sqrt":
-        return ("sqrt", values[0])
-    if op == "same":
-        return values[0] if values else None
-    return ("fn", op, *values[:3])
+        return ("sqrt", values[0] if values else None)
+    return ("pass", *values) if op == "same" else ("fn", op, *values)
 
 
-def _moved(op: str, said: list[str], node: tuple) -> Node:
+def _layer(name: str, op: str, values: list, keys: dict) -> Node:
+    """A function or a layer that takes queries, keys and values, in the order of its library."""
+    arrays = [each for each in values if each[0] != "num"]
+    named = {key: keys.pop(key) for key in WORDS["arguments"] if key in keys}
+    if op != "attention" and not (arrays or named):
+        return ("made", name)
+    given = dict(zip(DATA["order"].get(name, "QKV"), arrays, strict=False))
+    given |= {key[0].upper(): node for key, node in named.items()}
+    given.setdefault("V", given.get("K"))
+    given.setdefault("K", given["V"])
+    op = "attention" if op == "attention" else "multihead"
+    node = ("fn", op, *(given[letter] for letter in "QKV" if given.get(letter)))
+    more = arrays[3:] or [key for key in keys if re.search("mask|causal|bias", key)]
+    return ("pass", node) if more else node
+
+
+def _moved(name: str, said: list[str], node: tuple) -> Node:
     """A reshape, or axes in another order."""
-    if op == "rearrange":
-        return ("cut" if "(" in "".join(said).partition("->")[0] else "join", node)
-    if op == "transpose":
-        return ("t", node) if {*said[-2:]} in ({"-1", "-2"}, {"2", "3"}) else node
-    if op == "permute":
-        return ("t", node) if said[-2:] in (["3", "2"], ["2", "1"]) else node
+    if name == "rearrange":
+        left, _, right = said[0].strip("'\"").partition("->")
+        group = re.search(r"\(([^()]*)\)", left)
+        if group and not re.search("h|d", group[1]):
+            return ("pass", node)
+        if group:
+            names = group[1].split()
+            three = [each for each in names if each in WORDS["three"]]
+            node = ("cut", node) if len(names) > len(three) + 1 else node
+            return ("part", node) if three else node
+        ends = left.split()[-2:], right.split()[-2:]
+        return ("join", node) if "(" in right else ("t", node) if ends[0][::-1] == ends[1] else node
+    if name == "permute" or "(" in "".join(said):
+        axes = re.findall(r"\d", "".join(said))
+        return node if not axes or axes[-1] == max(axes) else ("t", node)
+    if name in ("transpose", "swapaxes", "t"):
+        axes = {*said[-2:]}
+        if axes in ({"-1", "-2"}, {"2", "3"}) or not axes:
+            return ("t", node)
+        return node if node[0] in ("cut", "wrong") or axes == {"-2", "-3"} else ("swap", node)
+    if name in ("split", "chunk", "unbind"):
+        return ("part", node)
     heads = [n for n, each in enumerate(said) if re.fullmatch(DATA["token"]["heads"], each)]
     length = [n for n, each in enumerate(said) if n and re.fullmatch(DATA["token"]["length"], each)]
-    if (heads and length and heads[0] < length[0]) or re.search(
-        r"\*.*(heads?|h)$", "".join(said[:1])
-    ):
+    merged = node[0] != "swap" and re.search(r"\*.*(heads?|h)$", "".join(said[:1]))
+    if (heads and length and heads[0] < length[0]) or merged:
         return ("wrong", node, "view", ", ".join(said))
-    return ("cut", node) if heads and len(said) > 3 else ("join", node) if len(said) == 3 else node
+    joined = name == "flatten" or len(said) == 3
+    return ("cut" if len(said) > 3 else "join" if joined else "pass", node)
 
 
 def _einsum(said: list[str], arrays: list, shown: dict[str, str]) -> Node:
@@ -431,16 +481,23 @@ def _einsum(said: list[str], arrays: list, shown: dict[str, str]) -> Node:
         if letter not in left:
             raise RefusedError(DATA["refused"]["letter"].format(letter, out, left))
     if len(parts) != 2:
-        return arrays[0]
+        return ("pass", *arrays)
     (a, b), (one, two) = parts, arrays
-    summed = [x for x in a if x in b and x not in out]
     own_a, own_b = [x for x in a if x not in b], [x for x in b if x not in a]
-    if summed and two[0] == "leaf" and len(own_b) == 2:  # heads have an axis of their own
+    summed = [x for x in a if x in b and x not in out]
+    lost = [x for x in own_a + own_b if x not in out]
+    if lost:
+        rest = "".join(x for x in a if x != a[-1]) + "".join(own_b)
+        return ("wrong", ("pass", one, two), "einsum", lost[0], f"{left}->{rest}")
+    if not summed:
+        return ("pass", one, two)
+    if two[0] == "leaf" and len(own_b) == 2:  # heads have an axis of their own
         key = _marked(two[1], "i")
         shown[key] = shown[two[1]]
         two = ("leaf", key)
-    if summed and own_a and a.index(summed[0]) < a.index(own_a[-1]):
+    if own_a and a.index(summed[0]) < a.index(own_a[-1]):
         one = ("t", one)
-    if summed and own_b and b.index(summed[0]) > b.index(own_b[-1]):
+    if own_b and b.index(summed[0]) > b.index(own_b[-1]):
         two = ("t", two)
-    return ("mul", one, two)
+    other = own_a and own_b and out.index(own_a[-1]) > out.index(own_b[-1])
+    return ("t", ("mul", one, two)) if other else ("mul", one, two)

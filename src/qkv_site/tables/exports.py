@@ -16,7 +16,7 @@ from qkv.costs import Factors, counts, steps
 from qkv.notation import Source
 from qkv.notation.tree import Expression, Written, latex, parse
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._fit import BASE, tables
+from qkv.reading._letters import BASE, tables
 from qkv.reading._others import named_pages, names
 from qkv.shapes.rules import known_sizes, rules
 from qkv_site.markdown.mathml import inside, mark, to_mathml
