@@ -85,22 +85,24 @@ function card(reading, data) {
 }
 
 /** The same in the letters that the reader has chosen, where they are not those of the card. */
-function inLetters({ write, texts }, { set, texts: known }) {
+function inLetters({ line, write, texts }, { set, texts: known }) {
   const id = chosenNotation()
   const { where, columns, upright, index } = known[id]
-  if (texts.includes(where)) return []
+  if (texts.includes(where) || line.includes("split(")) return []
+  let all = true
   const escaped = (said) => element("i", {}, said).innerHTML
   const letter = (role) => {
     const [, key, head, turned] = /^(.*?)(?:\[(\w)\])?(\.T)?$/.exec(role)
     const name = head ? `${key}[i]` : key
     const latex = set[id][name] ?? set.site[name]
-    if (!latex) return escaped(role)
+    if (!latex) return (all = false), ""
     const own = name in set[id] ? index : "i"
     const sign = head && head !== "i" ? latex.replace(`<mi>${own}</mi>`, `<mn>${head}</mn>`) : latex
     return Boolean(turned) === (columns && !upright.includes(name)) ? `<math>${sign}</math>` : `<math><msup><mrow>${sign}</mrow><mo>⊤</mo></msup></math>`
   }
-  const over = (size, root) => ` / ${root ? "√" : ""}${set.site[size] ? `<math>${set[id][size] ?? set.site[size]}</math>` : escaped(size)}`
-  const lines = write(columns, { role: letter, times: " ", equal: " = ", over, plain: escaped })
+  const size = (said) => (set.site[said] ? `<math>${set[id][said] ?? set.site[said]}</math>` : escaped(said))
+  const lines = write(columns, { role: letter, size, root: (said) => `√${said}`, times: " ", equal: " = ", turned: (_, other) => other })
+  if (!all) return []
   return [element("p", {}, element("b", {}, `In the letters of ${where.split(",")[0]} `), element("span", { innerHTML: lines.join("; ") }))]
 }
 

@@ -4,15 +4,18 @@
 /** What was typed has a mistake in it that can be named. */
 export class Refused extends Error {}
 
-const PAIRS = { "(": ")", "[": "]", "{": "}" }
-const ENDS = [..."}])", ",", ";", "+", "-", "=", "|", ":", "for", "->"]
+const PAIRS = { __proto__: null, "(": ")", "[": "]", "{": "}" }
+const CLOSE = Object.values(PAIRS)
+const ENDS = [...CLOSE, ",", ";", "+", "-", "=", "|", ":", "for", "->"]
 const IDENTIFIER = /^[\p{L}_][\p{L}\p{N}_]*$/u
+const ONE = ["num", "1"], WIDTH = ["leaf", "d_k|"]
+const DEEP = 20, LONG = 300 // brackets in brackets, and signs in a line
 let data, words, functions
 
 export function prepare(given) {
   data = given
   words = Object.fromEntries(Object.entries(data.words).map(([name, said]) => [name, said.split(" ")]))
-  functions = Object.fromEntries(Object.entries(data.functions).flatMap(([op, names]) => names.split(" ").map((name) => [name, op])))
+  functions = Object.assign(Object.create(null), ...Object.entries(data.functions).flatMap(([op, names]) => names.split(" ").map((name) => ({ [name]: op }))))
 }
 
 const patterns = new Map()
@@ -34,6 +37,7 @@ export const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 
 /** A node and all within it. */
 export const walk = (node) => (Array.isArray(node) ? [node, ...node.slice(1).flatMap(walk)] : [])
+export const leavesOf = (...nodes) => nodes.flatMap(walk).filter(([kind]) => kind === "leaf").map(([, leaf]) => leaf)
 
 /** The trees of all lines, how each letter was typed, what was left, and whether it is code. */
 export function parse(text) {
@@ -42,17 +46,17 @@ export function parse(text) {
   if (!code) pieces = pieces.flatMap((piece) => piece.split(new RegExp(data.between)))
   const lines = [], left = []
   let shown = {}
-  for (const piece of pieces.filter((each) => each.trim())) {
+  for (const piece of pieces.map((each) => each.trim())) {
+    if (code && new RegExp(`^(?:${data.aside})`).test(piece)) continue
+    if (code && new RegExp(`^(?:${data.branch})`).test(piece)) {
+      left.push(piece)
+      continue
+    }
     const [said, ...sizes] = piece.split("∈")
     const parser = new Parser(said, code)
-    let tree = parser.line()
-    if (tree && sizes.join("∈")) {
-      const [, ...power] = sizes.join("∈").split("^")
-      const names = (power.length ? power.join("^") : sizes.join("∈")).trim().slice(1, -1).split(/[*x]/)
-      tree = ["shape", tree, ...names.map((each) => new Parser(each, false).product())]
-    }
+    const tree = parser.line()
     shown = { ...parser.shown, ...shown }
-    left.push(...parser.left)
+    left.push(...parser.left, ...(sizes.length && sizes.join("∈") ? [`∈${sizes.join("∈")}`] : []))
     if (tree) lines.push(...(tree[0] === "lines" ? tree.slice(1) : [tree]))
   }
   return { lines, shown, left, code }
@@ -78,17 +82,18 @@ function tokens(text, code) {
   return out
 }
 
-const deeper = (token) => (token in PAIRS) - Object.values(PAIRS).includes(token)
+const deeper = (token) => (token in PAIRS) - CLOSE.includes(token)
 
 class Parser {
   constructor(text, code) {
-    Object.assign(this, { tokens: tokens(text, code), at: 0, code, left: [], shown: {} })
+    Object.assign(this, { tokens: tokens(text, code), at: 0, code, left: [], shown: {}, depth: 0 })
     const awaited = []
     for (const token of this.tokens) {
       if (token in PAIRS) awaited.push(token)
-      else if (Object.values(PAIRS).includes(token) && PAIRS[awaited.pop()] !== token) throw new Refused(put(data.refused.closes, text.trim(), token))
+      else if (CLOSE.includes(token) && PAIRS[awaited.pop()] !== token) throw new Refused(put(data.refused.closes, text.trim(), token))
     }
     if (awaited.length) throw new Refused(put(data.refused.open, text.trim(), awaited.at(-1)))
+    if (this.tokens.length > LONG) throw new Refused(data.refused.deep)
   }
 
   next(ahead = 0) { return this.tokens[this.at + ahead] ?? "" }
@@ -102,13 +107,10 @@ class Parser {
       else this.left.push(this.tokens[this.at - 1])
     }
     if (sides.length < 2) return sides[0][0]
-    if (sides.some(([first]) => !first || ["num", "made"].includes(first[0]))) return undefined
+    if (sides.some(([first]) => !first || ["num", "made"].includes(first[0]) || same(first, WIDTH))) return undefined
     const [names, values] = [sides[0], sides.at(-1)]
     if (names.length > 1 && names.length === values.length) return ["lines", ...names.map((name, i) => ["eq", name, values[i]])]
-    let [value] = values
-    if (this.code && names.length > 2 && value[0] !== "part") value = ["part", value]
-    if (this.code && sides.length === 2 && walk(value).some((each) => same(each, names[0]))) return value
-    return ["eq", names[0], ...sides.slice(1, -1).map(([first]) => first), value]
+    return ["eq", names.length > 1 ? ["list", ...names] : names[0], ...sides.slice(1).map(([first]) => first)]
   }
 
   several() {
@@ -123,9 +125,10 @@ class Parser {
   sum() {
     let node = this.product()
     while (["+", "-"].includes(this.next())) {
-      this.take()
+      const minus = this.take() === "-"
       const other = this.product()
-      node = node && other ? ["add", node, other] : node ?? other
+      if (minus) node = node ? ["pass", node, other] : other && ["neg", other]
+      else node = node && other ? ["add", node, other] : node ?? other
     }
     return node
   }
@@ -137,11 +140,7 @@ class Parser {
       if (["*", "@", "."].includes(token)) dot = this.take() !== "@"
       else if (token === "/") {
         this.take()
-        if (this.next() === "\\sum") {
-          this.take()
-          this.scripts()
-        }
-        node = divided(node ?? ["num", "1"], this.factor())
+        node = divided(node ?? ONE, this.factor())
       } else if (token === "T" && node && !this.code) {
         this.take()
         node = node[0] === "mul" ? [...node.slice(0, -1), ["t", node.at(-1)]] : ["t", node]
@@ -154,71 +153,82 @@ class Parser {
   }
 
   factor() {
-    const token = this.take() ?? ""
+    if (++this.depth > DEEP) throw new Refused(data.refused.deep)
+    const token = ENDS.includes(this.next()) ? "" : this.take() ?? ""
+    let node
     if (token in PAIRS) {
       const inside = this.several()
-      for (let depth = 1; depth && this.next();) {
-        depth += deeper(this.next())
-        const passed = this.take()
-        if (depth > 0) this.left.push(passed)
-      }
-      return this.after(inside.length > 1 ? ["several", ...inside] : inside[0])
-    }
-    if (token === "\\frac") return this.after(divided(this.factor(), this.factor()))
-    if (token.replace(/^\\+/, "") === "sqrt") return this.after(["sqrt", this.factor()])
-    if (token === "\\sum") {
+      while (!CLOSE.includes(this.next())) this.left.push(this.take())
+      this.take()
+      node = inside.length > 1 ? ["list", ...inside] : inside[0]
+    } else if (token === "\\frac") node = divided(this.factor(), this.factor())
+    else if (token.replace(/^\\+/, "") === "sqrt") node = ["sqrt", this.factor()]
+    else if (token === "\\sum") {
       this.scripts()
-      const node = this.product()
-      return node?.[0] === "mul" ? ["dot", ...node.slice(1)] : node
-    }
-    if (/^[\d"']/.test(token)) return this.after(["num", token])
-    if (token[0] === "\\" || IDENTIFIER.test(token)) return this.name(token.replace(/^\\+/, ""))
-    if (token) this.left.push(token)
+      node = ["sum", this.product()]
+    } else if (/^[\d"']/.test(token)) node = ["num", token]
+    else if (token[0] === "\\" || IDENTIFIER.test(token)) node = this.name(token.replace(/^\\+/, ""))
+    else if (token) this.left.push(token)
+    node = this.after(node)
+    this.depth--
+    return node
   }
 
   name(name) {
     const low = name.toLowerCase()
     if (this.code && words.modules.includes(low)) return this.member()
-    if (this.code && this.next() === "(") return this.call(name)
-    const three = "fAa".includes(name) && this.next() === "(" && this.arguments().length === 3
-    if (!this.code && (low in functions || three)) {
+    if (this.code) return this.next() === "(" ? this.call(name) : this.letter(name)
+    if (low in functions) {
       this.scripts()
-      const inside = this.next() in PAIRS || this.next() === "\\frac" ? this.factor() : this.product()
-      const given = inside?.[0] === "several" ? inside.slice(1) : [inside]
-      return this.after(applied(three ? "attention" : functions[low], given.filter(Boolean)))
+      return applied(functions[low], items(this.next() in PAIRS || this.next() === "\\frac" ? this.factor() : this.product()))
     }
-    return this.after(this.letter(name))
+    if (this.next() === "(" && !words.whole.includes(low) && !words.of.includes(low)) {
+      const [began, kept] = [this.at, this.left.length]
+      const given = items(this.factor())
+      if ("fAa".includes(name) && given.length === 3) return ["fn", "attention", ...given]
+      if (words.score.includes(low) && given.length === 2) return ["fn", "score", ...given]
+      if (name.length > 2 || /[^\0-\x7f]/.test(name)) {
+        this.left.push(name)
+        return ["fn", "unread", ...given]
+      }
+      this.at = began
+      this.left.length = kept
+    }
+    return this.letter(name)
   }
 
   letter(name) {
     const began = this.at
-    let [scripts, turned] = this.scripts()
-    const typed = (name + this.tokens.slice(began, this.at).join("")).replace(/\{(\w)\}/g, "$1").replace(/\^(T|\{T\})$/, "")
+    let [scripts, turned, shared] = this.scripts()
+    const above = this.tokens.slice(began, this.at).map((each) => (each.length > 1 && each[0] === "\\" ? `${each} ` : each)).join("")
+    const typed = (name + above).replace(/\{(\w)\}/g, "$1").replace(/\^(T|\{T\})$/, "")
     const parts = this.code && whole(data.token.short, name)
     if (parts) [name, scripts] = [parts[1], [parts[2], ...scripts]]
-    const leaf = `${name}|${[...scripts.join("").replace(/[^\p{L}\p{N}]/gu, "")].sort().join("")}`
+    const leaf = marked(`${name}|`, scripts.join("").replace(/[^\p{L}\p{N}]/gu, ""))
     this.show(leaf, typed)
     if (!this.code && words.of.includes(name.toLowerCase()) && ["[", "("].includes(this.next())) this.factor()
-    return turned ? ["t", ["leaf", leaf]] : ["leaf", leaf]
+    const node = shared ? ["note", ["leaf", leaf], "shared", typed] : ["leaf", leaf]
+    return turned ? ["t", node] : node
   }
 
   scripts() {
     const found = []
-    let turned = false
+    let [turned, shared] = [false, false]
     while (this.next() === "^" || (this.next() === "_" && !this.code)) {
       const above = this.take() === "^"
       let text = ""
-      for (let depth = 0; this.next();) {
+      for (let depth = 0; this.next() && (depth || !CLOSE.includes(this.next()));) {
         const token = this.take()
         depth += deeper(token)
         text += token
         if (depth <= 0) break
       }
+      if (new RegExp(data.token.shared).test(text)) [text, shared] = ["i", true]
       text = text.replace(/[{}()\\,<>]/g, "")
       if (above && text.endsWith("T") && text !== "DT") [turned, text] = [true, text.slice(0, -1)]
       if (text) found.push(text)
     }
-    return [found, turned]
+    return [found, turned, shared]
   }
 
   after(node) {
@@ -233,136 +243,162 @@ class Parser {
       } else if (this.code && token === "[") node = this.indexed(node)
       else if (this.code && token === "**") {
         this.take()
-        this.at += this.next() === "-"
-        this.factor()
-        node = ["sqrt", node]
-      } else if (this.code && token === "(" && node?.[0] === "made") node = this.call("multihead")
+        node = power(node, this.next() === "-" ? this.sum() : this.factor())
+      } else if (this.code && token === "(" && node?.[0] === "made") node = this.call(node[1])
       else break
     }
     return node
   }
 
   indexed(node) {
-    const index = this.arguments().join(",")
-    this.skip()
+    const index = this.arguments().map(([, , said]) => said).join(",")
     if (!node && /^["']/.test(index)) return this.letter(index.slice(1, -1))
-    if (node?.[0] === "leaf" && /^(i|h|head|\d)$/.test(index)) {
-      if (node[1].includes("qkv")) return ["part", node]
+    if (!node || same(node, WIDTH)) return node
+    if (node[0] === "leaf" && /^(i|h|head|\d)$/.test(index) && !node[1].includes("qkv")) {
       const key = marked(node[1], index[0])
       this.show(key, `${this.shown[node[1]]}[${index}]`)
       return ["leaf", key]
     }
-    return node && /^[\w*]*:/.test(index) ? ["part", node] : node
+    return [/^(\d|\w*:\w*)$/.test(index) ? "part" : "pass", node]
   }
 
   member(owner) {
-    if (!owner && this.next() !== ".") return this.after()
+    if (!owner && this.next() !== ".") return undefined
     this.at += this.next() === "."
     const name = this.next() ? this.take() : ""
     if (["T", "mT"].includes(name) && owner) return ["t", owner]
     if (this.next() === "(") return this.call(name, owner)
-    if (owner) return name === "shape" ? ["num", name] : owner
+    if (owner) return name === "shape" ? WIDTH : owner
     if (this.next() === "." && !words.methods.includes(this.next(1))) return this.member()
-    return this.after(this.letter(name))
+    return this.letter(name)
   }
 
   arguments() {
-    const found = [""]
-    let depth = 0
-    for (const token of this.tokens.slice(this.at)) {
-      depth += deeper(token)
-      if (!depth) break
-      if (token === "," && depth === 1) found.push("")
-      else if (depth > 1 || !(token in PAIRS) || found.at(-1)) found.push(found.pop() + token)
+    const found = []
+    this.take()
+    while (!CLOSE.includes(this.next())) {
+      const key = this.next(1) === "=" && !(this.next() in PAIRS) ? this.take() : ""
+      if (key) this.take()
+      const [began, kept] = [this.at, this.left.length]
+      let node = this.sum()
+      const read = this.at
+      const all = this.left.length === kept
+      for (let depth = 0; depth || !(this.next() === "," || CLOSE.includes(this.next()));) depth += deeper(this.take())
+      if (node && !(all && read === this.at)) node = ["pass", node]
+      this.left.length = kept
+      found.push([key, node, this.tokens.slice(began, this.at).join("")])
+      this.at += this.next() === ","
     }
-    return found.filter(Boolean)
-  }
-
-  skip() {
-    for (let depth = 0; this.next();) {
-      depth += deeper(this.take())
-      if (!depth) break
-    }
+    this.take()
+    return found
   }
 
   call(name, owner) {
-    const said = this.arguments()
-    const began = this.at
-    this.skip()
-    const ended = this.at
-    const values = [], named = {}
-    for (this.at = began + 1; this.at < ended - 1; this.at++) {
-      const key = this.next(1) === "=" ? this.next() : ""
-      if (key) this.at += 2
-      const kept = this.left.length
-      const value = this.sum()
-      if (key) named[key] = value
-      else if (value) values.push(value)
-      this.left.length = kept
-      for (let depth = 0; this.at < ended - 1 && (depth || this.next() !== ","); this.at++) depth += deeper(this.next())
-    }
-    this.at = ended
-    values.push(...words.arguments.map((key) => named[key]).filter(Boolean))
-    return this.after(this.called(name, said, owner ? [owner, ...values] : values, Boolean(owner)))
-  }
-
-  called(name, said, values, owned) {
     const op = functions[name.toLowerCase()] ?? ""
-    const [first, second] = values
-    if (op === "einsum") return einsum(said, values.length === 2 && second[0] === "several" ? second.slice(1) : values.slice(1), this.shown)
-    if (op === "linear" && values.length < 2 + (first ? first[0] === "num" : 1)) {
-      this.shown["new()|"] = name
-      return ["leaf", "new()|"]
+    const given = this.arguments()
+    const values = [owner, ...given.map(([key, node]) => (key ? undefined : node))].filter(Boolean)
+    const said = given.filter(([key]) => !key).map(([, , text]) => text)
+    const keys = Object.fromEntries(given.filter(([key]) => key))
+    const [first, second, third] = values
+    if (name === "size") return WIDTH
+    if (op === "einsum") return einsum(said, items(["list", ...values.slice(1)]), this.shown)
+    if (["attention", "multihead", "made"].includes(op)) return layer(name, op, values, keys)
+    if (op === "linear" && !second) return ["made", name]
+    if (!first) {
+      this.left.push(name)
+      return undefined
     }
-    if (op === "made" || (op === "multihead" && first?.[0] === "num")) {
-      return values.some((each) => each[0] === "leaf") ? ["fn", "multihead", ...values.slice(0, 3)] : ["made"]
-    }
-    if (["view", "permute", "transpose", "rearrange"].includes(op) && first) {
-      return moved(op, said.filter((each) => !each.includes("=")).slice(owned ? 0 : 1), first)
-    }
-    if (op === "split" && first) return ["part", first]
+    if (op === "moved") return moved(name, said.slice(owner ? 0 : 1), first)
     if (["product", "linear"].includes(op) && second) {
-      return ["mul", first, op === "linear" || said.includes("transpose_b=True") ? ["t", second] : second]
+      const node = times(first, op === "linear" || "transpose_b" in keys ? ["t", second] : second, name === "dot")
+      return op === "linear" && third ? ["add", node, third] : node
     }
-    if (op === "softmax" && first) {
-      const axis = said.find((each) => /^(dim|axis)=(0|-2)$/.test(each))
-      return axis ? ["wrong", ["fn", "softmax", first], "softmax", axis] : ["fn", "softmax", first]
+    if (op === "softmax") {
+      const axis = given.filter(([key]) => ["dim", "axis"].includes(key)).map(([key, , text]) => `${key}=${text}`)
+      const node = ["fn", "softmax", first]
+      return axis.some((each) => /=(0|-2)$/.test(each)) ? ["wrong", node, "softmax", axis[0]] : node
     }
-    if (op && first) return applied(op, values)
-    if (name === "size") return ["num", name]
-    if (owned || words.methods.includes(name)) return first
-    if (values.length === 1) {
+    if (op) return applied(op, items(["list", ...values]))
+    if (words.methods.includes(name)) return first
+    if (values.length === 1 && !owner) {
       this.show(`${name}()|`, name)
-      return ["mul", first, ["leaf", `${name}()|`]]
+      return ["call", ["leaf", `${name}()|`], first]
     }
     this.left.push(name)
+    return ["pass", ...values]
   }
 }
 
-const marked = (leaf, mark) => leaf.replace(/\|.*/, (marks) => `|${[...marks.slice(1), mark].sort().join("")}`)
-const isSoftmax = (node) => node?.[0] === "fn" && node[1] === "softmax"
-const divided = (a, b) => (isSoftmax(a) && walk(b).some(isSoftmax) ? a : ["div", a, b])
+/** The letter that a text writes so. */
+export const leafOf = (latex) => new Parser(normal(latex), false).product()
+
+const items = (node) => (node?.[0] !== "list" ? (node ? [node] : []) : node.slice(1).flatMap((each) => (node.length === 2 ? items(each) : [each])))
+const marked = (leaf, mark) => leaf.replace(/\|.*/, (marks) => `|${[...marks.slice(1), ...mark].sort().join("")}`)
+const isExp = (node) => node?.[0] === "fn" && node[1] === "exp"
+const divided = (a, b) => (isExp(a) && walk(b).some(isExp) ? ["fn", "softmax", ...a.slice(2)] : ["div", a, b])
 
 function times(a, b, dot) {
   if (!a || !b) return a ?? b
-  return [dot && [a, b].every(([kind, leaf]) => kind === "leaf" && "qk".includes(leaf[0])) ? "dot" : "mul", a, b]
+  const vectors = dot && [a, b].every(([kind, leaf]) => kind === "leaf" && "qk".includes(leaf[0]))
+  return vectors || !["mul", "dot"].includes(a[0]) ? [vectors ? "dot" : "mul", a, b] : [...a, b]
+}
+
+function power(node, exponent) {
+  const minus = exponent?.[0] === "neg"
+  const half = [["num", "0.5"], ["div", ONE, ["num", "2"]]].some((each) => same(each, minus ? exponent[1] : exponent))
+  const root = [half ? "sqrt" : "pass", node]
+  return minus ? ["div", ONE, root] : root
 }
 
 function applied(op, values) {
-  if (op === "product" && values.length > 1) return ["mul", ...values.slice(0, 2)]
   if (op === "sqrt") return ["sqrt", values[0]]
-  return op === "same" ? values[0] : ["fn", op, ...values.slice(0, 3)]
+  return op === "same" ? ["pass", ...values] : ["fn", op, ...values]
 }
 
-function moved(op, said, node) {
-  const last = said.slice(-2)
-  if (op === "rearrange") return [said.join("").split("->")[0].includes("(") ? "cut" : "join", node]
-  if (op === "transpose") return ["-1 -2", "2 3"].includes(last.sort().join(" ")) ? ["t", node] : node
-  if (op === "permute") return ["3 2", "2 1"].includes(last.join(" ")) ? ["t", node] : node
+function layer(name, op, values, keys) {
+  const arrays = values.filter(([kind]) => kind !== "num")
+  const named = Object.entries(keys).filter(([key]) => words.arguments.includes(key))
+  if (op !== "attention" && !arrays.length && !named.length) return ["made", name]
+  const given = {}
+  const order = data.order[name] ?? "QKV"
+  arrays.slice(0, 3).forEach((node, i) => (given[order[i]] = node))
+  for (const [key, node] of named) given[key[0].toUpperCase()] = node
+  if (!("V" in given)) given.V = given.K
+  if (!("K" in given)) given.K = given.V
+  const node = ["fn", op === "attention" ? op : "multihead", ...[..."QKV"].map((letter) => given[letter]).filter(Boolean)]
+  const more = arrays.length > 3 || Object.keys(keys).some((key) => /mask|causal|bias/.test(key))
+  return more ? ["pass", node] : node
+}
+
+function moved(name, said, node) {
+  if (name === "rearrange") {
+    const [left, right = ""] = said[0].replace(/^['"]+|['"]+$/g, "").split("->")
+    const group = /\(([^()]*)\)/.exec(left)
+    if (group && !/h|d/.test(group[1])) return ["pass", node]
+    if (group) {
+      const names = group[1].trim().split(/\s+/)
+      const three = names.filter((each) => words.three.includes(each)).length
+      const cut = names.length > three + 1 ? ["cut", node] : node
+      return three ? ["part", cut] : cut
+    }
+    const [a, b] = [left, right].map((side) => side.trim().split(/\s+/).slice(-2))
+    return right.includes("(") ? ["join", node] : same(a.reverse(), b) ? ["t", node] : node
+  }
+  if (name === "permute" || said.join("").includes("(")) {
+    const axes = said.join("").match(/\d/g) ?? []
+    return axes.length && axes.at(-1) !== [...axes].sort().at(-1) ? ["t", node] : node
+  }
+  if (["transpose", "swapaxes", "t"].includes(name)) {
+    const axes = said.slice(-2).sort().join(" ")
+    if (["-1 -2", "2 3", ""].includes(axes)) return ["t", node]
+    return ["cut", "wrong"].includes(node[0]) || axes === "-2 -3" ? node : ["swap", node]
+  }
+  if (["split", "chunk", "unbind"].includes(name)) return ["part", node]
   const heads = said.findIndex((each) => whole(data.token.heads, each))
   const length = said.findIndex((each, n) => n && whole(data.token.length, each))
-  if ((heads >= 0 && heads < length) || /\*.*(heads?|h)$/.test(said[0] ?? "")) return ["wrong", node, "view", said.join(", ")]
-  return heads >= 0 && said.length > 3 ? ["cut", node] : said.length === 3 ? ["join", node] : node
+  const merged = node[0] !== "swap" && /\*.*(heads?|h)$/.test(said[0] ?? "")
+  if ((heads >= 0 && heads < length) || merged) return ["wrong", node, "view", said.join(", ")]
+  return [said.length > 3 ? "cut" : name === "flatten" || said.length === 3 ? "join" : "pass", node]
 }
 
 function einsum(said, arrays, shown) {
@@ -370,17 +406,21 @@ function einsum(said, arrays, shown) {
   const [parts, out] = [left.split(","), result.join(">")]
   if (parts.length !== arrays.length) throw new Refused(put(data.refused.einsum, said[0], parts.length, arrays.length))
   for (const letter of out) if (!left.includes(letter)) throw new Refused(put(data.refused.letter, letter, out, left))
-  if (parts.length !== 2) return arrays[0]
+  if (parts.length !== 2) return ["pass", ...arrays]
   const [a, b] = parts
   let [one, two] = arrays
-  const summed = [...a].find((x) => b.includes(x) && !out.includes(x))
   const [ownA, ownB] = [[a, b], [b, a]].map(([mine, other]) => [...mine].filter((x) => !other.includes(x)))
-  if (summed && two[0] === "leaf" && ownB.length === 2) {
+  const summed = [...a].find((x) => b.includes(x) && !out.includes(x))
+  const lost = [...ownA, ...ownB].find((x) => !out.includes(x))
+  if (lost) return ["wrong", ["pass", one, two], "einsum", lost, `${left}->${[...a].filter((x) => x !== a.at(-1)).join("")}${ownB.join("")}`]
+  if (!summed) return ["pass", one, two]
+  if (two[0] === "leaf" && ownB.length === 2) {
     const key = marked(two[1], "i")
     shown[key] = shown[two[1]]
     two = ["leaf", key]
   }
-  if (summed && ownA.length && a.indexOf(summed) < a.indexOf(ownA.at(-1))) one = ["t", one]
-  if (summed && ownB.length && b.indexOf(summed) > b.indexOf(ownB.at(-1))) two = ["t", two]
-  return ["mul", one, two]
+  if (ownA.length && a.indexOf(summed) < a.indexOf(ownA.at(-1))) one = ["t", one]
+  if (ownB.length && b.indexOf(summed) > b.indexOf(ownB.at(-1))) two = ["t", two]
+  const other = ownA.length && ownB.length && out.indexOf(ownA.at(-1)) > out.indexOf(ownB.at(-1))
+  return other ? ["t", ["mul", one, two]] : ["mul", one, two]
 }

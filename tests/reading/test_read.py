@@ -10,7 +10,7 @@ import pytest
 
 import qkv
 from qkv.layouts import layouts
-from qkv.notation import check, roles, sources, typeset
+from qkv.notation import sources, typeset
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading import read
 from qkv.reading._letters import tables
@@ -31,7 +31,9 @@ def is_right(typed: str, want: dict) -> bool:
         first
         and first.kind == want.get("kind", "formula")
         and bool(first.wrong) == want.get("wrong", False)
-        and all(getattr(first, key) == want[key] for key in ("which", "tokens") if key in want)
+        and all(
+            getattr(first, key) == want[key] for key in ("which", "tokens", "line") if key in want
+        )
         and want.get("says", "") in repr(found)
     )
 
@@ -87,18 +89,61 @@ def test_a_formula_in_a_texts_letters_is_read_as_that_texts(line, name):
     assert not found[0].wrong
 
 
-def test_a_line_that_is_read_runs():
-    """`check` computes it with arrays of sizes that differ; roles that it has not are left out."""
-    known, ran = {role.key for role in roles()}, 0
-    for typed in INPUTS["formulas"]:
-        for each in read(typed):
-            lines = each.line.split("; ")
-            roles_in = re.findall(r"\b[A-Z]\w*(?:\[\w\])?|\bheads?\b(?=\[| @)", each.line)
-            used = {re.sub(r"\[\d\]", "[i]", role) for role in roles_in}
-            if each.line and used <= known:
-                check(*lines)
-                ran += 1
-    assert ran >= 12
+def layer(self_attention: bool) -> dict:
+    """Arrays for all roles, of widths that differ, made from each other as a layer does."""
+    made = np.random.default_rng(5).normal
+    n, h, d_model, d_k, d_v = (5, 3), 2, 11, 4, 7
+    X_Q, X_K = (made(size=(size, d_model)) for size in n)
+    it = {"X_Q": X_Q, "X_K": X_Q if self_attention else X_K, "h": h, "d_k": d_k, "d_v": d_v}
+    it |= {"X_V": it["X_K"], "X": X_Q, "d_model": d_model, "scale": 0.3, "scaling": 0.3, "b": 2.0}
+    it |= {"mask": np.zeros((n[0], len(it["X_K"]))), "C_Q": X_Q[:, :6], "C_KV": it["X_K"][:, :9]}
+    it |= {"W_DQ": made(size=(d_model, 6)), "W_DKV": made(size=(d_model, 9))}
+    for letter, wide, rank in ("Q", d_k, 6), ("K", d_k, 9), ("V", d_v, 9):
+        it[f"P_{letter}"] = made(size=(d_model, d_model))
+        it[f"W_{letter}"], it[f"b_{letter}"] = made(size=(d_model, h * wide)), made(size=h * wide)
+        it[f"W_U{letter}"] = made(size=(rank, h * wide))
+        for name in ("W_", "b_", "W_U"):
+            it[f"{name}{letter}_i"] = it[f"{name}{letter}"][..., :wide]
+            it[f"{name}{letter}_1"] = it[f"{name}{letter}_i"]
+        it[letter] = it[f"X_{letter}"] @ it[f"W_{letter}"]
+        it[f"{letter}_i"] = it[letter][:, :wide]
+    it |= {"W_O": made(size=(h * d_v, d_model)), "W_O_i": made(size=(d_v, d_model))}
+    it |= {"W_QKV": made(size=(d_model, 3 * h * d_k)), "W_i": made(size=(d_model, d_k))}
+    it |= {"QKV": X_Q @ it["W_QKV"]}
+    it |= {"W_KR": made(size=(d_model, 8)), "W_QK_i": it["W_Q_i"] @ it["W_K_i"].T}
+    it |= {"W_VO_i": it["W_V_i"] @ it["W_O_i"], "S_i": it["Q_i"] @ it["K_i"].T}
+    it |= {"A_i": qkv.softmax(it["S_i"] / 2), "K_R": it["X_K"] @ it["W_KR"]}
+    it["head_i"] = qkv.attention(it["Q_i"], it["K_i"], it["V_i"])
+    it["QKV_i"] = [it["Q_i"]] * 3
+    it["joined"] = np.concatenate([it["head_i"]] * h, axis=-1)
+    it["Y"] = it["joined"] @ it["W_O"]
+    stack = lambda each: np.concatenate([*each], axis=-1)  # noqa: E731
+    functions = {"softmax": qkv.softmax, "attention": qkv.attention, "sqrt": np.sqrt}
+    functions |= {"concat": stack, "split": np.split, "heads": range(h), "i": 0, "rotate": np.copy}
+    functions |= {"exp": np.exp, "multihead": lambda q, k, v: it["Y"] if len(k) == len(v) else None}
+    return it | functions
+
+
+@pytest.mark.parametrize("typed", [*INPUTS["formulas"], *INPUTS["code"]])
+def test_a_line_that_is_shown_fits(typed):
+    """In NumPy, with arrays of all roles: both sides of a line have one shape."""
+    for line in filter(None, (each.line for each in read(typed))):
+        plain = re.sub(r"(\w)\[(\w)\]", r"\1_\2", line)
+        it = layer(self_attention=bool(re.search(r"\bX\b", plain)))
+        for each in plain.split("; "):
+            names, equal, value = each.partition(" = ")
+            sides = [eval(side, it) for side in (value or names).split(" == ")]
+            if equal and len(parts := names.split(", ")) > 1:
+                sides = list(sides[0])
+                assert len(sides) == len(parts)
+            elif equal:
+                sides.append(it[re.sub(r"_\d$", "_i", names)])
+            assert len({*map(np.shape, sides)}) == 1, (line, [*map(np.shape, sides)])
+
+
+def test_many_lines_are_shown():
+    assert sum(bool(found and found[0].line) for found in map(read, INPUTS["code"])) > 20
+    assert sum(bool(found and found[0].line) for found in map(read, INPUTS["formulas"])) > 35
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from qkv.reading._data import DATA
 from qkv.reading._letters import BASE, bare, everybody, in_text, number, tables, turned, usual
 from qkv.reading._tree import leaves
 
-_MOST = 600  # assignments that are computed
+_MOST = 300  # assignments that are computed
 NUMBER = "#"
 
 
@@ -364,8 +364,11 @@ class World:
             values = [*lefts, *values]
         for a, b in pairwise(values):
             self._compare(a, b)
-        sides = [it.upright.line for it in (*(lefts if self.code else ()), *values[:-1], last)]
-        sides = [", ".join(it.upright.line for it in lefts), *sides[len(lefts) :]]
+        between = (
+            values[:-1] if self.code and all(each[0] == "leaf" for each in names) else values[1:-1]
+        )
+        sides = [", ".join(it.upright.line for it in lefts)]
+        sides += [it.upright.line for it in (*between, last)]
         if not last.role and self.columns:
             sides[-1] = last.turned
         named = nodes[0][0] in ("leaf", "list") or nodes[0][1] == "score"
@@ -409,7 +412,7 @@ class World:
             self._fault("equal", " × ".join(a.shape), " × ".join(b.shape))
 
     def _meaning(self, role: str, pair: list[str]) -> str:
-        said = tables()["role"].get(bare(role), {"meaning": role})["meaning"]
+        said = tables()["role"][bare(role)]["meaning"]
         return f"{said}, transposed" if pair[0] == pair[1] and role.endswith(".T") else said
 
 
@@ -434,7 +437,7 @@ def fit(lines: list[tuple], shown: dict[str, str], code: bool) -> list[World]:
         for columns, stored in itertools.product((False, True), repeat=2):
             flipped = {
                 leaf: turned(role)
-                if columns != (stored and role[:2] in ("W_", "P_", "W[", "W") and "()" not in leaf)
+                if columns != (stored and role[:2] in ("W_", "P_", "W[") and "()" not in leaf)
                 else role
                 for leaf, role in role_of.items()
             }

@@ -174,13 +174,17 @@ def everybody(leaves: list[str]) -> Iterator[tuple[dict[str, str], int]]:
     for (n, weight), (m, act) in itertools.product(
         enumerate(weights), enumerate(forms("activation"))
     ):
+        bias = _forms["bias"][_forms["weight"].index(weight) if weight else 0]
         for chosen in itertools.islice(itertools.product(*others), _MANY):
             role_of = dict(chosen)
             for leaf, each in meant.items():
                 if isinstance(each, list):
                     continue
-                twin = any(meant[it] == each and indexed[it] != indexed[leaf] for it in leaves)
-                form = {"activation": act, "weight": weight}.get(each[0], _forms[each[0]][0])
+                twin = any(
+                    meant[it] == each and indexed[it] != indexed[leaf] and it[0] == leaf[0]
+                    for it in leaves
+                )
+                form = {"activation": act, "weight": weight, "bias": bias}[each[0]]
                 if each[0] == "weight" and (indexed[leaf] or twin):
                     form = "W_{}[i]" if indexed[leaf] else "P_{}"
                 elif each[0] == "activation" and twin:
