@@ -19,6 +19,7 @@ export const marksOf = (leaf) => leaf.split("|")[1]
 const letterOf = (role) => /(?:^|_)([QKV])(?:\[i\])?$/.exec(bare(role))?.[1] ?? ""
 const joined = (role) => ({ "head[i]": "joined", "Q[i]": "Q", "K[i]": "K", "V[i]": "V" })[bare(role)] ?? ""
 const meet = (a, b) => a === b || ["n_q", "n_k"].some((n) => [a, b].every((each) => ["n", n, "1"].includes(each)))
+const alike = (a, b) => a.length === b.length && a.every((size, i) => meet(size, b[i]))
 const isIndex = (mark) => D.token.index.includes(mark)
 
 /** The size that a letter is, or the name of a scale. */
@@ -263,15 +264,14 @@ export class World {
   }
 
   added(a, b) {
-    const shapes = [a.shape, b.shape]
-    if (shapes.every(({ length }) => length === 2) && !a.shape.every((size, i) => meet(size, b.shape[i]))) this.fault("add", a.typed, b.typed)
-    if (b.shape.length === 1 && a.shape.length && !a.shape.includes(b.shape[0])) this.fault("add", a.typed, b.typed)
+    const vector = b.shape.length === 1 && a.shape.includes(b.shape[0])
+    if (a.shape.length && b.shape.length && !vector && !alike(a.shape, b.shape)) this.fault("add", a.typed, b.typed)
     const extra = [a, b].map(({ role }) => !role || /^(b|mask)/.test(role))
     const main = extra[0] && !extra[1] ? b : a
-    const alike = extra.some(Boolean) || a.role === b.role
-    this.loose += !alike
+    const one = extra.some(Boolean) || a.role === b.role
+    this.loose += !one
     const [line, turn] = ["line", "turn"].map((key) => (a[key] && b[key] ? `${a[key]} + ${b[key]}` : ""))
-    return new Value(alike ? main.role : "", main.shape, `${a.typed} + ${b.typed}`, line, turn)
+    return new Value(one ? main.role : "", main.shape, `${a.typed} + ${b.typed}`, line, turn)
   }
 
   ratio(a, b) {
@@ -322,7 +322,7 @@ export class World {
     if (role && name !== "softmax") ({ shape } = this.of(role))
     const line = said(lines)
     const value = new Value(role, shape, typed, line, line && this.write.turned(line, said(turns)))
-    return (x.role ? x.role.endsWith(".T") : this.columns && name !== "score") ? value.other.with({ typed }) : value
+    return (x.role ? x.role.endsWith(".T") : this.columns && name !== "score" && x.shape[0] !== "n_q") ? value.other.with({ typed }) : value
   }
 
   moved(kind, value) {
@@ -332,7 +332,7 @@ export class World {
     if (kind === "cut" && ["Q", "K", "V"].includes(role)) line = was && `split(${was}, h, axis=-1)[i]`
     else if (kind === "cut" && role === "QKV") line = was && `[split(x, h, axis=-1)[i] for x in split(${was}, 3, axis=-1)]`
     else if (kind === "join" && made) line = was && `concat(${was} for i in heads)`
-    else if (kind === "part" && role.includes("QKV")) line = was.includes("split") ? was : was && `split(${was}, 3, axis=-1)`
+    else if (kind === "part" && role.includes("QKV")) line = role.includes("[i]") ? was : was && `split(${was}, 3, axis=-1)`
     else {
       this.loose += kind === "cut"
       return value.unread
@@ -366,7 +366,9 @@ export class World {
       if (!last.role && this.columns) said[said.length - 1] = last.other[key]
       return said.every(Boolean) ? said.join(["leaf", "list"].includes(left[0]) || left[1] === "score" ? " = " : this.write.equal) : ""
     }
-    const hides = written("line").includes("attention(") && this.notes.has(D.notes.bare)
+    const all = [...lefts, ...values].map((it) => it.upright.shape)
+    const fit = names.length > 1 || all.every((shape, i) => !i || alike(all[i - 1], shape))
+    const hides = !fit || (written("line").includes("attention(") && this.notes.has(D.notes.bare))
     const role = names.length > 1 ? lefts[0].role : last.role || lefts[0].role
     const [line, turn] = hides ? ["", ""] : [written("line"), written("turn")]
     return role.endsWith(".T") || (!role && this.columns) ? new Value(role, last.shape, last.typed, turn, line) : new Value(role, last.shape, last.typed, line, turn)
@@ -388,13 +390,13 @@ export class World {
     const [one, two] = pair.map(letterOf)
     const both = pair.every(Boolean)
     const upright = pair[0] === pair[1] && ["score", "output"].includes(T.role[pair[0]]?.group)
-    const alike = ["X X_Q", "Y joined"].includes([...pair].sort().join(" ")) || (pair.includes("made[i]") && (one || two))
-    this.loose += !both
-    if (upright || (alike && a.role !== b.role)) return
+    const other = ["X X_Q", "Y joined"].includes([...pair].sort().join(" ")) || (pair.includes("made[i]") && (one || two))
+    this.loose += !both || pair.includes(NUMBER)
+    if (pair.includes(NUMBER) || upright || (other && a.role !== b.role)) return
     if (both && a.role !== b.role) {
       if (one && two && one !== two) this.fault("letters", one, two)
       else this.fault("equal", this.meaning(a.role, pair), this.meaning(b.role, pair))
-    } else if (a.shape.length && b.shape.length && !(a.shape.length === b.shape.length && a.shape.every((size, i) => meet(size, b.shape[i])))) {
+    } else if (a.shape.length && b.shape.length && !alike(a.shape, b.shape)) {
       this.fault("equal", a.shape.join(" × "), b.shape.join(" × "))
     }
   }

@@ -47,6 +47,7 @@ function candidates(shape, given) {
 
 /** What arrays of these shapes may be, and whether they fit. */
 export function shapes(text) {
+  if (text.includes(")(")) return undefined // a layer that is made and called
   const S = M.shape, given = {}, filler = S.filler.split(" ")
   const linear = whole(S.linear, text)
   let typed = linear ? `(${linear[2]}, ${linear[1]})` : text

@@ -62,6 +62,10 @@ def _meet(a: str, b: str) -> bool:
     return a == b or {a, b} <= {"n", "n_q", "1"} or {a, b} <= {"n", "n_k", "1"}
 
 
+def _alike(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    return len(a) == len(b) and all(map(_meet, a, b))
+
+
 def _wrapped(line: str, signs: str = "+") -> str:
     """A line in brackets, if one of these signs stands in it outside of brackets."""
     plain = line
@@ -247,9 +251,8 @@ class World:
 
     def _sum(self, a: Value, b: Value) -> Value:
         """A bias or a mask leaves what it is added to what it is."""
-        if len(a.shape) == len(b.shape) == 2 and not all(map(_meet, a.shape, b.shape)):
-            self._fault("add", a.typed, b.typed)
-        if len(b.shape) == 1 and a.shape and b.shape[0] not in a.shape:
+        vector = len(b.shape) == 1 and b.shape[0] in a.shape
+        if a.shape and b.shape and not (vector or _alike(a.shape, b.shape)):
             self._fault("add", a.typed, b.typed)
         extra = [not each.role or re.match("b|mask", each.role) for each in (a, b)]
         main = b if extra[0] and not extra[1] else a
@@ -319,7 +322,11 @@ class World:
             shape = self._of(role, "").shape
         line = line or ""
         value = Value(role, tuple(shape), typed, line, line and f"{line}.T")
-        flip = x.role.endswith(".T") if x.role else self.columns and name != "score"
+        flip = (
+            x.role.endswith(".T")
+            if x.role
+            else self.columns and name != "score" and x.shape[:1] != ("n_q",)
+        )
         return value.other._replace(typed=typed) if flip else value
 
     def _moved(self, kind: str, value: Value) -> Value:
@@ -333,7 +340,7 @@ class World:
         elif kind == "join" and made:
             line = line and f"concat({line} for i in heads)"
         elif kind == "part" and "QKV" in role:
-            line = line if "split" in line else line and f"split({line}, 3, axis=-1)"
+            line = line if "[i]" in role or not line else f"split({line}, 3, axis=-1)"
         else:
             self.loose += kind == "cut"
             return value.unread()
@@ -372,7 +379,10 @@ class World:
         if not last.role and self.columns:
             sides[-1] = last.turned
         named = nodes[0][0] in ("leaf", "list") or nodes[0][1] == "score"
-        line = (" = " if named else " == ").join(sides) if all(sides) else ""
+        fit = names[1:] or all(
+            _alike(a.upright.shape, b.upright.shape) for a, b in pairwise([*lefts, *values])
+        )
+        line = (" = " if named else " == ").join(sides) if all(sides) and fit else ""
         if "attention(" in line and DATA["notes"]["bare"] in self.notes:
             line = ""  # equation (1) has a scale
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
@@ -400,15 +410,15 @@ class World:
         alike = sorted(pair) in (["X", "X_Q"], ["Y", "joined"]) or (
             "made[i]" in pair and any(letters)
         )
-        self.loose += not all(pair)
-        if upright or (alike and a.role != b.role):
+        self.loose += not all(pair) or NUMBER in pair
+        if NUMBER in pair or upright or (alike and a.role != b.role):
             return
         if all(pair) and a.role != b.role:
             if all(letters) and letters[0] != letters[1]:
                 self._fault("letters", *letters)
             else:
                 self._fault("equal", self._meaning(a.role, pair), self._meaning(b.role, pair))
-        elif a.shape and b.shape and [*map(_meet, a.shape, b.shape)].count(True) != len(a.shape):
+        elif a.shape and b.shape and not _alike(a.shape, b.shape):
             self._fault("equal", " × ".join(a.shape), " × ".join(b.shape))
 
     def _meaning(self, role: str, pair: list[str]) -> str:

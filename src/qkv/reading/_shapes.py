@@ -18,6 +18,8 @@ _Shape = tuple[int | str | None, ...]
 
 def shapes(typed: str) -> Reading | None:
     """What arrays of these shapes may be, and whether they fit."""
+    if ")(" in typed:  # a layer that is made and called
+        return None
     given, filler = {}, {*_SHAPE["filler"].split()}
     if linear := re.fullmatch(_SHAPE["linear"], typed):  # stored as (out, in)
         typed = f"({linear[2]}, {linear[1]})"
