@@ -32,8 +32,8 @@ def read(text: str) -> Readings:
 
         >>> read("q = W^Q x")[0].which, read("W_1^Q q")[0].which
         ('head', 'source')
-        >>> print(read("W_1^Q q")[0].title)
-        q is a source: the words as they enter the layer, before any weight, 512 numbers each.
+        >>> print(read("W_1^Q q")[0].letters["q"])
+        source of the queries, 512 numbers a word
 
         A mistake is named.
 
