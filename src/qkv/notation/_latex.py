@@ -50,8 +50,8 @@ def unmarked(role: Role | None, latex: str, borrowed: bool) -> str:
 
 def line(written: Written, mark: Mark = unmarked) -> str:
     """A line; sides that are written alike are written once."""
-    sides = (latex(side, mark) for side in written.sides)
-    return " = ".join(side for side, _ in groupby(sides))
+    alike = groupby(written.sides, latex)
+    return " = ".join(latex(next(sides), mark) for _, sides in alike)
 
 
 def latex(node: Expression, mark: Mark = unmarked) -> str:
@@ -136,7 +136,9 @@ class _Printer:
                 return self._turned(*self._print(of))
             case Applied():
                 arguments = ", ".join(map(self.latex, node.arguments))
-                return self.mark(None, node.latex, node.borrowed) + brackets(arguments), ATOM
+                return self.mark(None, node.latex, node.borrowed) + brackets(
+                    arguments, node.square
+                ), ATOM
             case Added(each):
                 return f"{self.sum_sign(node)} {self.latex(each, PRODUCT)}", SUM
             case Joined():
@@ -179,7 +181,8 @@ class _Printer:
         return left + between + right, level
 
 
-def brackets(text: str) -> str:
-    """LaTeX in round brackets, as tall as what they hold."""
+def brackets(text: str, square: bool = False) -> str:
+    """LaTeX in brackets, as tall as what they hold."""
     tall = any(part in text for part in (r"\frac", r"\sum", r"\begin"))
-    return rf"\left({text}\right)" if tall else f"({text})"
+    left, right = "[]" if square else "()"
+    return rf"\left{left}{text}\right{right}" if tall else f"{left}{text}{right}"

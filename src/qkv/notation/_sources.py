@@ -74,6 +74,7 @@ class Source:
         checked: Whether all of this was seen in the source itself or in a faithful copy.
         letters: A `Letter` for the key of each role that it names.
         functions: LaTeX for each function that it names.
+        square: Whether these take square brackets.
         hint: What tells it from another of its group: "q goes in".
         one_token: Whether its letter for queries, say, is one token's vector. Here it stands for
             the vectors of all tokens.
@@ -98,6 +99,7 @@ class Source:
     checked: bool
     letters: Mapping[str, Letter] = field(repr=False)
     functions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    square: bool = False
     hint: str = ""
     one_token: bool = False
     index: str = ""

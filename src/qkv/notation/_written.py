@@ -70,12 +70,13 @@ class OwnSize(Expression):
 
 @dataclass(frozen=True)
 class Applied(Expression):
-    """A function as a source writes it, applied to arguments."""
+    """A function as a source writes it, applied to arguments; `square` says in which brackets."""
 
     name: str
     latex: str
     borrowed: bool
     arguments: tuple[Expression, ...]
+    square: bool
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,9 @@ class Writer:
         # A softmax along the other axis is a softmax still.
         if name != "softmax" and self.transposed != native:
             return _transposed(replace(self, transposed=native)._applied(name, arguments))
-        return Applied(name, *self._function(name), tuple(map(self.write, arguments)))
+        latex, borrowed = self._function(name)
+        square = name in self.source.functions and self.source.square
+        return Applied(name, latex, borrowed, tuple(map(self.write, arguments)), square)
 
     def _function(self, name: str) -> tuple[str, bool]:
         """What the source calls a function, and whether that is this site's name for it."""

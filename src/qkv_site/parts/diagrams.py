@@ -259,8 +259,9 @@ def _case(title: str, drawn: tuple[Drawing, ...]) -> str:
 
 
 def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
-    lengths = {axis.latex: axis.length for each in drawn for axis in each.axes if axis.latex}
-    scale = ", ".join(to_mathml(f"{size} = {length}") for size, length in lengths.items())
+    axes = (axis for each in drawn for axis in each.axes if axis.latex)
+    sizes = {(_letters(axis.latex), axis.length): axis.latex for axis in axes}
+    scale = ", ".join(to_mathml(f"{size} = {length}") for (_, length), size in sizes.items())
     parts = [f"Drawn to scale for {scale}."]
     if numbered:
         parts.append("A number in a block is that of its word.")
@@ -359,7 +360,7 @@ class _Drawer:
                     rows=drawn.columns,
                     columns=drawn.rows,
                 )
-            case Applied(name, sign, borrowed, arguments):
+            case Applied(name, sign, borrowed, arguments, _):
                 return self._applied(
                     name, mark(None, sign, borrowed), list(map(self.draw, arguments))
                 )
