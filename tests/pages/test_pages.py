@@ -140,7 +140,7 @@ _ELSEWHERE = re.compile(
 # What a number only names: a place in a text, a version, a year, a minute.
 _PLACE = re.compile(
     r"\b(?:sections?|pages?|lines?|commit|equations?|formulas|footnote|issues?|threads?|arXiv|week"
-    r"|exercise|in|version|video|request|question|Validated|Exchange,|PyTorch|Keras|Transformers"
+    r"|exercise|head|in|version|video|request|question|Validated|Exchange,|PyTorch|Keras|Transformers"
     r"|Flax)"
     r" \(?[\d.]+\w*\)?(?:(?:,| to| and) \(?[\d.]+\)?)*|\b(?:19|20)\d\d\b|\d+:\d\d|#\d+",
     re.IGNORECASE,

@@ -136,9 +136,8 @@ class _Printer:
                 return self._turned(*self._print(of))
             case Applied():
                 arguments = ", ".join(map(self.latex, node.arguments))
-                return self.mark(None, node.latex, node.borrowed) + brackets(
-                    arguments, node.square
-                ), ATOM
+                called = self.mark(None, node.latex, node.borrowed)
+                return called + brackets(arguments, node.square), ATOM
             case Added(each):
                 return f"{self.sum_sign(node)} {self.latex(each, PRODUCT)}", SUM
             case Joined():
