@@ -42,7 +42,7 @@ function candidates(shape, given) {
   }
   return T.shapes.rules[h_kv < h ? "grouped" : "ungrouped"].map((rule) => ({ ...rule, axes: rule.axes.split(" ") }))
     .filter(({ axes }) => axes.length === shape.length && axes.every((axis, i) => may(axis, shape[i])))
-    .map((rule) => ({ ...rule, known: rule.axes.some((axis) => axis in sizes) }))
+    .map((rule) => ({ ...rule, known: rule.axes.filter((axis) => axis in sizes).join() }))
 }
 
 /** What arrays of these shapes may be, and whether they fit. */
@@ -72,7 +72,7 @@ export function shapes(text) {
   if (!found.length || new RegExp(S.signs).test(rest + labels.join("")) || !(ours || numbers)) return undefined
   const axes = found.map(([, it]) => axesOf(it))
   const shortest = Math.min(...axes.map((each) => each.length)), signs = rest.split("@").length - 1
-  if (signs || (!ours && many)) return axes.length > 1 && shortest > 1 && [0, axes.length - 1].includes(signs) ? product(axes, labels) : undefined
+  if (signs || (!ours && many)) return shortest > 1 && axes.length === (signs || 1) + 1 ? product(axes, labels) : undefined
   if (ours || (axes.length === 3 && shortest > 2)) return attention(Object.fromEntries(axes.map((each, i) => [ours ? letters[i] : "QKV"[i], each])))
   return arrays(axes, given)
 }
@@ -196,12 +196,12 @@ function byAxis(shape, axes) {
 
 function sizesOf(found, given) {
   if ("d_model" in given) return [{ d_model: 0, h: Math.max(1, Math.floor(given.d_model / (given.d_k ?? 64))), ...given }, ""]
-  for (const weights of [true, false]) {
+  for (const tells of [({ convention }) => convention, ({ known }) => /d_/.test(known), ({ known }) => known]) { // a weight tells most, then a width
     for (const model of M.model) {
       const { name, ...its } = model
       const sizes = { ...its, ...given }
       const first = found.map((each) => candidates(each, sizes)[0])
-      if (first.every(Boolean) && first.some((it) => (weights ? it.convention : it.known))) return [sizes, sizes.h === its.h ? name : ""]
+      if (first.every(Boolean) && first.some(tells)) return [sizes, sizes.h === its.h ? name : ""]
     }
   }
   return []

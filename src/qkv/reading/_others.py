@@ -57,8 +57,10 @@ def names() -> list[list]:
         scaled = [layouts()[so[0]].scaling] * (len(so) == 1 and layouts()[so[0]].scale is not None)
         made.append([name, _NAME["title"].format("{}", _holds(holds)), lines, _page(so), scaled, 0])
     for name, holds in _NAME["held"].items():
-        title = _NAME["title"].format("{}", _holds(holds))
-        made.append([name, title, [], _NAME["else"], [_NAME["unstored"]], 1])
+        biases = f"{name.removesuffix('.weight')}.bias", holds.replace("W", "b")
+        for called, its in ((name, holds), biases):
+            title = _NAME["title"].format("{}", _holds(its))
+            made.append([called, title, [], _NAME["else"], [_NAME["unstored"]], 1])
     made += [
         [name, f"{{}} {said}", [], page, [], 1] for name, (said, page) in _NAME["made"].items()
     ]
@@ -92,7 +94,7 @@ def _page(names_of: list[str]) -> str:
 
 
 def _holds(holds: str) -> str:
-    parts = holds.split()
+    parts = sorted(holds.split(), key=lambda part: "QKVO".index(part[-1]))
     if parts[0] in _NAME:
         return _NAME[parts[0]]
     letters = [_NAME[part[-1]] for part in parts]

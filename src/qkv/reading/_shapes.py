@@ -55,8 +55,8 @@ def shapes(typed: str) -> Reading | None:
         return None
     axes = [_axes(it) for _, it in found]
     if "@" in rest or (not ours and len(labels) > 1 and all(labels)):
-        fits = rest.count("@") in (0, len(axes) - 1) and len(axes) > 1 < min(map(len, axes))
-        return _product(axes, labels) if fits else None
+        in_a_row = len(axes) == (rest.count("@") or 1) + 1 and min(map(len, axes)) > 1
+        return _product(axes, labels) if in_a_row else None
     if ours:
         return _attention(dict(zip(letters, axes, strict=True)))
     if len(axes) == 3 and min(map(len, axes)) > 2:
@@ -213,13 +213,13 @@ def _sizes(found: list[_Shape], given: dict[str, int]) -> tuple[dict[str, int], 
     """The sizes that were given, or those of the first model that has arrays of these shapes."""
     if "d_model" in given:
         return {"d_model": 0, "h": max(1, given["d_model"] // given.get("d_k", 64))} | given, ""
-    for weights in (True, False):
+    # A weight tells most, then a width among the axes, then a number of heads.
+    for tells in ("", r"\d = [^,]*d_", r"\d = "):
         for model in MESSAGES["model"]:
             sizes = {key: n for key, n in model.items() if key != "name"} | given
             named = [(_candidates(each, sizes) or [None])[0] for each in found]
-            if all(named) and any(
-                it.convention if weights else re.search(r"\d = ", it.why) for it in named
-            ):
+            told = (re.search(tells, it.why) if tells else it.convention for it in named if it)
+            if all(named) and any(told):
                 return sizes, model["name"] if sizes["h"] == model["h"] else ""
     return {}, ""
 
