@@ -19,6 +19,7 @@ class Page(HTMLParser):
     def __init__(self, path: Path):
         super().__init__()
         self.ids, self.links, self.resources, self.text = [], [], [], []
+        self.slow = []  # what Material's script would change, so that all is laid out again
         self._code = 0
         self.feed(path.read_text())
 
@@ -28,6 +29,10 @@ class Page(HTMLParser):
             self.ids.append(attributes["id"])
         if tag == "a" and attributes.get("href"):
             self.links.append(attributes["href"])
+        if tag == "table" and "class" not in attributes:
+            self.slow.append("a table without a class")
+        if attributes.get("data-md-component") == "palette":
+            self.slow.append("Material's choice of colours")
         fetched = set((attributes.get("rel") or "").split()).isdisjoint(NOT_FETCHED)
         self.resources += [v for n, v in attributes.items() if (tag, n) in RESOURCES and fetched]
         self._code += tag in UNREAD
@@ -52,6 +57,11 @@ def is_outside(url):
 def test_no_page_fetches_from_another_host(pages):
     assert [(p.name, url) for p, page in pages.items() for url in page.resources
             if is_outside(url)] == []  # fmt: skip
+
+
+def test_no_page_is_laid_out_again_by_materials_script(pages):
+    """It took up to a second of a phone's time: see theme/partials/scheme.html and copy.js."""
+    assert {path.parent.name: page.slow for path, page in pages.items() if page.slow} == {}
 
 
 def test_ids_are_unique(pages):
