@@ -256,7 +256,7 @@ export function alike(words, all) {
 /** Whether two words are the same without one letter of each. */
 function slip(a, b) {
   const short = (word) => [word, ...[...word].map((_, n) => word.slice(0, n) + word.slice(n + 1))]
-  return Math.min(a.length, b.length) > 3 && short(a).some((each) => short(b).includes(each))
+  return Math.min(a.length, b.length) > 3 && short(a.toLowerCase()).some((each) => short(b.toLowerCase()).includes(each))
 }
 
 export function inWords(typed) {

@@ -133,5 +133,6 @@ export function read(text) {
   const unread = [...new Set(left)]
   const kinds = readings.slice(0, 2).map(({ which }) => which).sort().join(" ")
   const decides = readings.length > 1 && kinds in D.which ? put(D.which.decides, D.which[kinds]) : ""
-  return { readings, unread, says: none || (unread.length ? [put(D.refused.unread, unread.join(", ")), ...alike(unread, knownWords())].join(" ") : decides) }
+  const why = none || put(D.refused[unread.length ? "unread" : "formula"], unread.join(", ") || typed)
+  return { readings, unread, says: unread.length || !readings.length ? [why, ...alike(unread, knownWords())].join(" ") : decides }
 }

@@ -53,7 +53,7 @@ export function parse(text) {
       continue
     }
     const [said, ...sizes] = piece.split("∈")
-    const parser = new Parser(said, code)
+    const parser = new Parser(said, code, pieces.length === 1 ? text : said)
     const tree = parser.line()
     shown = { ...parser.shown, ...shown }
     left.push(...parser.left, ...(sizes.length && sizes.join("∈") ? [`∈${sizes.join("∈")}`] : []))
@@ -85,14 +85,14 @@ function tokens(text, code) {
 const deeper = (token) => (token in PAIRS) - CLOSE.includes(token)
 
 class Parser {
-  constructor(text, code) {
+  constructor(text, code, typed = text) {
     Object.assign(this, { tokens: tokens(text, code), at: 0, code, left: [], shown: {}, depth: 0 })
     const awaited = []
     for (const token of this.tokens) {
       if (token in PAIRS) awaited.push(token)
-      else if (CLOSE.includes(token) && PAIRS[awaited.pop()] !== token) throw new Refused(put(data.refused.closes, text.trim(), token))
+      else if (CLOSE.includes(token) && PAIRS[awaited.pop()] !== token) throw new Refused(put(data.refused.closes, typed.trim(), token))
     }
-    if (awaited.length) throw new Refused(put(data.refused.open, text.trim(), awaited.at(-1)))
+    if (awaited.length) throw new Refused(put(data.refused.open, typed.trim(), awaited.at(-1)))
     if (this.tokens.length > LONG) throw new Refused(data.refused.deep)
   }
 

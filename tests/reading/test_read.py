@@ -155,6 +155,7 @@ def test_many_lines_are_shown():
         ("softmax(QK^T", "“(” is not closed"),
         (r"\frac{QK^T}{\sqrt{d_k}", "“{” is not closed"),
         ("softmax(QK^T))V", "“)” closes no bracket"),
+        ("V(softmax(QK^T/√d_k", "In “V(softmax(QK^T/√d_k”, “(” is not closed"),
         ('np.einsum("bnd,hde->bhnz", x, W)', "“z” of the result “bhnz” is in no operand"),
         ('np.einsum("bnd->bdn", x, W)', "has 1 operands, and 2 arrays follow"),
         ("(0, 512)", "axis 0 is 0: a size from 1"),

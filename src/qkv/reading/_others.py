@@ -164,7 +164,7 @@ def alike(words: Iterable[str], known: Iterable[str]) -> list[str]:
 
 def _slip(a: str, b: str) -> bool:
     """Whether two words are the same without one letter of each."""
-    return min(len(a), len(b)) > 3 and bool(_short(a) & _short(b))
+    return min(len(a), len(b)) > 3 and bool(_short(a.lower()) & _short(b.lower()))
 
 
 def _short(word: str) -> set[str]:

@@ -61,11 +61,10 @@ def read(text: str) -> Readings:
     readings, unread, found_no = formulas(typed)
     found = Readings(readings)
     found.unread = tuple(dict.fromkeys(unread))
-    if not readings:
-        found.says = found_no
-    elif found.unread:
-        unread = DATA["refused"]["unread"].format(", ".join(found.unread))
-        found.says = " ".join([unread, *alike(found.unread, [*FUNCTIONS, *WORDS["whole"]])])
+    if found.unread or not readings:
+        why = "unread" if found.unread else "formula"
+        said = found_no or DATA["refused"][why].format(", ".join(found.unread) or typed)
+        found.says = " ".join([said, *alike(found.unread, [*FUNCTIONS, *WORDS["whole"]])])
     elif len(readings) > 1:
         kinds = " ".join(sorted([readings[0].which, readings[1].which]))
         found.says = (

@@ -43,7 +43,7 @@ def parse(text: str) -> tuple[list[tuple], dict[str, str], list[str], bool]:
             left.append(piece)
             continue
         said, _, sizes = piece.partition("∈")
-        parser = Parser(said, code)
+        parser = Parser(said, code, text if len(pieces) == 1 else said)
         tree = parser.line()
         shown, left = parser.shown | shown, left + parser.left + [f"∈{sizes}"] * bool(sizes)
         if tree:
@@ -101,7 +101,7 @@ def _deeper(token: str) -> int:
 class Parser:
     """Recursive descent over one line. What it cannot place is kept in `left`."""
 
-    def __init__(self, text: str, code: bool):
+    def __init__(self, text: str, code: bool, typed: str = ""):
         self.tokens, self.at, self.code, self.left = _tokens(text, code), 0, code, []
         self.shown: dict[str, str] = {}
         self.depth = 0
@@ -110,9 +110,9 @@ class Parser:
             if token in PAIRS:
                 awaited.append(token)
             elif token in PAIRS.values() and (not awaited or PAIRS[awaited.pop()] != token):
-                raise RefusedError(DATA["refused"]["closes"].format(text.strip(), token))
+                raise RefusedError(DATA["refused"]["closes"].format((typed or text).strip(), token))
         if awaited:
-            raise RefusedError(DATA["refused"]["open"].format(text.strip(), awaited[-1]))
+            raise RefusedError(DATA["refused"]["open"].format((typed or text).strip(), awaited[-1]))
         if len(self.tokens) > _LONG:
             raise RefusedError(DATA["refused"]["deep"])
 
