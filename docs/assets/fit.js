@@ -166,7 +166,7 @@ export class World {
     if (kind === "sum" && parts[0]?.[0] === "mul") return this.summed(this.value(["dot", ...parts[0].slice(1)]))
     const values = parts.filter((part) => part === undefined || Array.isArray(part)).map((part) => this.value(part))
     const first = values[0] ?? new Value()
-    if (kind === "sqrt" && first.role === NUMBER) {
+    if (kind === "sqrt" && first.role === NUMBER && first.line) {
       const line = this.write.root(first.line)
       return new Value(NUMBER, [], `√${first.typed}`, line, line)
     }
@@ -264,18 +264,19 @@ export class World {
   }
 
   added(a, b) {
-    const vector = b.shape.length === 1 && a.shape.includes(b.shape[0])
-    if (a.shape.length && b.shape.length && !vector && !alike(a.shape, b.shape)) this.fault("add", a.typed, b.typed)
+    const [first, second] = [a, b].map((each) => each.shape.map((size) => D.alike[size] ?? size))
+    const vector = second.length === 1 && first.includes(second[0])
+    if (first.length && second.length && !vector && !same(first, second)) this.fault("add", a.typed, b.typed)
     const extra = [a, b].map(({ role }) => !role || /^(b|mask)/.test(role))
     const main = extra[0] && !extra[1] ? b : a
     const one = extra.some(Boolean) || a.role === b.role
     this.loose += !one
-    const [line, turn] = ["line", "turn"].map((key) => (a[key] && b[key] ? `${a[key]} + ${b[key]}` : ""))
+    const [line, turn] = ["line", "turn"].map((key) => (one && a[key] && b[key] ? `${a[key]} + ${b[key]}` : ""))
     return new Value(one ? main.role : "", main.shape, `${a.typed} + ${b.typed}`, line, turn)
   }
 
   ratio(a, b) {
-    if (b.role !== NUMBER) {
+    if (b.role !== NUMBER || !b.line) {
       this.loose++
       return a.unread
     }
@@ -364,7 +365,7 @@ export class World {
     const written = (key) => {
       const said = [lefts.map((it) => it.upright[key]).join(", "), ...[...between, last].map((it) => it.upright[key])]
       if (!last.role && this.columns) said[said.length - 1] = last.other[key]
-      return said.every(Boolean) ? said.join(["leaf", "list"].includes(left[0]) || left[1] === "score" ? " = " : this.write.equal) : ""
+      return said.every(Boolean) && new Set(said).size > 1 ? said.join(["leaf", "list"].includes(left[0]) || left[1] === "score" ? " = " : this.write.equal) : ""
     }
     const all = [...lefts, ...values].map((it) => it.upright.shape)
     const fit = names.length > 1 || all.every((shape, i) => !i || alike(all[i - 1], shape))
@@ -392,8 +393,10 @@ export class World {
     const upright = pair[0] === pair[1] && ["score", "output"].includes(T.role[pair[0]]?.group)
     const other = ["X X_Q", "Y joined"].includes([...pair].sort().join(" ")) || (pair.includes("made[i]") && (one || two))
     this.loose += !both || pair.includes(NUMBER)
-    if (pair.includes(NUMBER) || upright || (other && a.role !== b.role)) return
-    if (both && a.role !== b.role) {
+    if (other && a.role !== b.role) this.loose += !same(a.shape.slice(1), b.shape.slice(1))
+    else if (pair.includes(NUMBER) || upright) return
+    else if (both && a.role !== b.role && !one && !two) this.loose++
+    else if (both && a.role !== b.role) {
       if (one && two && one !== two) this.fault("letters", one, two)
       else this.fault("equal", this.meaning(a.role, pair), this.meaning(b.role, pair))
     } else if (a.shape.length && b.shape.length && !alike(a.shape, b.shape)) {

@@ -31,7 +31,7 @@ function isAttention(world, lines) {
   const faults = [...world.faults.values()]
   const made = [...world.results, ...Object.values(world.made)].map(({ role }) => bare(role))
   const ours = world.ours || [...roles, ...made].some((role) => new RegExp(D.ours.roles).test(role))
-    || Object.keys(world.roles).some((leaf) => new RegExp(`^${D.ours.letters}`).test(leaf)) || [...world.notes.values()].includes("toy")
+    || Object.keys({ ...world.roles, ...world.made }).some((leaf) => new RegExp(`^${D.ours.letters}`).test(leaf)) || [...world.notes.values()].some((each) => ["toy", "cut", "join"].includes(each))
   const steps = world.steps || world.near || faults.some((each) => ["view", "einsum", "swap"].includes(each)) || !(world.loose || faults.length)
   const unread = lines.flatMap(walk).some(([kind, it]) => kind === "fn" && it === "unread")
   return steps && ours && !(unread && faults.length) && unknown <= (world.steps && !faults.length ? Math.floor(roles.length / 2) : 0)
@@ -89,7 +89,7 @@ function formulas(typed) {
   if (code && lines.length > 1) {
     const others = lines.filter((line) => !isKnown(line.at(-1)))
     lines = lines.filter((line) => !others.includes(line))
-    left.push(...others.flatMap((line) => leavesOf(line.at(-1))).map((leaf) => shown[leaf]))
+    left.push(...others.flatMap((line) => leavesOf(line.at(-1))).map((leaf) => shown[leaf]).filter(Boolean))
   }
   const calls = Object.keys(D.calls).filter((pattern) => new RegExp(pattern).test(typed)).map((pattern) => D.calls[pattern])
   const [first, ...worlds] = lines.some(isKnown) ? fit(lines, shown, code) : []
@@ -97,7 +97,7 @@ function formulas(typed) {
   if (!first || !isAttention(first, lines)) {
     const unread = [...new Set([...left, ...strange])]
     const why = unread.length ? put(D.refused.strange, unread.join(", ")) : D.refused.steps
-    const ours = leavesOf(...lines).some((leaf) => usual(leaf).kind)
+    const ours = leavesOf(...lines).some((leaf) => usual(leaf).kind || new RegExp(`^${D.ours.letters}`).test(leaf))
     return [[], unread, put(D.refused[ours ? "partly" : "formula"], typed, why, calls.join(" ")).trim()]
   }
   const kept = new Map()

@@ -42,7 +42,7 @@ export const leavesOf = (...nodes) => nodes.flatMap(walk).filter(([kind]) => kin
 /** The trees of all lines, how each letter was typed, what was left, and whether it is code. */
 export function parse(text) {
   const code = new RegExp(data.code, "m").test(text) && !new RegExp(data.formula).test(text)
-  let pieces = (code ? text : normal(text)).split(/\n|;/)
+  let pieces = (code ? text : normal(text)).split(/\n|;(?![^[\]]*\])/)
   if (!code) pieces = pieces.flatMap((piece) => piece.split(new RegExp(data.between)))
   const lines = [], left = []
   let shown = {}
@@ -110,6 +110,7 @@ class Parser {
     if (sides.some(([first]) => !first || ["num", "made"].includes(first[0]) || same(first, WIDTH))) return undefined
     const [names, values] = [sides[0], sides.at(-1)]
     if (names.length > 1 && names.length === values.length) return ["lines", ...names.map((name, i) => ["eq", name, values[i]])]
+    if (!this.code && names[0][0] === "leaf" && names.length < 2 && walk(values[0]).some((each) => same(each, names[0]))) return values[0]
     return ["eq", names.length > 1 ? ["list", ...names] : names[0], ...sides.slice(1).map(([first]) => first)]
   }
 
@@ -180,7 +181,7 @@ class Parser {
     if (this.code) return this.next() === "(" ? this.call(name) : this.letter(name)
     if (low in functions) {
       this.scripts()
-      return applied(functions[low], items(this.next() in PAIRS || this.next() === "\\frac" ? this.factor() : this.product()))
+      return applied(words.attn.includes(low) ? "attention" : functions[low], items(this.next() in PAIRS || this.next() === "\\frac" ? this.factor() : this.product()))
     }
     if (this.next() === "(" && !words.whole.includes(low) && !words.of.includes(low)) {
       const [began, kept] = [this.at, this.left.length]
@@ -263,13 +264,14 @@ class Parser {
   }
 
   member(owner) {
-    if (!owner && this.next() !== ".") return undefined
     this.at += this.next() === "."
-    const name = this.next() ? this.take() : ""
+    if (!IDENTIFIER.test(this.next())) return owner
+    const name = this.take()
     if (["T", "mT"].includes(name) && owner) return ["t", owner]
     if (this.next() === "(") return this.call(name, owner)
     if (owner) return name === "shape" ? WIDTH : owner
-    if (this.next() === "." && !words.methods.includes(this.next(1))) return this.member()
+    const module = words.modules.includes(name.toLowerCase()) || !words.methods.includes(this.next(1))
+    if (this.next() === "." && module) return this.member()
     return this.letter(name)
   }
 
@@ -308,6 +310,7 @@ class Parser {
       this.left.push(name)
       return undefined
     }
+    said.push(...given.filter(([key]) => ["perm", "axes"].includes(key)).map(([, , text]) => text))
     if (op === "moved") return moved(name, said.slice(owner ? 0 : 1), first)
     if (["product", "linear"].includes(op) && second) {
       const node = times(first, op === "linear" || "transpose_b" in keys ? ["t", second] : second, name === "dot")
@@ -372,7 +375,7 @@ function layer(name, op, values, keys) {
 
 function moved(name, said, node) {
   if (name === "rearrange") {
-    const [left, right = ""] = said[0].replace(/^['"]+|['"]+$/g, "").split("->")
+    const [left, right = ""] = (said[0] ?? "").replace(/^['"]+|['"]+$/g, "").split("->")
     const group = /\(([^()]*)\)/.exec(left)
     if (group && !/h|d/.test(group[1])) return ["pass", node]
     if (group) {
@@ -384,10 +387,8 @@ function moved(name, said, node) {
     const [a, b] = [left, right].map((side) => side.trim().split(/\s+/).slice(-2))
     return right.includes("(") ? ["join", node] : same(a.reverse(), b) ? ["t", node] : node
   }
-  if (name === "permute" || said.join("").includes("(")) {
-    const axes = said.join("").match(/\d/g) ?? []
-    return axes.length && axes.at(-1) !== [...axes].sort().at(-1) ? ["t", node] : node
-  }
+  if (said.length === 1 && said[0][0] in PAIRS) said = said[0].slice(1, -1).split(",")
+  if (name === "permute" || (name === "transpose" && said.length > 2)) return said.at(-1) === [...said].sort().at(-1) ? node : ["t", node]
   if (["transpose", "swapaxes", "t"].includes(name)) {
     const axes = said.slice(-2).sort().join(" ")
     if (["-1 -2", "2 3", ""].includes(axes)) return ["t", node]
@@ -402,9 +403,10 @@ function moved(name, said, node) {
 }
 
 function einsum(said, arrays, shown) {
-  const [left, ...result] = said[0].replace(/[^A-Za-z,>]/g, "").split(">")
+  const equation = said[0] ?? ""
+  const [left, ...result] = equation.replace(/[^A-Za-z,>]/g, "").split(">")
   const [parts, out] = [left.split(","), result.join(">")]
-  if (parts.length !== arrays.length) throw new Refused(put(data.refused.einsum, said[0], parts.length, arrays.length))
+  if (parts.length !== arrays.length) throw new Refused(put(data.refused.einsum, equation, parts.length, arrays.length))
   for (const letter of out) if (!left.includes(letter)) throw new Refused(put(data.refused.letter, letter, out, left))
   if (parts.length !== 2) return ["pass", ...arrays]
   const [a, b] = parts

@@ -130,7 +130,7 @@ class World:
             return self._summed(self.value(("dot", *parts[0][1:])))
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
-        if kind == "sqrt" and first.role == NUMBER:
+        if kind == "sqrt" and first.role == NUMBER and first.line:
             line = f"sqrt({first.line})"
             return Value(NUMBER, (), f"√{first.typed}", line, line)
         if kind in ("mul", "dot"):
@@ -251,21 +251,22 @@ class World:
 
     def _sum(self, a: Value, b: Value) -> Value:
         """A bias or a mask leaves what it is added to what it is."""
-        vector = len(b.shape) == 1 and b.shape[0] in a.shape
-        if a.shape and b.shape and not (vector or _alike(a.shape, b.shape)):
+        one, two = ([DATA["alike"].get(size, size) for size in each.shape] for each in (a, b))
+        if one and two and not (one == two or (len(two) == 1 and two[0] in one)):
             self._fault("add", a.typed, b.typed)
         extra = [not each.role or re.match("b|mask", each.role) for each in (a, b)]
         main = b if extra[0] and not extra[1] else a
         same = any(extra) or a.role == b.role
         self.loose += not same
         line, turn = (
-            f"{x} + {y}" if x and y else "" for x, y in ((a.line, b.line), (a.turned, b.turned))
+            f"{x} + {y}" if x and y and same else ""
+            for x, y in ((a.line, b.line), (a.turned, b.turned))
         )
         return Value(main.role if same else "", main.shape, f"{a.typed} + {b.typed}", line, turn)
 
     def _ratio(self, a: Value, b: Value) -> Value:
         """Scores, divided by the root of a width."""
-        if b.role != NUMBER:
+        if b.role != NUMBER or not b.line:
             self.loose += 1
             return a.unread()
         if bare(a.role) in ("A[i]", "head[i]") or "softmax(" in a.line:
@@ -382,6 +383,7 @@ class World:
         fit = names[1:] or all(
             _alike(a.upright.shape, b.upright.shape) for a, b in pairwise([*lefts, *values])
         )
+        fit = fit and len({*sides}) > 1
         line = (" = " if named else " == ").join(sides) if all(sides) and fit else ""
         if "attention(" in line and DATA["notes"]["bare"] in self.notes:
             line = ""  # equation (1) has a scale
@@ -411,9 +413,13 @@ class World:
             "made[i]" in pair and any(letters)
         )
         self.loose += not all(pair) or NUMBER in pair
-        if NUMBER in pair or upright or (alike and a.role != b.role):
+        if alike and a.role != b.role:
+            self.loose += a.shape[1:] != b.shape[1:]
+        elif NUMBER in pair or upright:
             return
-        if all(pair) and a.role != b.role:
+        elif all(pair) and a.role != b.role and not any(letters):
+            self.loose += 1  # another letter than this one is usual
+        elif all(pair) and a.role != b.role:
             if all(letters) and letters[0] != letters[1]:
                 self._fault("letters", *letters)
             else:

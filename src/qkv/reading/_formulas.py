@@ -20,7 +20,7 @@ def formulas(typed: str) -> tuple[list[Reading], list[str], str]:
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
         others = [line for line in lines if not _is_known(line[-1])]
         lines = [line for line in lines if line not in others]
-        left += [shown[leaf] for line in others for leaf in leaves(line[-1])]
+        left += [shown[it] for line in others for it in leaves(line[-1]) if it in shown]
     remarks = [said for pattern, said in DATA["calls"].items() if re.search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     strange = (
@@ -29,7 +29,10 @@ def formulas(typed: str) -> tuple[list[Reading], list[str], str]:
     if not worlds or not _is_attention(worlds[0], lines):
         strange = [*dict.fromkeys([*left, *strange])]
         why = refused["strange"].format(", ".join(strange)) if strange else refused["steps"]
-        ours = any(isinstance(usual(leaf), tuple) for leaf in leaves(*lines))
+        ours = any(
+            isinstance(usual(leaf), tuple) or re.match(DATA["ours"]["letters"], leaf)
+            for leaf in leaves(*lines)
+        )
         says = refused["partly" if ours else "formula"].format(typed, why, " ".join(remarks))
         return [], strange, says.strip()
     first, kept = worlds[0], {}
@@ -63,13 +66,18 @@ def _is_attention(world: World, lines: list[tuple]) -> bool:
     unknown, faults = len(world.role_of) - len(roles), [*world.faults.values()]
     made = [bare(it.role) for it in (*world.results, *world.made.values())]
     ours = world.ours or any(re.search(DATA["ours"]["roles"], role) for role in (*roles, *made))
-    ours = ours or any(re.match(DATA["ours"]["letters"], leaf) for leaf in world.role_of)
+    ours = ours or any(
+        re.match(DATA["ours"]["letters"], leaf) for leaf in (*world.role_of, *world.made)
+    )
     steps = world.steps or world.near or {*faults} & {"view", "einsum", "swap"}
     steps = steps or not (world.loose or faults)
     unread = any(each[:2] == ("fn", "unread") for line in lines for each in walk(line))
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
     return bool(
-        steps and known and not (unread and faults) and (ours or "toy" in world.notes.values())
+        steps
+        and known
+        and not (unread and faults)
+        and (ours or {*world.notes.values()} & {"toy", "cut", "join"})
     )
 
 

@@ -32,7 +32,7 @@ def parse(text: str) -> tuple[list[tuple], dict[str, str], list[str], bool]:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(re.search(DATA["code"], text, re.MULTILINE))
     code = code and not re.search(DATA["formula"], text)
-    pieces = re.split(r"\n|;", text if code else normal(text))
+    pieces = re.split(r"\n|;(?![^\[\]]*\])", text if code else normal(text))
     if not code:
         pieces = [it for one in pieces for it in re.split(DATA["between"], one)]
     lines, shown, left = [], {}, []
@@ -132,6 +132,8 @@ class Parser:
         if len(names) == len(values) > 1:  # q, k, v = x, x, x
             return ("lines", *(("eq", *pair) for pair in zip(names, values, strict=True)))
         first = names[0] if len(names) == 1 else ("list", *names)
+        if not self.code and first[0] == "leaf" and first in walk(values[0]):
+            return values[0]  # Q = Q W: on the left it is another thing
         return ("eq", first, *(side[0] for side in sides[1:]))
 
     def product(self) -> Node:
@@ -217,7 +219,7 @@ class Parser:
         if low in FUNCTIONS:
             self._scripts()
             inside = self._factor() if self._next() in (*PAIRS, r"\frac") else self.product()
-            return _applied(FUNCTIONS[low], _items(inside))
+            return _applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], _items(inside))
         if self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]:
             began, left = self.at, len(self.left)
             items = _items(self._factor())
@@ -305,17 +307,18 @@ class Parser:
 
     def _member(self, owner: Node) -> Node:
         """What stands behind a point: a transpose, a call, or a name of a module."""
-        if not owner and self._next() != ".":
-            return None
         self.at += self._next() == "."
-        name = self._take() if self._next() else ""
+        if not self._next().isidentifier():
+            return owner
+        name = self._take()
         if name in ("T", "mT") and owner:
             return ("t", owner)
         if self._next() == "(":
             return self._call(name, owner)
         if owner:
             return _WIDTH if name == "shape" else owner
-        if self._next() == "." and self._next(1) not in WORDS["methods"]:
+        module = name.lower() in WORDS["modules"] or self._next(1) not in WORDS["methods"]
+        if self._next() == "." and module:
             return self._member(None)
         return self._letter(name)
 
@@ -358,6 +361,7 @@ class Parser:
             self.left.append(name)
             return None
         if op == "moved":
+            said += [text for key, _, text in given if key in ("perm", "axes")]
             return _moved(name, said[not owner :], first)
         if op in ("product", "linear") and len(values) > 1:
             flip = op == "linear" or "transpose_b" in keys
@@ -441,7 +445,7 @@ def _layer(name: str, op: str, values: list, keys: dict) -> Node:
 def _moved(name: str, said: list[str], node: tuple) -> Node:
     """A reshape, or axes in another order."""
     if name == "rearrange":
-        left, _, right = said[0].strip("'\"").partition("->")
+        left, _, right = "".join(said[:1]).strip("'\"").partition("->")
         group = re.search(r"\(([^()]*)\)", left)
         if group and not re.search("h|d", group[1]):
             return ("pass", node)
@@ -452,9 +456,10 @@ def _moved(name: str, said: list[str], node: tuple) -> Node:
             return ("part", node) if three else node
         ends = left.split()[-2:], right.split()[-2:]
         return ("join", node) if "(" in right else ("t", node) if ends[0][::-1] == ends[1] else node
-    if name == "permute" or "(" in "".join(said):
-        axes = re.findall(r"\d", "".join(said))
-        return node if not axes or axes[-1] == max(axes) else ("t", node)
+    if len(said) == 1 and said[0][:1] in PAIRS:
+        said = said[0][1:-1].split(",")
+    if name == "permute" or (name == "transpose" and len(said) > 2):
+        return node if said[-1:] in ([], [max(said)]) else ("t", node)
     if name in ("transpose", "swapaxes", "t"):
         axes = {*said[-2:]}
         if axes in ({"-1", "-2"}, {"2", "3"}) or not axes:
@@ -473,10 +478,11 @@ def _moved(name: str, said: list[str], node: tuple) -> Node:
 
 def _einsum(said: list[str], arrays: list, shown: dict[str, str]) -> Node:
     """Two operands; what is summed tells which of them is turned. Shared letters are batches."""
-    left, _, out = re.sub(r"[^A-Za-z,>]", "", said[0]).partition(">")
+    equation = "".join(said[:1])
+    left, _, out = re.sub(r"[^A-Za-z,>]", "", equation).partition(">")
     parts = left.split(",")
     if len(parts) != len(arrays):
-        raise RefusedError(DATA["refused"]["einsum"].format(said[0], len(parts), len(arrays)))
+        raise RefusedError(DATA["refused"]["einsum"].format(equation, len(parts), len(arrays)))
     for letter in out:
         if letter not in left:
             raise RefusedError(DATA["refused"]["letter"].format(letter, out, left))
