@@ -1,4 +1,4 @@
-// Which Q? — what the forms of the interactive pages share: fields that hold sizes, a mistake shown
+// Which Q? — the explorer's form: fields that hold sizes, a mistake shown
 // at its field, and the state in the page's address.
 
 import { element } from "./element.js"

@@ -1,7 +1,7 @@
 // Which Q? — a layer that runs under the reader's hand: one word, step by step. The build made the formulas, their
 // letters and the sentences (src/qkv_site/parts/live.py); here they are computed, drawn and moved.
 
-import { element } from "./element.js"
+import { copied, element } from "./element.js"
 import { Misfit, shapeOf, sizeOf, valueOf } from "./evaluate.js"
 import { chosenNotation } from "./notation.js"
 
@@ -148,6 +148,8 @@ function say(text, names) {
     .replace(/\[(\w+)\](?!\})/g, (_, name) => `<button type="button" class="wq-choose" data-choose="${name}">${data.second[name]}</button>`)
     .replace(/\{(.+?)\}/g, (_, name) => names[name] ?? pick(data.letters[name]))
 }
+
+const italic = (text) => text.replace(/\*(.+?)\*/g, "<i>$1</i>")
 
 /** What sentences may name. */
 function namesOf(all) {
@@ -474,7 +476,7 @@ export function answer({ id, ...texts }, all) {
     fit: () => (state.second === "one" ? "start" : state.second === "none" ? "none" : misfit ? "misfit" : state.second === "merged" ? "merged" : "right"),
     ignore: () => (misfit ? "misfit" : state.cross ? "cross" : state.causal ? "right" : state.padding ? "padding" : state.unscaled ? "unscaled" : "start"),
   }[id]()
-  return [["right", "merged", "padding"].includes(key) || (id === "ignore" && key === "cross"), say(texts[key], names)]
+  return [["right", "merged", "padding"].includes(key) || (id === "ignore" && key === "cross"), say(italic(texts[key]), names)]
 }
 
 /** Fill a figure: the whole layer, or a window on one step of it. */
@@ -504,12 +506,11 @@ function begin(figure) {
   const [next, back, play] = [button("Next →", () => go(1), { className: "wq-next" }), button("Back", () => go(-1)), button("Play", playAll)]
   const trail = data.states.step.map((step) => button("", () => set({ step })))
   const key = element("p", { className: "wq-key" })
-  const italic = (text) => text.replace(/\*(.+?)\*/g, "<i>$1</i>")
   const asked = data.questions.map(({ asks }, i) => element("li", {}, element("p", { innerHTML: italic(asks) }), element("p", {}), button(data.phrases.try, () => take(i))))
   const foot = element("p", { className: "wq-foot" })
   const code = element("code", {})
   const copy = (text, said) => button(said, async ({ target }) => {
-    await navigator.clipboard.writeText(text()).then(() => (target.textContent = "Copied"), () => (target.textContent = "Select it, and copy"))
+    target.textContent = (await copied(text())) ? "Copied" : "Select it, and copy"
     setTimeout(() => (target.textContent = said), 3000)
   })
   const ask = (name, items, className) => element("div", { className: "wq-if" }, element("span", { ariaHidden: "true" }, name), group(name, items, className))
@@ -657,7 +658,7 @@ function begin(figure) {
     question.hidden = asking === undefined
     data.questions.forEach((each, i) => {
       const [right, why] = answer(each, all)
-      const said = `${right ? "✓ " : ""}${italic(why)}`
+      const said = `${right ? "✓ " : ""}${why}`
       asked[i].classList.toggle("wq-right", right)
       asked[i].children[1].innerHTML = said
       asked[i].lastChild.setAttribute("aria-pressed", asking === i)

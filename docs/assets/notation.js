@@ -2,6 +2,8 @@
 // the site's own. That formulas follow the choice, before anything is drawn, is in the theme's
 // main.html. What a link asks for holds for the visit; what a reader chooses holds until the next choice.
 
+import { copied } from "./element.js"
+
 const root = document.documentElement
 const choice = document.querySelector("[data-wq-notation]")
 
@@ -40,13 +42,9 @@ async function copyLink(button) {
   const address = new URL(location)
   address.searchParams.set("notation", choice.value)
   const said = button.innerHTML
-  try {
-    await navigator.clipboard.writeText(address)
-    button.textContent = "Copied"
-  } catch {
-    history.replaceState(history.state, "", address)
-    button.textContent = "Copy it from the address bar"
-  }
+  const done = await copied(address)
+  if (!done) history.replaceState(history.state, "", address)
+  button.textContent = done ? "Copied" : "Copy it from the address bar"
   setTimeout(() => (button.innerHTML = said), 3000)
 }
 

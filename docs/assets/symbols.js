@@ -25,9 +25,9 @@ function pointOut(symbol) {
 
 /** A word says what it means; where no script runs, the browser shows its title. */
 function explain(word) {
-  word.dataset.means ??= word.title
+  word.ariaDescription ??= word.title
   word.removeAttribute("title")
-  label.textContent = word.dataset.means
+  label.textContent = word.ariaDescription
   label.hidden = false
   place(word.getClientRects()[0], word.getClientRects()[0])
 }

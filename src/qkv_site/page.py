@@ -358,6 +358,11 @@ class Page:
         path = "" if part and name == self.name else posixpath.relpath(name, here)
         return f"{path}#{part}" if part else path
 
+    def linked(self, path: str) -> str:
+        """The file, below the folder of pages, that a link of this page names."""
+        here = posixpath.dirname(self.name)
+        return posixpath.normpath(posixpath.join(here, path)) if path else self.name
+
     def add_variants(self, variants: "Variants") -> int:
         """Keep what every source writes; its number among those of the page."""
         return self.variants.setdefault(variants, len(self.variants))

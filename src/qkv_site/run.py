@@ -25,13 +25,11 @@ from qkv_site.parts.python import Python
 _END = "\x04"  # printed after all else by a block that runs to its end
 _BETWEEN = "\x1f"  # printed between two numbers
 COMPARED = {
-    **dict.fromkeys(("smaller", "narrower", "fewer", "shorter", "lower", "less"), operator.lt),
-    **dict.fromkeys(("larger", "wider", "more", "longer", "higher"), operator.gt),
+    **dict.fromkeys(("smaller", "narrower", "fewer"), operator.lt),
+    **dict.fromkeys(("larger", "wider", "higher"), operator.gt),
     "at most": operator.le,
-    "at least": operator.ge,
     "half as many": lambda one, other: 2 * one == other,
     "twice as many": lambda one, other: one == 2 * other,
-    "as many": operator.eq,
 }
 NUMBER = re.compile(r"\{\{=\s*(.+?)\s*\}\}")
 

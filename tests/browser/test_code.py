@@ -11,7 +11,8 @@ def test_a_block_is_copied_as_it_stands(page):
     page.goto(PAGE)
     block = page.locator(".highlight:not(.language-text)", has=page.locator(":visible")).first
     block.get_by_role("button").click()
-    block.locator("[data-said=Copied]").wait_for()
+    block.get_by_role("status").get_by_text("Copied").wait_for()
+    assert block.get_by_role("button").get_attribute("title") == "Copy this block"
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == block.locator("code").inner_text()
     compile(copied, "copied", "exec")
@@ -29,6 +30,17 @@ def test_colours_are_the_systems_until_a_reader_chooses(page):
     assert page.evaluate(SCHEME) == "slate"
 
 
+def test_colours_are_chosen_without_storage_too(page):
+    page.add_init_script(
+        """for (const name of ["localStorage", "sessionStorage"]) Object.defineProperty(
+          window, name, {get() { throw new DOMException("", "SecurityError") }})"""
+    )
+    page.goto(PAGE)
+    page.get_by_role("button", name="Switch to dark colours").click()
+    assert page.evaluate(SCHEME) == "slate"
+    page.wrong.clear()  # what asks for a storage that is off
+
+
 def test_colours_follow_the_system_at_once(page):
     page.goto(PAGE)
     assert page.evaluate(SCHEME) == "default"
@@ -38,6 +50,8 @@ def test_colours_follow_the_system_at_once(page):
 
 def test_without_scripts_no_button_does_nothing(chromium, origin):
     page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto(PAGE)
-    assert page.locator("article button:visible, .wq-scheme:visible").count() == 0
+    for path in (PAGE, "/which-shape/"):
+        page.goto(path)
+        dead = "article button:visible, .wq-scheme:visible, [data-wq-example]:visible"
+        assert page.locator(dead).count() == 0
     page.close()

@@ -23,10 +23,7 @@ COLUMNS = "ng-multi-head"  # a notation with tokens in columns; this site has th
 PLAIN = {"corrections", "glossary", "how-to", "symptoms",
          "threads"}  # fmt: skip
 # What a page that a script fills shows when it is filled.
-FILLED = {
-    "/explore/": "[data-count]",
-    "/self-test/": ".wq-question form",
-}
+FILLED = {"/start/watch-one-word/": ".wq-stage table"}
 
 # Nothing moves or fades from one width or scheme to the next.
 AT_ONCE = "*, ::before, ::after { transition: none !important; animation: none !important }"

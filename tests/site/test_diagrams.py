@@ -32,7 +32,7 @@ NEEDED = {
 
 def matrices(html):
     """Of each matrix in a drawing: its letter, its rows, its columns."""
-    html = unescape(html).replace(' data-search-exclude=""', "")
+    html = unescape(html)
     for matrix in ElementTree.fromstring(f"<div>{html}</div>").iterfind(".//*[@class]"):
         if matrix.get("class").startswith("wq-matrix"):
             *_, blocks, letter = matrix

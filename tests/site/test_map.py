@@ -23,7 +23,7 @@ def on_a_page(written):
 
 def tree(html):
     """HTML as XML: without what has no value, and with each element closed."""
-    html = re.sub(r" (data-search-exclude|checked)(?==\"\"|[ >])(=\"\")?", "", html)
+    html = re.sub(r" (checked)(?==\"\"|[ >])(=\"\")?", "", html)
     html = re.sub(r"<(input[^>]*|br)>", r"<\1/>", html)
     return ElementTree.fromstring(f"<div>{html}</div>")
 

@@ -42,6 +42,10 @@ PLANTED = {
         FENCE.format('diagram sizes="d_k=3 d_v=4"', "A[i] @ V[i]\nQ[i]"),
         "D_h of ViT paper would be d_v=4 and d_k=3 in one caption",
     ),
+    "a function in a section's words": (
+        "Section 3.2.1 defines {{softmax(S[i])}} so.\n",
+        "{{softmax(S[i])}} follows the reader's choice",
+    ),
     "a section's choice in the reader's letters": (
         "Section 3.2.2 chooses {{d_k}} = 64.\n",
         "{{d_k}} follows the reader's choice",

@@ -225,12 +225,14 @@ class Form:
         return tuple(stored for stored in self.stored if not stored.is_bias)
 
 
-def linear(weight: str, holds: str, pattern: str, bias: str = "") -> tuple[Stored, Stored]:
+def linear(weight: str, holds: str, pattern: str, *, bias: str = "") -> tuple[Stored, Stored]:
     """The weight of a linear map, and its bias, which has the same axes but what goes in."""
     *_, takes, gives = pattern.split()
     axes = (axis for axis in pattern.split() if axis != takes)
     added = f"{gives} -> {gives}" if holds == "W_O" else " ".join(axes)
     name = bias or re.sub("(weight|kernel)$", "bias", weight)
+    if name == weight:
+        raise ValueError(f"{weight!r} ends in no weight or kernel: expected the bias's name, too.")
     return Stored(weight, holds, pattern), Stored(name, holds.replace("W_", "b_"), added)
 
 

@@ -129,10 +129,11 @@ class Joined(Expression):
 
 @dataclass(frozen=True)
 class Written:
-    """A line as a source writes it."""
+    """A line as a source writes it; `transposed`: with the factors the other way round."""
 
     sides: tuple[Expression, ...]
     defines: bool
+    transposed: bool
 
 
 def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
@@ -141,7 +142,7 @@ def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
     transposed = chosen.transposes(made) if made else chosen.tokens == "columns"
     writer = Writer(chosen, setting, transposed)
     sides = tuple(writer.write(side) for side in formula.sides)
-    return Written(sides, formula.defined is not None)
+    return Written(sides, formula.defined is not None, transposed)
 
 
 def _role_of(side: Expression, setting: Setting) -> Role | None:

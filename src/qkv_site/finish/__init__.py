@@ -133,8 +133,7 @@ class Build:
         for name, content in self.added.items():
             self._write(name, content)
         if any(isinstance(part, live.Live) for page in self._pages for part in page.fences()):
-            data = json.dumps(live.data(), ensure_ascii=False, separators=(",", ":"))
-            self._write(live.FILE, data)
+            self._write(live.FILE, live.data())
         docs = self.settings.site.docs
         styles = "\n".join((docs / style).read_text() for style in self.settings.styles)
         for name in ("regular", "italic", "bold"):  # bold italic comes where a page has some
@@ -180,9 +179,8 @@ class Build:
             self._write(copies.FULL, everything)
             self._write("robots.txt", copies.robots(base))
             self._write(search.ADDRESS, index.written())
-            titles = {page.name: (addresses[page.name], page.title) for page in pages}
-            data = json.dumps(exports.reading(titles), ensure_ascii=False, separators=(",", ":"))
-            self._write(exports.READING, data)
+            places = {page.name: (addresses[page.name], page.title) for page in pages}
+            self._write(exports.READING, exports.reading(places))
             self._write(evidence.PLACES, evidence.places(settings.site, addresses))
 
     def _write_policies(self, pages: Mapping[str, Page]) -> None:
@@ -199,7 +197,9 @@ class Build:
             put = policy.leave_out_of if self.settings.serving else policy.put_into
             path.write_text(put(html))
 
-    def _write(self, name: str, content: str | bytes) -> None:
+    def _write(self, name: str, content: str | bytes | dict) -> None:
+        if isinstance(content, dict):
+            content = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         target = self.settings.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode() if isinstance(content, str) else content)

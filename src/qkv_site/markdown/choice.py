@@ -33,7 +33,7 @@ def line(page: Page, html: str) -> str:
     changing = Counter({each: shown[str(number)] for each, number in page.variants.items()})
     render = partial(_in, page, changing, "<math" in html)
     return (
-        f'<div class="wq-told" data-search-exclude><div role="status">'
+        f'<div class="wq-told"><div role="status">'
         f"{formulas.variants(render, 'span')}</div>{_BUTTONS}</div>"
     )
 

@@ -125,7 +125,7 @@ class Equation(Figure):
         how = "A stronger colour is further from zero"
         how += ", and striped is negative." if striped else "."
         return (
-            f'<figure class="wq-equation" data-search-exclude>{drawn}'
+            f'<figure class="wq-equation">{drawn}'
             f"<figcaption>{html.escape(self.label)} {how}</figcaption></figure>"
         )
 

@@ -41,9 +41,7 @@ def key(page: Page) -> str:
 
 def _key(here: set[str], elsewhere: set[str]) -> str:
     entries = "".join(_entry(kind, names, here, elsewhere) for kind, names in _KINDS.items())
-    return (
-        entries and f'<p class="wq-colours" data-search-exclude>{entries}<span>{_HINT}</span></p>'
-    )
+    return entries and f'<p class="wq-colours">{entries}<span>{_HINT}</span></p>'
 
 
 def _entry(kind: str, names: dict[str, str], here: set[str], elsewhere: set[str]) -> str:

@@ -51,7 +51,6 @@ def to_mathml(latex: str, *, display: bool = False, of: str = "") -> str:
     """
     root = _tree(latex, display=display)
     root.attrib = ({"data-of": of} if of else {}) | root.attrib
-    root.set("data-search-exclude", "")  # letters without their places are no words
     return ElementTree.tostring(root, encoding="unicode")
 
 

@@ -240,7 +240,7 @@ def _figure(code: str, cases: dict[str, str], source: str, **options: str) -> st
     together = tuple(line for lines in drawn.values() for line in lines)
     numbered = options.get("words") == "numbered"
     return (
-        f'<figure class="wq-diagram{" wq-numbered" * numbered}" data-search-exclude style="--units:'
+        f'<figure class="wq-diagram{" wq-numbered" * numbered}" style="--units:'
         f'{max(each.units for each in widest)};--ems:{max(each.ems for each in widest):g}">'
         f"{pictures}<figcaption>{_caption(together, pictures, numbered)}</figcaption></figure>"
     )

@@ -262,7 +262,7 @@ def _display(code: str, source: str, *, tied: bool) -> str:
     note = ""
     if tied and vectors and notation.source(source).one_token:
         note = f'<p class="wq-vectors">{one_token(vectors[0], notation.source(source))}</p>'
-    return f'{formulas}<ul class="wq-where" data-search-exclude>{where}</ul>{note}'
+    return f'{formulas}<ul class="wq-where">{where}</ul>{note}'
 
 
 def _place(entry: notation.Entry) -> tuple[int, int]:

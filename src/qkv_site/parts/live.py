@@ -114,7 +114,7 @@ class Live(Fence):
         kind = "wq-live wq-window" if state else "wq-live"
         return (
             f'<figure class="{kind}" data-wq-live="{state.replace("&", "&amp;")}" '
-            f'data-whole="{layer_map.href(WHOLE)}" data-search-exclude>'
+            f'data-whole="{layer_map.href(WHOLE)}">'
             f'<p class="wq-live-wait">Here a layer runs, if the browser has JavaScript. '
             f'<a href="{layer_map.href(STATIC)}">All its numbers on one page</a></p></figure>'
         )

@@ -107,7 +107,7 @@ def figure(state: str = "paper", layer: Layer = PAPERS) -> str:
     )
     anchor = ' id="map"' if PAGE.get().name == HOME else ""
     return (
-        f'<figure class="wq-map"{anchor} data-search-exclude aria-label="Picture of the layer">'
+        f'<figure class="wq-map"{anchor} aria-label="Picture of the layer">'
         f'<fieldset><legend class="wq-unseen">Show the layer</legend>{choices}</fieldset>'
         f"{drawn}<figcaption>The wider a bar, the more numbers one word has there."
         "</figcaption></figure>"
@@ -124,7 +124,7 @@ def mini(lit: str, layer: Layer = PAPERS) -> str:
     drawer = _Drawer(layer, tuple(lit.split()))
     words = "; ".join(_meaning(key) for key in lit.split())
     return (
-        f'<a class="wq-mini" href="{href(HOME)}#map" data-search-exclude>'
+        f'<a class="wq-mini" href="{href(HOME)}#map">'
         f'<span class="wq-unseen">The parts of the layer on this page: {html.escape(words)}.</span>'
         f'<span class="wq-mini-drawn" aria-hidden="true">{drawer.small()}</span>'
         '<span class="wq-mini-name" aria-hidden="true"><span>On this page</span>'

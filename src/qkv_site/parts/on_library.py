@@ -26,5 +26,5 @@ def show(block: Fence) -> str:
     ran = f"Run: {claims.ran_on(block.library)}, on {day.day} {day:%B %Y}. A test runs it again."
     fence = "`" * 8
     said = printed(block)
-    output = f'{fence}{{.text data-search-exclude=""}}\n{said}{fence}\n\n' if said else ""
+    output = f"{fence}{{.text}}\n{said}{fence}\n\n" if said else ""
     return f"{fence}python\n{block.code}{fence}\n\n{output}{ran}\n{{ .wq-ran }}\n"

@@ -39,10 +39,10 @@ class Path(Fence):
         names = menu.path(page.site)
         if page.name == menu.HOME:
             items = "".join(f"<li>{_link(page, name)}</li>" for name in names)
-            return f'<ol class="wq-path" data-search-exclude>{items}</ol>'
+            return f'<ol class="wq-path">{items}</ol>'
         last = page.name == names[-1]
         goes_on = "" if last else f" Next: {_link(page, names[_number(page)])}"
-        return f'<p class="wq-path" data-search-exclude>{_place(page)}{goes_on}</p>'
+        return f'<p class="wq-path">{_place(page)}{goes_on}</p>'
 
     def as_text(self, writer: "Writer") -> str:
         """The same, as Markdown."""

@@ -111,7 +111,7 @@ class Python(Fence):
             output = stash(output)
         elif "result" in given:
             # A number that a block prints is found on its page, and not through the search.
-            output = f'````````{{.{given["result"]} data-search-exclude=""}}\n{output}\n````````'
+            output = f"````````{{.{given['result']}}}\n{output}\n````````"
         else:
             output = _with_blocks(output)
         if "source" in given:

@@ -1,6 +1,5 @@
 """A link to a part of a page leads to a part that is there."""
 
-import posixpath
 import re
 from collections.abc import Iterator
 
@@ -15,8 +14,8 @@ def faults(page: Page) -> Iterator[Fault]:
     """Links to an id that no page, no statement and no test has."""
     for link in _LINK.finditer(page.text):
         path, part = link["page"] or "", link["part"]
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path))
-        target = page.site.pages.get(name) if path else page
+        name = page.linked(path)
+        target = page.site.pages.get(name)
         if name == claims.INDEX:
             there = part.removeprefix("claim-") in evidence.known(page.site).places
             there = there or has(page.site.pages[name], part)

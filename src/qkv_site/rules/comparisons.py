@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from qkv_site.page import Container, Fault, Page, Prose
 from qkv_site.rules import sides
 from qkv_site.rules.short_answers import ANSWER
-from qkv_site.run import blocks_of
+from qkv_site.run import COMPARED, blocks_of
 
-_TYPED = re.compile(r"\b(?:smaller|larger|narrower|wider|fewer|(?:half|twice) as many|at most)\b")
+_TYPED = re.compile(rf"\b(?:{'|'.join(COMPARED)})\b")
 # Conditions: what a reader thought, and for which layers a sentence holds.
 _IF = re.compile(r"\b(?:[Ii]f|where)\b[^.,:;]*")
 

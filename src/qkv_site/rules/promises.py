@@ -4,7 +4,6 @@ A statement, a short answer and an answer in the index of questions are what peo
 "all", "never" or "only" says more than a few runs can show.
 """
 
-import posixpath
 import re
 from collections.abc import Iterator
 
@@ -59,10 +58,10 @@ def covered(page: Page, paragraph: str) -> bool:
 
 def leads_to_a_claim(page: Page, path: str, anchor: str) -> bool:
     """Whether a link of a page leads to a claim, or to a heading below which one stands."""
-    name = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path))
+    name = page.linked(path)
     if name == claims.INDEX:
         return anchor in evidence.known(page.site).kinds
-    target = page.site.pages.get(name) if path else page
+    target = page.site.pages.get(name)
     if target is None:  # another site's
         return False
     if anchor.startswith("claim-"):

@@ -4,8 +4,9 @@ With tokens as columns, a row is a column, and a d_model × d_k matrix is d_k ×
 sentence with symbols that follow the reader's choice, a shape is `{{shape(W_Q[i])}}` and a word of
 side `{{"rows"}}`. A statement about one convention ties its symbols to it: `{{site: W_Q[i]}}`.
 
-Without a symbol, three things are still of one convention: a typed product such as QKᵀ, the rows of
-an array that holds words, and in a statement a typed 512 × 64. Each wants to hear which one it is,
+Without a symbol, four things are still of one convention: a typed product such as QKᵀ, the order of
+one in words ("multiplied by M"), the rows of an array that holds words, and in a statement a typed
+512 × 64. Each wants to hear which one it is,
 in words: a statement in itself, a sentence below its heading.
 """
 

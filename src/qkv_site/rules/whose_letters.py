@@ -56,7 +56,10 @@ def faults(page: Page) -> Iterator[Fault]:
 
 def _untied(text: str) -> list[str]:
     """The symbols of a text that follow the reader's choice; words of side do so rightly."""
-    return [what for source, what in sides.symbols(text) if not source and what[0] not in '"s']
+    fixed = ('"', "shape(")
+    return [
+        what for source, what in sides.symbols(text) if not source and not what.startswith(fixed)
+    ]
 
 
 def _of_sources(page: Page) -> Iterator[tuple[int, str, str]]:

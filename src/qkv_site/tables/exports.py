@@ -1,8 +1,8 @@
 """What the interactive pages compute with, as data: counts of `qkv.costs`, rules of `qkv.which`.
 
 Every count is a sum of products of sizes. It is written as a list of its terms, each a coefficient
-and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "h"]]`. The scripts
-of the pages do no more than add and multiply, so what they show is what Python computes. Letters
+and then the sizes that it multiplies: `[[3, "d_model", "d_model"], [1, "h"]]`. The explorer's
+script does no more than add and multiply; the box reads by the same data as `qkv.read`. Letters
 and the sides on which something stands follow the notation that a reader chooses.
 """
 
@@ -13,7 +13,6 @@ from functools import cache
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
-from qkv.notation import Source
 from qkv.notation.tree import Expression, Written, latex, parse
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._letters import BASE, tables
@@ -102,7 +101,7 @@ def explorer() -> dict:
 
 
 def shapes() -> dict:
-    """What the form goes by: the rules, and what the symbols in them stand for."""
+    """What `qkv.which` goes by: the rules, and what the symbols in them stand for."""
     return {
         "rules": {
             name: [rule._asdict() for rule in rules(grouped=name == "grouped")]
@@ -180,7 +179,9 @@ def _steps(version: str) -> Iterator[dict]:
         shapes.append((result, rows, columns))
         yield {
             "formula": _formula(block, number),
-            "turned": [each.id for each in notation.sources() if _turns(block, number, each)],
+            "turned": [
+                each.id for each in notation.sources() if _write(block, each.id)[number].transposed
+            ],
             "count": count,
             "parameters": written(step.parameters),
             "multiply_adds": written(step.multiply_adds),
@@ -201,12 +202,6 @@ def _steps(version: str) -> Iterator[dict]:
 def _how_many(expression: Expression, count: Terms, made: dict[str, Terms]) -> Terms:
     name = str(expression).removesuffix(".T")
     return made.get(name, count) if name.endswith("[i]") else [[1]]
-
-
-def _turns(block: notation.Block, number: int, source: Source) -> bool:
-    """Whether a source writes a line as its transpose, with the factors the other way round."""
-    defined = block.formulas[number].defined
-    return source.transposes(defined.role) if defined else source.tokens == "columns"
 
 
 @cache
@@ -235,10 +230,9 @@ def _letter(block: notation.Block, number: int, place: int) -> str:
     """A factor of a line, or its result."""
 
     def typeset(name: str) -> str:
-        source = notation.source(name)
-        sides = _write(block, name)[number].sides
-        shown = [sides[-1].left, sides[-1].right, sides[0]]
-        if _turns(block, number, source):
+        written = _write(block, name)[number]
+        shown = [written.sides[-1].left, written.sides[-1].right, written.sides[0]]
+        if written.transposed:
             shown[:2] = shown[1::-1]
         return to_mathml(latex(formulas.short(shown[place]), mark))
 
@@ -247,9 +241,9 @@ def _letter(block: notation.Block, number: int, place: int) -> str:
 
 def _shape(block: notation.Block, number: int, rows: Terms, columns: Terms) -> str:
     def typeset(name: str) -> str:
-        source = notation.source(name)
         sides = [_size(_product(side), name) for (side,) in (rows, columns)]
-        return to_mathml(r" \times ".join(sides[:: -1 if _turns(block, number, source) else 1]))
+        turned = _write(block, name)[number].transposed
+        return to_mathml(r" \times ".join(sides[:: -1 if turned else 1]))
 
     return formulas.variants(typeset, "var")
 

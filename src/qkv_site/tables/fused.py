@@ -84,7 +84,7 @@ class Strip(Figure):
             f'<span class="role-{_ROLES[piece[0]]}">{piece}</span>' for piece in self._pieces()
         )
         return (
-            '<figure class="wq-strip" data-search-exclude>'
+            '<figure class="wq-strip">'
             f'<div aria-hidden="true">{cells}</div>'
             f"<figcaption><code>{self.order.name}</code> {', '.join(_names(self.order))}"
             "</figcaption></figure>"

@@ -221,6 +221,6 @@ def _key(numbered: list[tuple[int, Question]]) -> str:
         for number, question in numbered
     )
     return (
-        '<section class="wq-key" data-search-exclude markdown>\n<p>Answers</p>\n'
+        '<section class="wq-key" markdown>\n<p>Answers</p>\n'
         f"<ol markdown>\n{answers}\n</ol>\n</section>\n"
     )

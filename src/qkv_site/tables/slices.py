@@ -145,7 +145,7 @@ class Weights(Figure):
         units = max(view.columns for view in views) // _UNIT
         drawn = "".join(view.html() for view in views)
         return (
-            f'<figure class="wq-diagram wq-stored" data-search-exclude style="--units:{units};'
+            f'<figure class="wq-diagram wq-stored" style="--units:{units};'
             f'--ems:4"><div role="img" aria-label="{html.escape(self.words())}">'
             f'<div class="wq-drawn" aria-hidden="true">{drawn}</div></div>'
             f"<figcaption>{self._caption()}</figcaption></figure>"

@@ -64,12 +64,11 @@ def _explorer() -> str:
         if version != _ONE
     )
     fields = "".join(
-        _field(name, data["sizes"][name], *said, slider=True)
-        for name, said in _EXPLORER_FIELDS.items()
+        _field(name, data["sizes"][name], *said) for name, said in _EXPLORER_FIELDS.items()
     )
     results = "".join(_results(data, version) for version in data["versions"])
     return (
-        '<div class="wq-tool" data-wq-explorer data-search-exclude'
+        '<div class="wq-tool" data-wq-explorer'
         f' data-most-blocks="{_MOST_BLOCKS}">'
         '<form class="wq-controls" id="wq-explorer">'
         f'<fieldset class="wq-choices"><legend>Version</legend>{versions}</fieldset>'
@@ -95,23 +94,23 @@ def _box(says: str, examples: tuple[str, ...]) -> str:
         f'<li><a data-wq-example href="?q={quote(each)}">{html.escape(each)}</a></li>'
         for each in examples
     )
-    tried = f'<ul class="wq-examples" data-search-exclude>{links}</ul>' if links else ""
+    tried = f'<ul class="wq-examples">{links}</ul>' if links else ""
     return (
-        '<div class="wq-box wq-box-large" data-wq-box="large" data-search-exclude>'
+        '<div class="wq-box wq-box-large" data-wq-box="large">'
         f'<a href="{layer_map.href("questions.md")}">{html.escape(says)}</a></div>{tried}'
     )
 
 
-def _field(name: str, letter: str, meaning: str, value: str, *, slider: bool = False) -> str:
+def _field(name: str, letter: str, meaning: str, value: str) -> str:
     slide = (
         f'<input type="range" data-slides="{name}" min="0" aria-label="{name}, {meaning}: slider">'
     )
     left_out = f' placeholder="= {SIZES[name]}"' if not value else ""
     return (
-        f'<div class="wq-field"{" hidden" * (name == "h_kv" and slider)}>'
+        f'<div class="wq-field"{" hidden" * (name == "h_kv")}>'
         f'<label for="wq-{name}">{letter} <span>{meaning}</span></label>'
         f'<input id="wq-{name}" data-size="{name}" value="{value}"{left_out} inputmode="numeric" '
-        f'autocomplete="off" aria-describedby="wq-{name}-fault">{slide if slider else ""}'
+        f'autocomplete="off" aria-describedby="wq-{name}-fault">{slide}'
         f'<p class="wq-fault" id="wq-{name}-fault"></p></div>'
     )
 

@@ -5,7 +5,6 @@ needs them, and each block has its place. What a copy and a notebook do differen
 methods of their own writers.
 """
 
-import posixpath
 import re
 import textwrap
 from abc import ABC, abstractmethod
@@ -132,8 +131,7 @@ class Writer(ABC):
         """Where a link leads, below the site; None if there is no such page."""
         target = evidence.leads_to(target, self.page)
         path, mark, anchor = target.partition("#")
-        uri = posixpath.normpath(posixpath.join(posixpath.dirname(self.page.name), path))
-        found = self.addresses.get(uri if path else self.page.name)
+        found = self.addresses.get(self.page.linked(path))
         return None if found is None else f"{found}{mark}{anchor}"
 
     def code(self, code: str) -> str:
