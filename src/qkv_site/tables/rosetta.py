@@ -51,7 +51,7 @@ def letters(*groups: str) -> str:
 def few() -> str:
     """The roles that few texts have a letter for: the letters, each with its text."""
     return table(
-        ("", "of shape", "written"),
+        ("", "shape in these letters", "written"),
         (
             (
                 f"{role.meaning}<br>`{role.key}`",
