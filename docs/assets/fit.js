@@ -66,6 +66,9 @@ function inText(leaves, text) {
     Object.fromEntries(leaves.map((leaf, i) => [leaf, chosen[i][0]])), chosen.reduce((sum, [, off]) => sum + off, 0)])
 }
 
+/** A letter without the number of a word: x_1 and x_2 are words of one source, X_1 is another. */
+export const sourceOf = (leaf) => (/^[^a-z|]+\|/.test(leaf) ? leaf : leaf.split("|")[0] + [...marksOf(leaf)].filter((mark) => !isIndex(mark)).join(""))
+
 /** What everybody else means by a letter: a kind and Q, K or V, or the roles it may have. */
 export function usual(leaf) {
   const [base, marks] = leaf.toLowerCase().split("|")
@@ -141,10 +144,13 @@ export class World {
 
   /** In roles; empty where a line is not read whole. */
   lines(columns = false) {
-    return this.results.map((it) => {
-      const up = !it.role && this.columns ? it.other : it.upright
-      return columns ? up.turn : up.line
-    })
+    return this.loose ? [""] : this.results.map((it) => this.natural(it)[columns ? "turn" : "line"])
+  }
+
+  /** With words as rows: what was written so stays, and one vector has no side. */
+  natural(value) {
+    if (!value.role) return this.columns && value.shape[0] !== "n_q" ? value.other : value
+    return this.columns || value.shape.includes("1") ? value.upright : value
   }
 
   fault(name, ...said) { this.faults.set(put(D.faults[name], ...said), name) }
@@ -176,6 +182,11 @@ export class World {
     if (kind === "fn") return this.applied(parts[0], values)
     if (["cut", "join", "part"].includes(kind)) return this.moved(kind, first)
     if (kind === "t") return first.other
+    if (kind === "free") return first.with({ free: true })
+    if (kind === "shape") {
+      parts.slice(1).map(number).forEach((size, i) => (this.loose += Boolean(size) && i < first.shape.length && size !== first.shape[i]))
+      return first
+    }
     if (kind === "swap") return bare(first.role) === "head[i]" || parts[0][1] in this.made ? first : first.with({ free: true })
     if (kind === "note") this.note(...parts.slice(1))
     if (kind === "wrong") this.fault(...parts.slice(1))
@@ -244,7 +255,7 @@ export class World {
     if (other in T.steps && !(core in T.steps)) {
       const wrong = [b, a].find(({ role }) => "KV".includes(letterOf(role) || "?"))
       this.fault("swap", wrong.typed, letterOf(wrong.role) === "K" ? "V" : "K")
-    } else if (!a.both.some((x) => b.both.some((y) => meet(x.shape[1], y.shape[0])))) {
+    } else if (!this.faults.has(D.faults.keys) && !a.both.some((x) => b.both.some((y) => meet(x.shape[1], y.shape[0])))) {
       const [x, y] = [a, a.other].flatMap((one) => [[one, b], [one, b.other]]).find(([one, two]) => `${one.role} ${two.role}` in T.steps) ?? []
       const keys = x && [[a, x], [b, y]].some(([was, is]) => was.role !== is.role && bare(is.role) === "A[i]")
       const hint = `${b.role} ${a.role}` in T.steps ? D.faults.side : keys ? D.faults.keys : x ? put(D.faults.turn, `${x.typed} ${y.typed}`) : ""
@@ -271,7 +282,8 @@ export class World {
     const main = extra[0] && !extra[1] ? b : a
     const one = extra.some(Boolean) || a.role === b.role
     this.loose += !one
-    const [line, turn] = ["line", "turn"].map((key) => (one && a[key] && b[key] ? `${a[key]} + ${b[key]}` : ""))
+    const whole = one && (a.line !== b.line || a.typed === b.typed)
+    const [line, turn] = ["line", "turn"].map((key) => (whole && a[key] && b[key] ? `${a[key]} + ${b[key]}` : ""))
     return new Value(one ? main.role : "", main.shape, `${a.typed} + ${b.typed}`, line, turn)
   }
 
@@ -289,14 +301,18 @@ export class World {
 
   applied(name, values) {
     const x = values[0] ?? new Value()
-    const up = values.map((each) => each.upright)
+    const up = values.map((each) => this.natural(each))
     const typed = `${name}(${values.map((each) => each.typed).join(", ")})`
     const [lines, turns] = up.every(({ line }) => line) ? ["line", "turn"].map((key) => up.map((each) => each[key])) : [[], []]
     this.steps += ["softmax", "attention", "multihead", "score"].includes(name)
     const call = (given) => (given.length ? `${name}(${given.join(", ")})` : "")
-    let [role, { shape }, said] = ["", x.upright, () => ""]
+    let [role, shape, said] = ["", up[0]?.shape ?? [], () => ""]
     if (name === "softmax") {
       [role, said] = ["A[i]", (given) => call(given.slice(0, 1))]
+      if (up[0]?.role === "S[i].T") {
+        this.fault("keys")
+        role = "A[i].T"
+      }
       if (!shape.every((size) => ["n", "n_q", "n_k", "1"].includes(size))) {
         this.loose++
         this.fault("scores", x.typed)
@@ -318,12 +334,12 @@ export class World {
       const one = (given) => [...new Set(given.map((each) => each.replace(/\d/g, "i")))]
       if (role && one(lines).length === 1) said = (given) => `concat(${one(given)[0]} for i in heads)`
     } else if (name === "score") [role, said] = ["S[i]", () => this.write.role("S[i]")]
-    else if (name === "rotate" || name === "exp") [role, said] = [name === "rotate" ? x.upright.role : "", (given) => call(given.slice(0, 1))]
+    else if (name === "rotate" || name === "exp") [role, said] = [name === "rotate" ? up[0]?.role ?? "" : "", (given) => call(given.slice(0, 1))]
     else this.loose++
     if (role && name !== "softmax") ({ shape } = this.of(role))
     const line = said(lines)
     const value = new Value(role, shape, typed, line, line && this.write.turned(line, said(turns)))
-    return (x.role ? x.role.endsWith(".T") : this.columns && name !== "score" && x.shape[0] !== "n_q") ? value.other.with({ typed }) : value
+    return name !== "score" && up.length && up[0] !== x ? value.other.with({ typed }) : value
   }
 
   moved(kind, value) {
@@ -363,16 +379,16 @@ export class World {
     values.slice(1).forEach((b, i) => this.compare(values[i], b))
     const between = set ? values.slice(0, -1) : values.slice(1, -1)
     const written = (key) => {
-      const said = [lefts.map((it) => it.upright[key]).join(", "), ...[...between, last].map((it) => it.upright[key])]
-      if (!last.role && this.columns) said[said.length - 1] = last.other[key]
+      const said = [lefts.map((it) => this.natural(it)[key]).join(", "), ...[...between, last].map((it) => this.natural(it)[key])]
       return said.every(Boolean) && new Set(said).size > 1 ? said.join(["leaf", "list"].includes(left[0]) || left[1] === "score" ? " = " : this.write.equal) : ""
     }
-    const all = [...lefts, ...values].map((it) => it.upright.shape)
+    const all = [...lefts, values.at(-1)].map((it) => this.natural(it).shape)
     const fit = names.length > 1 || all.every((shape, i) => !i || alike(all[i - 1], shape))
     const hides = !fit || (written("line").includes("attention(") && this.notes.has(D.notes.bare))
     const role = names.length > 1 ? lefts[0].role : last.role || lefts[0].role
     const [line, turn] = hides ? ["", ""] : [written("line"), written("turn")]
-    return role.endsWith(".T") || (!role && this.columns) ? new Value(role, last.shape, last.typed, turn, line) : new Value(role, last.shape, last.typed, line, turn)
+    const value = new Value(role, last.shape, last.typed, line, turn)
+    return this.natural(value) === value ? value : value.with({ line: turn, turn: line })
   }
 
   assigned(leaf, value) {
@@ -446,13 +462,13 @@ export function fit(lines, shown, code) {
   const worlds = tried.map(([roles, columns, name, off, kind]) => {
     const world = new World(lines, Object.fromEntries(leaves.map((leaf) => [leaf, roles[leaf] ?? ""])), shown, columns, code, one)
     const faults = world.faults.size
-    world.key = [fewest, faults + world.loose, faults, -world.steps, off, kind, +columns]
+    world.key = [fewest, faults + world.loose, -world.steps, faults, off, kind, +columns]
     world.names = name && !fewest ? [name] : []
     return world
   }).sort((a, b) => before(a.key, b.key))
   const found = new Map()
   for (const world of worlds) {
-    if (before(world.key.slice(0, 3), worlds[0].key)) break
+    if (before(world.key.slice(0, 2), worlds[0].key)) break
     const said = JSON.stringify([world.lines(), Object.values(world.roles).map(bare), world.columns])
     if (!found.has(said)) found.set(said, world)
     else if (same(found.get(said).key.slice(0, 5), world.key.slice(0, 5))) found.get(said).names.push(...world.names)

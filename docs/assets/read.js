@@ -1,7 +1,7 @@
 // Which Q? — what was typed, read: first of which kind it is, then its readings, as cards. It is the room
 // src/qkv/reading again, and goes by the same data; a test compares the two.
 
-import { bare, fit, marksOf, number, prepare as prepareFit, usual, World } from "./fit.js"
+import { bare, fit, marksOf, number, prepare as prepareFit, sourceOf, usual, World } from "./fit.js"
 import { alike, empty, error, inWords, name, prepare as prepareOthers, shapes, unknownName } from "./others.js"
 import { knownWords, leavesOf, parse, prepare as prepareTree, put, Refused, same, walk } from "./tree.js"
 
@@ -55,14 +55,14 @@ function card(world, lines, calls, complete) {
   const kinds = [...Object.entries(D.kinds), ...has.filter((role) => role && "WPM".includes(role[0])).map((role) => [role, "weight"])]
   const [wanted, which] = kinds.find(([role]) => has.includes(role)) ?? ["", "none"]
   const letter = shown[wanted && roles.find(([, role]) => role === wanted)[0]] ?? ""
-  const last = world.results.at(-1).upright
+  const its = world.natural(world.results.at(-1)), last = its.with({ role: bare(its.role) })
   const shape = last.shape.includes("1") ? "" : last.shape.map((size) => size.replaceAll(" * ", "·")).join(" × ")
   let gives = last.role in T.role && !has.includes(last.role) ? T.role[last.role].meaning : ""
   let title = put(D.which[which], letter, T.base)
   if (wanted === "X" && gives) [title, gives] = [put(D.which.made, letter, gives), ""]
   if (wanted.startsWith("W_O")) title = put(D.which.output, letter)
   if (world.faults.size) gives = ""
-  const inputs = Object.values(Object.fromEntries(roles.filter(([, role]) => role === "X").map(([leaf]) => [leaf.split("|")[0], shown[leaf]])))
+  const inputs = Object.values(Object.fromEntries(roles.filter(([, role]) => role === "X").map(([leaf]) => [sourceOf(leaf), shown[leaf]])))
   const two = inputs.length === 2 ? [put(D.notes.two, ...inputs)] : []
   const tokens = world.open ? "open" : world.columns ? "columns" : "rows"
   const result = gives ? [put(D.which[shape ? "shaped" : "result"], gives, shape)] : []
@@ -94,10 +94,10 @@ function formulas(typed) {
   const calls = Object.keys(D.calls).filter((pattern) => new RegExp(pattern).test(typed)).map((pattern) => D.calls[pattern])
   const [first, ...worlds] = lines.some(isKnown) ? fit(lines, shown, code) : []
   const strange = first ? Object.entries(first.roles).filter(([, role]) => !role).map(([leaf]) => shown[leaf]) : []
+  const unread = [...new Set([...left, ...strange])].filter((each) => /[\p{L}\p{N}_]/u.test(each))
   if (!first || !isAttention(first, lines)) {
-    const unread = [...new Set([...left, ...strange])]
     const why = unread.length ? put(D.refused.strange, unread.join(", ")) : D.refused.steps
-    const ours = leavesOf(...lines).some((leaf) => usual(leaf).kind || new RegExp(`^${D.ours.letters}`).test(leaf))
+    const ours = first?.ours || leavesOf(...lines).some((leaf) => usual(leaf).kind || new RegExp(`^${D.ours.letters}`).test(leaf))
     return [[], unread, put(D.refused[ours ? "partly" : "formula"], typed, why, calls.join(" ")).trim()]
   }
   const kept = new Map()
@@ -112,7 +112,7 @@ function formulas(typed) {
   }
   const cards = [...kept.values()].map((world) => card(world, lines, calls, !left.length))
   const once = cards.filter((each, i) => !i || (each.line && !cards.slice(0, i).some((it) => it.title === each.title && it.line === each.line)))
-  return [once, [...left, ...strange], ""]
+  return [once, unread, ""]
 }
 
 /** What was typed: its readings, the likeliest first, and why there is none or what decides. */

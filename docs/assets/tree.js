@@ -54,9 +54,14 @@ export function parse(text) {
     }
     const [said, ...sizes] = piece.split("∈")
     const parser = new Parser(said, code, pieces.length === 1 ? text : said)
-    const tree = parser.line()
+    let tree = parser.line()
+    if (tree && sizes.join("∈")) {
+      const [whole, ...power] = sizes.join("∈").split("^")
+      const names = (power.length ? power.join("^") : whole).trim().slice(1, -1).split(/[*x]/)
+      tree = ["shape", tree, ...names.flatMap((each) => leavesOf(new Parser(each, false).product()).slice(0, 1))]
+    }
     shown = { ...parser.shown, ...shown }
-    left.push(...parser.left, ...(sizes.length && sizes.join("∈") ? [`∈${sizes.join("∈")}`] : []))
+    left.push(...parser.left)
     if (tree) lines.push(...(tree[0] === "lines" ? tree.slice(1) : [tree]))
   }
   return { lines, shown, left, code }
@@ -76,7 +81,7 @@ function tokens(text, code) {
     if (["_", "^"].includes(out.at(-1)) && whole(data.token.run, token)) out.push(...token)
     else if (known(token) || words.of.includes(token.toLowerCase()) || !/^[A-Za-z]{2,}$/.test(token) || ["_", "^"].includes(out.at(-1))) out.push(token)
     else if (lost) out.push(lost[1], "_", "{", lost[2], "}")
-    else if (token.length > 3 && !/^[QKVWXTOA]+$/.test(token)) out.push(token)
+    else if (whole(data.token.word, token)) out.push(token)
     else for (const part of token.match(new RegExp(data.token.parts, "g"))) out.push(...(part.length === 1 ? [part] : [part[0], "_", part[1]]))
   }
   return out
@@ -422,7 +427,6 @@ function einsum(said, arrays, shown) {
     two = ["leaf", key]
   }
   if (ownA.length && a.indexOf(summed) < a.indexOf(ownA.at(-1))) one = ["t", one]
-  if (ownB.length && b.indexOf(summed) > b.indexOf(ownB.at(-1))) two = ["t", two]
-  const other = ownA.length && ownB.length && out.indexOf(ownA.at(-1)) > out.indexOf(ownB.at(-1))
-  return other ? ["t", ["mul", one, two]] : ["mul", one, two]
+  const node = ["mul", one, ["free", two]]
+  return ownA.length && ownB.length && out.indexOf(ownA.at(-1)) > out.indexOf(ownB.at(-1)) ? ["t", node] : node
 }

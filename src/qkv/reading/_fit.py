@@ -98,9 +98,15 @@ class World:
 
     def lines(self) -> list[str]:
         """NumPy in roles, with words as rows; empty where a line is not read whole."""
-        return [
-            (it.turned if self.columns and not it.role else it.upright.line) for it in self.results
-        ]
+        if self.loose:
+            return [""]
+        return [self.natural(it).line for it in self.results]
+
+    def natural(self, value: Value) -> Value:
+        """With words as rows: what was written so stays, and one vector has no side."""
+        if not value.role:
+            return value.other if self.columns and value.shape[:1] != ("n_q",) else value
+        return value.upright if self.columns or "1" in value.shape else value
 
     def _fault(self, name: str, *said: str) -> None:
         self.faults[DATA["faults"][name].format(*said)] = name
@@ -143,6 +149,12 @@ class World:
             return self._moved(kind, first)
         if kind == "t":
             return first.other
+        if kind == "free":
+            return first._replace(free=True)
+        if kind == "shape":
+            sizes = zip(map(number, parts[1:]), first.shape, strict=False)
+            self.loose += sum(bool(a) and a != b for a, b in sizes)
+            return first
         if kind == "swap":  # of heads and tokens, or of the last two axes
             batched = bare(first.role) == "head[i]" or parts[0][1] in self.made
             return first if batched else first._replace(free=True)
@@ -228,7 +240,9 @@ class World:
         if other in steps and core not in steps:
             wrong = next(each for each in (b, a) if _letter(each.role) in ("K", "V"))
             self._fault("swap", wrong.typed, "KV"[_letter(wrong.role) == "K"])
-        elif not any(_meet(x.shape[1], y.shape[0]) for x in a.both() for y in b.both()):
+        elif DATA["faults"]["keys"] not in self.faults and not any(
+            _meet(x.shape[1], y.shape[0]) for x in a.both() for y in b.both()
+        ):
             ways = [(x, y) for x in (a, a.other) for y in (b, b.other)]
             fits = [(x, y) for x, y in ways if f"{x.role} {y.role}" in steps]
             hint = faults["turn"].format(f"{fits[0][0].typed} {fits[0][1].typed}") if fits else ""
@@ -258,8 +272,9 @@ class World:
         main = b if extra[0] and not extra[1] else a
         same = any(extra) or a.role == b.role
         self.loose += not same
+        whole = same and (a.line != b.line or a.typed == b.typed)  # not two heads in one letter
         line, turn = (
-            f"{x} + {y}" if x and y and same else ""
+            f"{x} + {y}" if x and y and whole else ""
             for x, y in ((a.line, b.line), (a.turned, b.turned))
         )
         return Value(main.role if same else "", main.shape, f"{a.typed} + {b.typed}", line, turn)
@@ -282,13 +297,16 @@ class World:
     def _function(self, name: str, values: list[Value]) -> Value:
         """What a function makes; of columns it makes the same, turned."""
         x = values[0] if values else Value()
-        up = [each.upright for each in values]
+        up = [self.natural(each) for each in values]
         typed = f"{name}({', '.join(each.typed for each in values)})"
         lines = [each.line for each in up] if all(each.line for each in up) else []
         self.steps += name in ("softmax", "attention", "multihead", "score")
-        role, shape, line = "", x.upright.shape, ""
+        role, shape, line = "", up[0].shape if up else (), ""
         if name == "softmax":
             role, line = "A[i]", lines and f"softmax({lines[0]})"
+            if up and up[0].role == "S[i].T":
+                self._fault("keys")
+                role = "A[i].T"
             if not {*shape} <= {"n", "n_q", "n_k", "1"}:
                 self.loose += 1
                 self._fault("scores", x.typed)
@@ -316,18 +334,17 @@ class World:
         elif name == "score":
             role = line = "S[i]"
         elif name in ("rotate", "exp"):
-            role, line = x.upright.role * (name == "rotate"), lines and f"{name}({lines[0]})"
+            role, line = (
+                up[0].role * (name == "rotate") if up else "",
+                lines and f"{name}({lines[0]})",
+            )
         else:
             self.loose += 1
         if role and name != "softmax":
             shape = self._of(role, "").shape
         line = line or ""
         value = Value(role, tuple(shape), typed, line, line and f"{line}.T")
-        flip = (
-            x.role.endswith(".T")
-            if x.role
-            else self.columns and name != "score" and x.shape[:1] != ("n_q",)
-        )
+        flip = name != "score" and up and up[0] is not x
         return value.other._replace(typed=typed) if flip else value
 
     def _moved(self, kind: str, value: Value) -> Value:
@@ -375,13 +392,12 @@ class World:
         between = (
             values[:-1] if self.code and all(each[0] == "leaf" for each in names) else values[1:-1]
         )
-        sides = [", ".join(it.upright.line for it in lefts)]
-        sides += [it.upright.line for it in (*between, last)]
-        if not last.role and self.columns:
-            sides[-1] = last.turned
+        sides = [", ".join(self.natural(it).line for it in lefts)]
+        sides += [self.natural(it).line for it in (*between, last)]
         named = nodes[0][0] in ("leaf", "list") or nodes[0][1] == "score"
         fit = names[1:] or all(
-            _alike(a.upright.shape, b.upright.shape) for a, b in pairwise([*lefts, *values])
+            _alike(a.shape, b.shape)
+            for a, b in pairwise([*map(self.natural, [*lefts, values[-1]])])
         )
         fit = fit and len({*sides}) > 1
         line = (" = " if named else " == ").join(sides) if all(sides) and fit else ""
@@ -467,13 +483,13 @@ def fit(lines: list[tuple], shown: dict[str, str], code: bool) -> list[World]:
         world = World(own, shown, columns, code, _single(letters))
         world.results = [world.value(line) for line in lines]
         faults = len(world.faults)
-        world.key = (fewest, faults + world.loose, faults, -world.steps, off, kind, columns)
+        world.key = (fewest, faults + world.loose, -world.steps, faults, off, kind, columns)
         world.names = [name] if name and not fewest else []
         worlds.append(world)
-    best = min((world.key[:3] for world in worlds), default=())
+    best = min((world.key[:2] for world in worlds), default=())
     found: dict[tuple, World] = {}
     for world in sorted(worlds, key=lambda each: each.key):
-        if world.key[:3] == best:
+        if world.key[:2] == best:
             said = (*world.lines(), *map(bare, world.role_of.values()), world.columns)
             first = found.setdefault(said, world)
             if first is not world and first.key[:5] == world.key[:5]:

@@ -4,7 +4,7 @@ import re
 
 from qkv.reading._data import DATA
 from qkv.reading._fit import World, fit
-from qkv.reading._letters import BASE, bare, number, tables, usual
+from qkv.reading._letters import BASE, bare, number, source_of, tables, usual
 from qkv.reading._reading import Reading
 from qkv.reading._tree import leaves, parse, walk
 
@@ -26,10 +26,10 @@ def formulas(typed: str) -> tuple[list[Reading], list[str], str]:
     strange = (
         [shown[leaf] for leaf, role in worlds[0].role_of.items() if not role] if worlds else []
     )
+    strange = [it for it in dict.fromkeys([*left, *strange]) if re.search(r"\w", it)]
     if not worlds or not _is_attention(worlds[0], lines):
-        strange = [*dict.fromkeys([*left, *strange])]
         why = refused["strange"].format(", ".join(strange)) if strange else refused["steps"]
-        ours = any(
+        ours = bool(worlds and worlds[0].ours) or any(
             isinstance(usual(leaf), tuple) or re.match(DATA["ours"]["letters"], leaf)
             for leaf in leaves(*lines)
         )
@@ -48,7 +48,7 @@ def formulas(typed: str) -> tuple[list[Reading], list[str], str]:
     cards = [_card(world, remarks, not left) for world in kept.values()]
     once = {(card.title, card.line): card for card in reversed(cards)}
     cards = [card for card in cards if card is cards[0] or (card in once.values() and card.line)]
-    return cards, [*left, *strange], ""
+    return cards, strange, ""
 
 
 def _is_known(node: tuple) -> bool:
@@ -112,7 +112,8 @@ def _card(world: World, remarks: list[str], complete: bool) -> Reading:
     )
     leaf = next((leaf for leaf, role in roles.items() if role == wanted), "")
     letter = world.shown.get(leaf, "")
-    last = world.results[-1].upright
+    last = world.natural(world.results[-1])
+    last = last._replace(role=bare(last.role))
     shape = " × ".join(size.replace(" * ", "·") for size in last.shape if "1" not in last.shape)
     gives = (
         known[last.role]["meaning"]
@@ -124,7 +125,7 @@ def _card(world: World, remarks: list[str], complete: bool) -> Reading:
         title, gives = said["made"].format(letter, gives), ""
     if wanted[:3] == "W_O":
         title = said["output"].format(letter)
-    inputs = {leaf.split("|")[0]: world.shown[leaf] for leaf, role in roles.items() if role == "X"}
+    inputs = {source_of(leaf): world.shown[leaf] for leaf, role in roles.items() if role == "X"}
     two = [DATA["notes"]["two"].format(*inputs.values())] if len(inputs) == 2 else []
     tokens = "open" if world.open else "columns" if world.columns else "rows"
     gives = "" if world.faults else gives

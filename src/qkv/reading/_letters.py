@@ -138,6 +138,12 @@ def in_text(leaves: list[str], text: dict) -> Iterator[tuple[dict[str, str], int
         )
 
 
+def source_of(leaf: str) -> str:
+    """A letter without a word's number: x_1 and x_2 are of one source, X_1 is another source."""
+    base, marks = leaf.split("|")
+    return leaf if base.isupper() else f"{base}|{''.join(it for it in marks if it not in _INDEX)}"
+
+
 def usual(leaf: str) -> tuple[str, str] | list[str]:
     """What everybody else means by a letter: a kind and Q, K or V, or the roles it may have."""
     base, marks = leaf.lower().split("|")

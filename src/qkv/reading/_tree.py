@@ -4,6 +4,7 @@ A node is a tuple that begins with its kind: `("leaf", "W|1Q")`, a letter with i
 `("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors, `("add", a, b)`,
 `("div", a, b)`, `("sum", a)`, `("t", a)`, `("fn", name, *arguments)`, `("call", leaf, a)`, a layer
 by its name, `("list", *items)`, `("eq", *sides)`; of code `("swap", a)`, axes that change places,
+`("free", a)`, axes that an einsum names,
 `("cut", a)`, a reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three. In
 `("pass", a, *others)` something is done to a that is not read; `("wrong", a, fault, said)` is a
 mistake, and `("note", a, name, said)` a remark.
@@ -45,7 +46,11 @@ def parse(text: str) -> tuple[list[tuple], dict[str, str], list[str], bool]:
         said, _, sizes = piece.partition("∈")
         parser = Parser(said, code, text if len(pieces) == 1 else said)
         tree = parser.line()
-        shown, left = parser.shown | shown, left + parser.left + [f"∈{sizes}"] * bool(sizes)
+        if tree and sizes:  # of R^{d_model × d_k}
+            names = re.split(r"[*x]", sizes.split("^", 1)[-1].strip()[1:-1])
+            found = [leaves(Parser(each, code=False).product()) for each in names]
+            tree = ("shape", tree, *(each[0] for each in found if each))
+        shown, left = parser.shown | shown, left + parser.left
         if tree:
             lines += tree[1:] if tree[0] == "lines" else [tree]
     return lines, shown, left, code
@@ -88,7 +93,7 @@ def _tokens(text: str, code: bool) -> list[str]:
         elif parts := re.fullmatch(DATA["token"]["lost"], token):  # Wq, dk: a script on the line
             out += [parts[1], "_", "{", parts[2], "}"]
         else:
-            word = len(token) > 3 and not re.fullmatch("[QKVWXTOA]+", token)
+            word = re.fullmatch(DATA["token"]["word"], token)
             for part in [token] if word else re.findall(DATA["token"]["parts"], token):
                 out += [part] if word or len(part) == 1 else [part[0], "_", part[1]]
     return out
@@ -503,7 +508,6 @@ def _einsum(said: list[str], arrays: list, shown: dict[str, str]) -> Node:
         two = ("leaf", key)
     if own_a and a.index(summed[0]) < a.index(own_a[-1]):
         one = ("t", one)
-    if own_b and b.index(summed[0]) > b.index(own_b[-1]):
-        two = ("t", two)
+    node = ("mul", one, ("free", two))  # whether it came turned, its letters do not tell
     other = own_a and own_b and out.index(own_a[-1]) > out.index(own_b[-1])
-    return ("t", ("mul", one, two)) if other else ("mul", one, two)
+    return ("t", node) if other else node
