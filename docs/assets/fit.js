@@ -361,7 +361,7 @@ export class World {
   }
 
   equal([left, ...sides]) {
-    let values = sides.map((node) => this.value(node))
+    const values = sides.map((node) => this.value(node))
     let last = values.at(-1)
     const names = left[0] === "list" ? left.slice(1) : [left]
     const letters = names.map(([, leaf]) => letterOf(this.roles[leaf] ?? ""))
@@ -375,16 +375,14 @@ export class World {
     }
     const set = this.code && names.every(([kind]) => kind === "leaf")
     const lefts = set ? parts.slice(0, names.length).map((part, i) => this.assigned(names[i][1], part)) : [this.value(left)]
-    if (!set) values = [...lefts, ...values]
-    values.slice(1).forEach((b, i) => this.compare(values[i], b))
-    const between = set ? values.slice(0, -1) : values.slice(1, -1)
+    const compared = set ? values : [...lefts, ...values]
+    compared.slice(1).forEach((b, i) => this.compare(compared[i], b))
     const written = (key) => {
-      const said = [lefts.map((it) => this.natural(it)[key]).join(", "), ...[...between, last].map((it) => this.natural(it)[key])]
+      const said = [lefts.map((it) => this.natural(it)[key]).join(", "), ...[...values.slice(0, -1), last].map((it) => this.natural(it)[key])]
       return said.every(Boolean) && new Set(said).size > 1 ? said.join(["leaf", "list"].includes(left[0]) || left[1] === "score" ? " = " : this.write.equal) : ""
     }
-    const all = [...lefts, values.at(-1)].map((it) => this.natural(it).shape)
-    const fit = names.length > 1 || all.every((shape, i) => !i || alike(all[i - 1], shape))
-    const hides = !fit || (written("line").includes("attention(") && this.notes.has(D.notes.bare))
+    const fits = names.length > 1 || alike(this.natural(lefts[0]).shape, this.natural(values.at(-1)).shape)
+    const hides = !fits || (written("line").includes("attention(") && this.notes.has(D.notes.bare))
     const role = names.length > 1 ? lefts[0].role : last.role || lefts[0].role
     const [line, turn] = hides ? ["", ""] : [written("line"), written("turn")]
     const value = new Value(role, last.shape, last.typed, line, turn)
@@ -411,7 +409,7 @@ export class World {
     this.loose += !both || pair.includes(NUMBER)
     if (other && a.role !== b.role) this.loose += !same(a.shape.slice(1), b.shape.slice(1))
     else if (pair.includes(NUMBER) || upright) return
-    else if (both && a.role !== b.role && !one && !two) this.loose++
+    else if (both && a.role !== b.role && !one && !two && !a.typed.includes("(")) this.loose++
     else if (both && a.role !== b.role) {
       if (one && two && one !== two) this.fault("letters", one, two)
       else this.fault("equal", this.meaning(a.role, pair), this.meaning(b.role, pair))

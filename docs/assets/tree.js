@@ -404,7 +404,8 @@ function moved(name, said, node) {
   const length = said.findIndex((each, n) => n && whole(data.token.length, each))
   const merged = node[0] !== "swap" && /\*.*(heads?|h)$/.test(said[0] ?? "")
   if ((heads >= 0 && heads < length) || merged) return ["wrong", node, "view", said.join(", ")]
-  return [said.length > 3 ? "cut" : name === "flatten" || said.length === 3 ? "join" : "pass", node]
+  if (said.length > 3) return [heads < 0 || heads === said.length - 2 ? "cut" : "pass", node]
+  return [name === "flatten" || said.length === 3 ? "join" : "pass", node]
 }
 
 function einsum(said, arrays, shown) {

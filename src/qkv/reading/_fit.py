@@ -303,7 +303,7 @@ class World:
         self.steps += name in ("softmax", "attention", "multihead", "score")
         role, shape, line = "", up[0].shape if up else (), ""
         if name == "softmax":
-            role, line = "A[i]", lines and f"softmax({lines[0]})"
+            role, line = "A[i]", f"softmax({lines[0]})" if lines else ""
             if up and up[0].role == "S[i].T":
                 self._fault("keys")
                 role = "A[i].T"
@@ -334,16 +334,13 @@ class World:
         elif name == "score":
             role = line = "S[i]"
         elif name in ("rotate", "exp"):
-            role, line = (
-                up[0].role * (name == "rotate") if up else "",
-                lines and f"{name}({lines[0]})",
-            )
+            role = up[0].role if up and name == "rotate" else ""
+            line = f"{name}({lines[0]})" if lines else ""
         else:
             self.loose += 1
         if role and name != "softmax":
             shape = self._of(role, "").shape
-        line = line or ""
-        value = Value(role, tuple(shape), typed, line, line and f"{line}.T")
+        value = Value(role, shape, typed, line, line and f"{line}.T")
         flip = name != "score" and up and up[0] is not x
         return value.other._replace(typed=typed) if flip else value
 
@@ -381,26 +378,19 @@ class World:
             self.loose += bare(last.role) != "Y"
             parts, last = [last, self._of("A", "")], last.unread()
         if self.code and all(each[0] == "leaf" for each in names):
-            lefts = [
-                self._assigned(each[1], part) for each, part in zip(names, parts, strict=False)
-            ]
+            lefts = [self._assigned(*each) for each in zip(leaves(*names), parts, strict=False)]
+            compared = values
         else:
             lefts = [self.value(nodes[0])]
-            values = [*lefts, *values]
-        for a, b in pairwise(values):
+            compared = [*lefts, *values]
+        for a, b in pairwise(compared):
             self._compare(a, b)
-        between = (
-            values[:-1] if self.code and all(each[0] == "leaf" for each in names) else values[1:-1]
-        )
         sides = [", ".join(self.natural(it).line for it in lefts)]
-        sides += [self.natural(it).line for it in (*between, last)]
+        sides += [self.natural(it).line for it in (*values[:-1], last)]
+        first, second = (self.natural(it).shape for it in (lefts[0], values[-1]))
+        whole = all(sides) and len({*sides}) > 1 and (names[1:] or _alike(first, second))
         named = nodes[0][0] in ("leaf", "list") or nodes[0][1] == "score"
-        fit = names[1:] or all(
-            _alike(a.shape, b.shape)
-            for a, b in pairwise([*map(self.natural, [*lefts, values[-1]])])
-        )
-        fit = fit and len({*sides}) > 1
-        line = (" = " if named else " == ").join(sides) if all(sides) and fit else ""
+        line = (" = " if named else " == ").join(sides) if whole else ""
         if "attention(" in line and DATA["notes"]["bare"] in self.notes:
             line = ""  # equation (1) has a scale
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
@@ -433,7 +423,7 @@ class World:
             self.loose += a.shape[1:] != b.shape[1:]
         elif NUMBER in pair or upright:
             return
-        elif all(pair) and a.role != b.role and not any(letters):
+        elif all(pair) and a.role != b.role and not any(letters) and "(" not in a.typed:
             self.loose += 1  # another letter than this one is usual
         elif all(pair) and a.role != b.role:
             if all(letters) and letters[0] != letters[1]:
@@ -477,10 +467,12 @@ def fit(lines: list[tuple], shown: dict[str, str], code: bool) -> list[World]:
     unknown = [sum(not each[0].get(leaf) for leaf in letters) for each in tried]
     fewest = min(unknown, default=0)
     tried = [each for each, n in zip(tried, unknown, strict=True) if n == fewest][:_MOST]
+    large = any(leaf[0] in "QKV" for leaf in letters)  # beside matrices a small letter is a vector
+    one = frozenset(leaf for leaf in letters if large and re.match(r"[qkv]\|", leaf))
     worlds = []
     for role_of, columns, name, off, kind in tried:
         own = {leaf: role_of.get(leaf, "") for leaf in letters}
-        world = World(own, shown, columns, code, _single(letters))
+        world = World(own, shown, columns, code, one)
         world.results = [world.value(line) for line in lines]
         faults = len(world.faults)
         world.key = (fewest, faults + world.loose, -world.steps, faults, off, kind, columns)
@@ -507,9 +499,3 @@ def _read_first(lines: list[tuple], code: bool) -> list[str]:
         found |= dict.fromkeys(it for it in (*kept, *read) if it not in made and not number(it))
         made |= {*own} - {*kept}
     return [*found]
-
-
-def _single(found: list[str]) -> frozenset[str]:
-    """Small letters that are one vector, because large ones of their kind are matrices."""
-    large = {leaf[0] for leaf in found} & {*"QKV"}
-    return frozenset(leaf for leaf in found if large and re.match(r"[qkv]\|", leaf))

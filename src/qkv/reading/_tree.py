@@ -477,8 +477,9 @@ def _moved(name: str, said: list[str], node: tuple) -> Node:
     merged = node[0] != "swap" and re.search(r"\*.*(heads?|h)$", "".join(said[:1]))
     if (heads and length and heads[0] < length[0]) or merged:
         return ("wrong", node, "view", ", ".join(said))
-    joined = name == "flatten" or len(said) == 3
-    return ("cut" if len(said) > 3 else "join" if joined else "pass", node)
+    if len(said) > 3:  # heads before their width
+        return ("cut" if heads in ([], [len(said) - 2]) else "pass", node)
+    return ("join" if name == "flatten" or len(said) == 3 else "pass", node)
 
 
 def _einsum(said: list[str], arrays: list, shown: dict[str, str]) -> Node:
