@@ -48,12 +48,12 @@ def test_every_choice_is_answered(test):
     for question in QUESTIONS:
         for wrong in question.wrong:
             asked = choose(test, question, wrong)
-            said = asked.get_by_role("status").inner_text()
+            said = asked.locator("form").get_by_role("status").inner_text()
             assert said.startswith(f"No. {begins(wrong.why)}")
             assert len(said) > len("No. ") + 10
             assert asked.locator("details").get_attribute("open") is None
         asked = choose(test, question, question.right)
-        assert asked.get_by_role("status").inner_text() == "Right."
+        assert asked.locator("form").get_by_role("status").inner_text() == "Right."
         assert asked.locator("details").get_attribute("open") is not None
     count = len(COUNTED)
     assert sentence(test) == f"{count} of {count} answered, 0 right at the first try."
@@ -85,7 +85,7 @@ def test_progress_counts_what_was_tried(test):
 def test_another_choice_takes_the_mark_away(answered):
     asked = choose(answered, FIRST, FIRST.right)
     asked.get_by_role("radio").nth(FIRST.choices.index(FIRST.wrong[0])).check()
-    assert asked.get_by_role("status").inner_text() == ""
+    assert asked.locator("form").get_by_role("status").inner_text() == ""
 
 
 def test_it_works_from_the_keyboard(answered):
@@ -94,10 +94,10 @@ def test_it_works_from_the_keyboard(answered):
     answered.keyboard.press("Space")
     for _ in range(THIRD.choices.index(THIRD.right)):
         answered.keyboard.press("ArrowDown")
-    assert asked.get_by_role("status").inner_text() == ""
+    assert asked.locator("form").get_by_role("status").inner_text() == ""
     answered.keyboard.press("Tab")
     answered.keyboard.press("Enter")
-    assert asked.get_by_role("status").inner_text() == "Right."
+    assert asked.locator("form").get_by_role("status").inner_text() == "Right."
 
 
 def test_each_question_names_its_group_of_answers(answered):
@@ -125,7 +125,7 @@ def test_it_works_after_going_back(answered):
     answered.wait_for_url(lambda url: "/self-test/" not in url)
     answered.go_back()
     choose(answered, FIRST, FIRST.right)
-    assert answered.locator(f"#{FIRST.id}").get_by_role("status").inner_text() == "Right."
+    assert answered.locator(f"#{FIRST.id} form").get_by_role("status").inner_text() == "Right."
     assert answered.locator(".wq-progress ol").count() == 1
 
 
