@@ -309,7 +309,8 @@ export class World {
     let [role, shape, said] = ["", up[0]?.shape ?? [], () => ""]
     if (name === "softmax") {
       [role, said] = ["A[i]", (given) => call(given.slice(0, 1))]
-      if (up[0]?.role === "S[i].T") {
+      if (up[0]?.role === "S[i].T" && this.notes.has(D.notes.toy)) this.loose++ // X Xᵀ is its own transpose
+      else if (up[0]?.role === "S[i].T") {
         this.fault("keys")
         role = "A[i].T"
       }

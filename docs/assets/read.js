@@ -70,7 +70,7 @@ function card(world, lines, calls, complete) {
   const line = complete && !world.faults.size && !two.length ? world.lines() : [""]
   const reasons = [...world.faults.values(), ...world.notes.values(), ...world.names, ...has, which]
   return {
-    ...empty, kind: "formula", title, which, tokens, texts: world.faults.size ? [] : world.names.map((each) => T.texts[each].where),
+    ...empty, kind: "formula", title, which, tokens, texts: line.every(Boolean) ? world.names.map((each) => T.texts[each].where) : [],
     letters: lettersOf(world), wrong: [...world.faults.keys()],
     says: [...result, D.which[tokens], ...world.notes.keys(), ...two, ...calls, ...remarks],
     line: line.every(Boolean) ? line.join("; ") : "", page: D.page[reasons.find((reason) => reason in D.page)],

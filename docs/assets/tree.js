@@ -274,7 +274,11 @@ class Parser {
     const name = this.take()
     if (["T", "mT"].includes(name) && owner) return ["t", owner]
     if (this.next() === "(") return this.call(name, owner)
-    if (owner) return name === "shape" ? WIDTH : owner
+    if (owner && name === "shape") {
+      const other = this.next() === "[" && this.tokens.slice(this.at + 1, this.at + 3).join("") !== "-1"
+      return other ? ["pass", WIDTH] : WIDTH
+    }
+    if (owner) return owner
     const module = words.modules.includes(name.toLowerCase()) || !words.methods.includes(this.next(1))
     if (this.next() === "." && module) return this.member()
     return this.letter(name)
@@ -307,7 +311,7 @@ class Parser {
     const said = given.filter(([key]) => !key).map(([, , text]) => text)
     const keys = Object.fromEntries(given.filter(([key]) => key))
     const [first, second, third] = values
-    if (name === "size") return WIDTH
+    if (name === "size") return !said.length || said.join() === "-1" ? WIDTH : ["pass", WIDTH]
     if (op === "einsum") return einsum(said, items(["list", ...values.slice(1)]), this.shown)
     if (["attention", "multihead", "made"].includes(op)) return layer(name, op, values, keys)
     if (op === "linear" && !second) return ["made", name]

@@ -266,3 +266,27 @@ def test_at_the_shell(capsys):
 
 def test_it_is_at_the_top():
     assert qkv.read is read
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        r"softmax(QK^T/\sqrt{d_v})V",
+        "Q @ K.T / np.sqrt(K.shape[0])",
+        "q @ k.transpose(-2, -1) / k.size(1)**0.5",
+        r"softmax(QK^T/\sqrt{d_k}) * mask @ V",
+    ],
+)
+def test_a_formula_that_is_not_read_whole_has_no_line_and_is_no_sources(typed):
+    (reading, *_) = read(typed)
+    assert (reading.line, reading.texts) == ("", ())
+
+
+def test_a_product_with_its_own_transpose_has_nothing_exchanged():
+    (reading, *_) = read("softmax(X X^T)X")
+    assert reading.wrong == ()
+
+
+def test_the_usual_axis_of_a_softmax_may_be_named():
+    (plain, *_), (named, *_) = map(read, ("softmax(QK^T)V", "softmax(QK^T, dim=-1)V"))
+    assert plain == named

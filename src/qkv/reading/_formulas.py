@@ -138,7 +138,8 @@ def _card(world: World, remarks: list[str], complete: bool) -> Reading:
         title,
         which,
         tokens,
-        tuple(tables()["texts"][name]["where"] for name in world.names if not world.faults),
+        # A source has a formula only if all of it is read.
+        tuple(tables()["texts"][name]["where"] for name in world.names if all(lines)),
         _letters(world),
         tuple(world.faults),
         (*result, said[tokens], *world.notes, *two, *remarks, *texts),

@@ -321,7 +321,10 @@ class Parser:
         if self._next() == "(":
             return self._call(name, owner)
         if owner:
-            return _WIDTH if name == "shape" else owner
+            if name != "shape":
+                return owner
+            other = self._next() == "[" and self.tokens[self.at + 1 : self.at + 3] != ["-", "1"]
+            return ("pass", _WIDTH) if other else _WIDTH
         module = name.lower() in WORDS["modules"] or self._next(1) not in WORDS["methods"]
         if self._next() == "." and module:
             return self._member(None)
@@ -355,7 +358,7 @@ class Parser:
         keys = {key: node for key, node, _ in given if key}
         first = values[0] if values else None
         if name == "size":
-            return _WIDTH
+            return _WIDTH if said in ([], ["-1"]) else ("pass", _WIDTH)
         if op == "einsum":
             return _einsum(said, _items(("list", *values[1:])), self.shown)
         if op in ("attention", "multihead", "made"):
