@@ -13,14 +13,13 @@ from qkv.layouts._between import STEPS, crosses
 from qkv.layouts._config import Known, as_mapping, no_number_of_heads, read_config, renamed
 from qkv.layouts._files import read_shapes, stored_otherwise
 from qkv.layouts._found import FoundLayer, Heads
-from qkv.layouts._layout import BIASES
+from qkv.layouts._layout import BIASES, SIZES
 from qkv.layouts._load import find_arrangement, fit, flatten, no_mapping, prefixes
 from qkv.layouts._patterns import divisors
 from qkv.layouts._registry import layouts, succeeds
 from qkv.layouts._table import table
 
 _LIKE_ATTENTION = re.compile(r"attn|attention|qkv|[qkv]_proj|to_[qkv]\b|w[qkv]\b|query|key")
-_ORDER = ("h", "h_kv", "d_model", "d_source", "d_source_k", "d_source_v", "d_k", "d_v", "d_out")
 _Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 _Sizes = Mapping[str, int]
 
@@ -226,7 +225,7 @@ def _solutions(name: str, shapes: _Shapes) -> tuple[_Sizes, ...]:
 def _in_common(solutions: list[_Sizes]) -> dict[str, int]:
     """The sizes that all solutions agree in, and where they do not, those of all heads together."""
     sizes = {}
-    for name in _ORDER:
+    for name in SIZES:
         values = {solution.get(name) for solution in solutions}
         heads = {"d_k": ("h", "h_kv"), "d_v": ("h",)}.get(name, ())
         if len(values) == 1 and values != {None}:

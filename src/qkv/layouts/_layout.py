@@ -1,7 +1,6 @@
 r"""What a library stores, as data: names, shapes in the paper's symbols, and conventions."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -14,19 +13,9 @@ from qkv.between import Step, Unknown
 from qkv.layouts._patterns import Pattern, names_in, size_of
 from qkv.layouts._types import Type
 
-QK_NORM = (
-    "it belongs to QK-norm, a norm between the projection and the dot product; qkv.between has "
-    "such a norm"
-)
-SCALED_HERE_OR_BY_SDPA = (
-    "The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
-    "`scaled_dot_product_attention`."
-)
-CAUSAL_BY_SDPA = (
-    "the causal mask, which the layer applies with sdpa if it is given none: pass it to MultiHead "
-    "as mask"
-)
 BIASES = ("b_Q", "b_K", "b_V", "b_O")
+# Every size that a stored axis may have, in the order in which they are listed.
+SIZES = ("h", "h_kv", "d_model", "d_source", "d_source_k", "d_source_v", "d_k", "d_v", "d_out")
 _Axes = tuple[tuple[str, ...], ...]  # for each axis, the sizes that share it
 
 
@@ -43,16 +32,15 @@ class Stored:
     Args:
         name: The library's name, without the prefix of the layer.
         holds: Parts of `MultiHead`, in order, separated by spaces.
-        pattern: The stored axes, `->`, and the axes of the parts; sizes in parentheses share one
-            axis, the last one running fastest, as in einops. Where the array holds several parts,
-            one size on both sides is their number, as the 3 of PyTorch is. If the parts are not
-            equally long, it is a sum with a term for each. A term may be a quotient: h/h_kv heads
-            of queries share one of keys.
+        pattern: The stored axes; sizes in parentheses share one axis, the last one running fastest,
+            as in einops. Where the array holds several parts, one size is their number, as the 3
+            of PyTorch is. If the parts are not equally long, it is a sum with a term for each. A
+            term may be a quotient: h/h_kv heads of queries share one of keys.
 
     Examples:
         GPT-NeoX puts heads outermost: with several, the first third of the rows is not the queries.
 
-        >>> stored = Stored("qkv.weight", "W_Q W_K W_V", "(h 3 d_k) d_model -> (h 3) d_model d_k")
+        >>> stored = Stored("qkv.weight", "W_Q W_K W_V", "(h 3 d_k) d_model")
         >>> stored.shape
         '(h·3·d_k, d_model)'
         >>> parts = stored.unpack(np.ones((42, 5)), stored.solve((42, 5), {"h": 2}))
@@ -61,8 +49,7 @@ class Stored:
 
         Phi-3 stores the heads of the queries first, and then fewer of keys and of values.
 
-        >>> rows = "(h+h_kv+h_kv d_k) d_model -> (h+h_kv+h_kv) d_model d_k"
-        >>> stored = Stored("qkv_proj.weight", "W_Q W_K W_V", rows)
+        >>> stored = Stored("qkv_proj.weight", "W_Q W_K W_V", "(h+h_kv+h_kv d_k) d_model")
         >>> stored.shape
         '((h+2·h_kv)·d_k, d_model)'
         >>> parts = stored.unpack(np.ones((56, 5)), stored.solve((56, 5), {"h": 4, "h_kv": 2}))
@@ -75,14 +62,10 @@ class Stored:
     pattern: str
 
     def __post_init__(self):
-        stored, arrow, parts = self.pattern.partition(" -> ")
-        if not arrow:
-            raise ValueError(f"Pattern {self.pattern!r} has no ' -> ' between its two sides.")
-        sides = [sorted(_flat(Pattern.parse(side).axes)) for side in (stored, parts)]
-        if sides[0] != sides[1]:
+        if others := sorted(self.symbols - {*SIZES}):
             raise ValueError(
-                f"Pattern {self.pattern!r} must have the same sizes on both sides, but has "
-                f"{', '.join(sides[0])} on the left and {', '.join(sides[1])} on the right."
+                f"Pattern {self.pattern!r} has {others[0]!r}, which is no size of a layer: "
+                f"expected one of {', '.join(SIZES)}."
             )
 
     @property
@@ -124,8 +107,14 @@ class Stored:
 
     @property
     def paper_axes(self) -> _Axes:
-        """The sizes that share each axis of the parts."""
-        return Pattern.parse(self.pattern.partition(" -> ")[2]).axes
+        """The sizes that share each axis of the parts: heads, what goes in, and what comes out."""
+        sizes = _flat(self.axes)
+        heads = tuple(size for size in sizes if not size.startswith("d_"))
+        of_a_head = [size for size in sizes if size in ("d_k", "d_v")]
+        of_tokens = [size for size in sizes if size not in (*heads, *of_a_head)]
+        # Three maps take a token and give what a head gets; W_O takes what a head returns.
+        widths = of_a_head + of_tokens if self.holds == "W_O" else of_tokens + of_a_head
+        return (heads,) * bool(heads) + tuple((width,) for width in widths)
 
     def axes_of(self, part: str) -> _Axes:
         """The same, with the part's own term in place of `split`."""
@@ -144,7 +133,7 @@ class Stored:
 
     @property
     def _stored(self) -> Pattern:
-        return Pattern.parse(self.pattern.partition(" -> ")[0])
+        return Pattern.parse(self.pattern)
 
     def solve(self, shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes known so far and those that this array's shape adds to them."""
@@ -225,38 +214,22 @@ class Form:
         return tuple(stored for stored in self.stored if not stored.is_bias)
 
 
-def linear(weight: str, holds: str, pattern: str, *, bias: str = "") -> tuple[Stored, Stored]:
-    """The weight of a linear map, and its bias, which has the same axes but what goes in."""
-    *_, takes, gives = pattern.split()
-    axes = (axis for axis in pattern.split() if axis != takes)
-    added = f"{gives} -> {gives}" if holds == "W_O" else " ".join(axes)
-    name = bias or re.sub("(weight|kernel)$", "bias", weight)
-    if name == weight:
-        raise ValueError(f"{weight!r} ends in no weight or kernel: expected the bias's name, too.")
-    return Stored(weight, holds, pattern), Stored(name, holds.replace("W_", "b_"), added)
-
-
-def always(*stored: Stored, note: str = "") -> tuple[Form]:
-    """The forms of a library that distinguishes no cases."""
-    return (Form("always", stored, note),)
-
-
 @dataclass(frozen=True)
 class Layout:
-    r"""How a library stores the weights of multi-head attention.
+    r"""How a library stores the weights of multi-head attention: a file of the folder `libraries`.
 
     Args:
         name: What `load` and `dump` call it.
         title: The library and the class.
         read_in: The file and lines this was read from, with version or commit.
         order: Where it stands among all layouts.
-        call: What is called.
         arguments: The arguments that it is called with, in the library's order; for each the
             sources that it is, such as "X_K X_V", or what else it is. One that is named with
             "=..." may be left out.
-        remark: What to notice in the arguments.
         scaling: What the scores are multiplied by, and where, in sentences.
         forms: What is stored; more than one where the library distinguishes cases.
+        call: What is called.
+        remark: What to notice in the arguments.
         optional_biases: Whether the library can leave the biases out: all of them, or none.
         square: Whether the library fixes $d_{model} = h\,d_k$.
         one_or_all: Whether keys and values have one head or as many as queries, and no number in
@@ -282,10 +255,10 @@ class Layout:
     title: str
     order: int
     read_in: str
-    call: str
     arguments: Mapping[str, str]
     scaling: str
     forms: tuple[Form, ...]
+    call: str = "layer"
     remark: str = ""
     optional_biases: bool = False
     square: bool = False

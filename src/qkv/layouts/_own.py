@@ -10,11 +10,11 @@ from qkv.layouts._layout import BIASES, Form, Layout, Stored
 
 OWN = "your own"
 _MAPS = ("W_Q", "W_K", "W_V", "W_O")
-# Of each map its heads, what it takes and what it gives.
+# Of each map its heads, the width of one, and that of a token.
 _AXES = {
-    "W_Q": ("h", "d_model", "d_k"),
-    "W_K": ("h_kv", "d_source_k", "d_k"),
-    "W_V": ("h_kv", "d_source_v", "d_v"),
+    "W_Q": ("h", "d_k", "d_model"),
+    "W_K": ("h_kv", "d_k", "d_source_k"),
+    "W_V": ("h_kv", "d_v", "d_source_v"),
     "W_O": ("h", "d_v", "d_out"),
 }
 
@@ -39,7 +39,6 @@ def own_layout(names: Mapping[str, str], stored: str, arrays: Mapping[str, Any])
         title="A layer of your own",
         order=0,
         read_in="names",
-        call="layer",
         arguments={},
         scaling="",
         forms=(Form("", form),),
@@ -47,16 +46,14 @@ def own_layout(names: Mapping[str, str], stored: str, arrays: Mapping[str, Any])
 
 
 def _pattern(part: str, axes: int, stored: str) -> str:
-    """How an array of so many axes is stored, and what it is in the paper's notation."""
-    h, takes, gives = _AXES[part.replace("b_", "W_")]
+    """How an array of so many axes is stored."""
+    h, of_a_head, of_a_token = _AXES[part.replace("b_", "W_")]
     if part == "b_O":
-        return "d_out -> d_out"
-    if part in BIASES:
-        return f"({h} {gives}) -> {h} {gives}" if axes == 1 else f"{h} {gives} -> {h} {gives}"
-    packed = axes == 2
-    if part == "W_O":
-        takes = f"({h} {takes})" if packed else takes
-    else:
-        gives = f"({h} {gives})" if packed else gives
-    pair = f"{gives} {takes}" if stored == "(out, in)" else f"{takes} {gives}"
-    return f"{pair if packed else f'{h} {pair}'} -> {' '.join(_AXES[part])}"
+        return of_a_token
+    packed = axes == (1 if part in BIASES else 2)
+    widths = [f"({h} {of_a_head})" if packed else of_a_head]
+    if part not in BIASES:
+        # What a map takes comes first in (in, out): for W_O what a head returns, else a token.
+        token_first = (part == "W_O") == (stored == "(out, in)")
+        widths.insert(0 if token_first else 1, of_a_token)
+    return " ".join([h] * (not packed) + widths)

@@ -1,26 +1,76 @@
 r"""Every layout, by name."""
 
-import importlib
-import pkgutil
-from collections.abc import Callable
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from qkv._arrays import check_one_of
-from qkv.layouts._layout import Layout
+from qkv.layouts._layout import Form, Layout, Stored
+from qkv.layouts._types import Type
+
+# What many files say alike.
+_PHRASES = {
+    "{qk_norm}": "it belongs to QK-norm, a norm between the projection and the dot product; "
+    "qkv.between has such a norm",
+    "{scaled_here_or_by_sdpa}": "The scores are multiplied by 1/sqrt(d_k), in the layer or inside "
+    "`scaled_dot_product_attention`.",
+    "{causal_by_sdpa}": "the causal mask, which the layer applies with sdpa if it is given none: "
+    "pass it to MultiHead as mask",
+}
 
 
 @cache
 def _found() -> dict[str, Layout]:
-    """The layout of each module beside this one that is not private."""
-    modules = [
-        importlib.import_module(f"qkv.layouts.{module.name}")
-        for module in pkgutil.iter_modules([str(Path(__file__).parent)])
-        if not module.name.startswith("_")
-    ]
-    found = sorted((module.LAYOUT for module in modules), key=lambda layout: layout.order)
+    """The layout of each file in the folder `libraries`."""
+    files = Path(__file__).with_name("libraries").glob("*.toml")
+    found = sorted(map(_read, files), key=lambda layout: layout.order)
     return {layout.name: layout for layout in found}
+
+
+def _read(file: Path) -> Layout:
+    """The layout in a file, which has the file's name."""
+    text = file.read_text("utf-8")
+    for short, phrase in _PHRASES.items():
+        text = text.replace(short, phrase)
+    try:
+        entries = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in tomllib.loads(text).items()
+        }
+        notes = entries.pop("notes", {})
+        entries["forms"] = tuple(
+            Form(when, tuple(_arrays(stored)), notes.pop(when, ""))
+            for when, stored in entries["forms"].items()
+        )
+        if notes:
+            raise ValueError(f"notes has {min(notes)!r}, which is none of its forms.")
+        for key in ("outside", "refused"):  # one reason may be that of several names
+            reasons = entries.get(key, {}).items()
+            entries[key] = {name: why for names, why in reasons for name in names.split()}
+        types = {}
+        for facts in entries.get("types", ()):
+            types |= dict.fromkeys(facts.pop("names").split(), Type(**facts))
+        return Layout(name=file.stem, **entries | {"types": types})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file.name}: {error}") from error
+
+
+def _arrays(stored: Mapping[str, Mapping]) -> Iterator[Stored]:
+    """The arrays of a form; where a weight says that it has a bias, that comes behind it."""
+    for name, array in stored.items():
+        weight = Stored(name, array["holds"], array["axes"])
+        yield weight
+        if bias := array.get("bias"):
+            _, (takes,), (gives,) = weight.paper_axes
+            # It has the axes of its weight but the one that goes in. That of W_O has no heads.
+            axes = gives if weight.holds == "W_O" else re.sub(rf"\b{takes}\b", "", weight.pattern)
+            named = re.sub("(weight|kernel)$", "bias", name) if bias is True else bias
+            if named == name:
+                raise ValueError(f"{name!r} ends in no weight or kernel: bias must be a name.")
+            yield Stored(named, weight.holds.replace("W_", "b_"), axes)
 
 
 def layouts() -> dict[str, Layout]:

@@ -2,7 +2,7 @@ r"""What a type of model does that neither its config nor its arrays say, as dat
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,3 @@ class Type:
     scaled_bias: bool = False
     first_bias: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)
-
-
-def types(names: str, **facts: Any) -> dict[str, Type]:
-    """Types of model that do the same, by their names in a config."""
-    return dict.fromkeys(names.split(), Type(**facts))

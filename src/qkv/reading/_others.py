@@ -104,10 +104,8 @@ def _holds(holds: str) -> str:
 
 def _cut(stored: Stored) -> str:
     """The line of NumPy that cuts out the weight of head i; of a fused one that for queries."""
-    left, _, right = stored.pattern.partition(" -> ")
     flat, wanted = (
-        left.replace("(", "").replace(")", "").split(),
-        right.replace("(", "").replace(")", "").split(),
+        [size for axis in axes for size in axis] for axes in (stored.axes, stored.paper_axes)
     )
     if stored.is_bias or any(re.search(r"[+/]|^4$", each) for each in flat):
         return ""
@@ -118,7 +116,7 @@ def _cut(stored: Stored) -> str:
         index.pop()
     rest = [each for each in flat if each not in (*part, *heads)]
     turn = ".T" if rest != [each for each in wanted if each not in (*part, *heads)] else ""
-    reshape = f".reshape({', '.join(flat)})" if "(" in left else ""
+    reshape = f".reshape({', '.join(flat)})" if len(flat) > len(stored.axes) else ""
     return f"w{reshape}[{', '.join(index)}]{turn}"
 
 
