@@ -167,10 +167,9 @@ def test_values_are_equal_by_their_numbers_and_do_not_change():
         (lambda: Rotation.of(1e4, 4, "thirds"), "pairs must be one of 'halves', 'neighbours'"),
         (lambda: Rotation.of(1e4, 4, scaling={"rope_type": "longer"}), "rope_type must be one of"),
         (lambda: Rotation.of(1e4, 4, scaling={"rope_type": "linear"}), "must have 'factor'"),
-        (lambda: with_steps(QKNorm(np.ones(5))), r"must have shape (4,), or (6, 4) with a row"),
-        (lambda: with_steps(QKNorm(g_K=np.ones((6, 4)))), r"or (2, 4) with a row"),
-        (lambda: with_steps(ALiBi.of(8)), "slopes is for 8 heads, but the layer has h = 6"),
-        (lambda: QKNorm(np.ones((6, 4, 1))), "at most 2 axes, but has shape (6, 4, 1)"),
+        (lambda: with_steps(QKNorm(np.ones(5))), "g_Q must have shape (4,), because W_Q has"),
+        (lambda: with_steps(QKNorm(g_K=np.ones((6, 4)))), "g_K must have shape (2, 4), because"),
+        (lambda: with_steps(ALiBi.of(8)), "slopes must have shape (6,), because W_Q has shape"),
         (lambda: Clip(0.0), "c must be a positive number, but is 0.0"),
         (lambda: with_steps(*ALL)(X[:, :3], X), "3 queries of 7 keys may stand anywhere"),
         (lambda: with_steps(*ALL)(X, positions=np.arange(6)), "There are 7 queries, but their"),
@@ -190,6 +189,10 @@ def test_what_does_not_fit_is_refused(refused, said):
 
 @pytest.mark.usefixtures("unchecked")
 def test_what_is_no_step_or_no_position_is_refused():
+    with refuses("g_Q must have shape (d_k,) or (h, d_k), but has shape (6, 4, 1)"):
+        QKNorm(np.ones((6, 4, 1)))
+    with pytest.raises(TypeError, match="slopes must hold floating-point numbers"):
+        ALiBi(np.arange(6))
     with refuses("A packed weight holds all heads side by side"):
         MultiHead(*np.ones((3, 512, 512)))
     with pytest.raises(TypeError, match=r"between must hold steps of qkv\.between, but has 'RoPE'"):

@@ -89,8 +89,10 @@ class Allowed:
 @functools.cache
 def shapes_of(owner: Callable | type) -> dict[str, Allowed]:
     """What each array among the arguments of a function, or the fields of a class, may be."""
-    found = {}
-    for name, annotation in inspect.get_annotations(owner).items():
+    found, annotations = {}, {}
+    for each in reversed(getattr(owner, "__mro__", [owner])):  # a class has its base's fields too
+        annotations |= inspect.get_annotations(each)
+    for name, annotation in annotations.items():
         options = typing.get_args(annotation) or [annotation]
         texts = [option.dim_str for option in options if hasattr(option, "dim_str")]
         if texts and texts != ["..."] and name != "return":  # a mask's shape is that of the scores
@@ -169,6 +171,17 @@ def bind(
             check_finite(name, new.array)
     arrays = _broadcast(bound)
     return [arrays.get(name) for name in values]
+
+
+def bind_fields(instance: object, hint: _Hint | None = None) -> None:
+    """Bind the fields of a frozen dataclass that are arrays: they become read-only copies."""
+    fields = {name: getattr(instance, name) for name in shapes_of(type(instance))}
+    arrays = bind(type(instance), **fields, hint=hint)
+    for name, array in zip(fields, arrays, strict=True):
+        if array is not None:
+            array = array.copy()
+            array.flags.writeable = False
+            object.__setattr__(instance, name, array)  # the way around frozen=True
 
 
 class _Bound:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qkv._arrays import Float, check_one_of, check_positive, detached
+from qkv._arrays import Float, bind, bind_fields, check_one_of, check_positive, shapes_of
 
 
 class Step:
@@ -31,32 +31,18 @@ class Step:
     changes = ""
     by_position = False
 
-    def __init_subclass__(
-        cls, changes="", by_position=False, arrays=None, positive=(), of_heads="", **options
-    ):
+    def __init_subclass__(cls, changes="", by_position=False, positive=(), **options):
         """Note what a step changes: what it says, or all that the methods it overrides may change.
 
-        `arrays` are its arrays, with how many axes they have at most; `positive` its numbers that
-        have to be; `of_heads` its array whose last axis has the heads.
+        `positive` are the names of its numbers that have to be.
         """
         super().__init_subclass__(**options)  # which refuses what is none of these
         own = {"vectors": "QKV", "scores": "S", "weights": "A"}
         cls.changes = changes or "".join(own[name] for name in own if name in vars(cls))
-        cls.by_position = by_position
-        cls._arrays, cls._positive, cls._of_heads = arrays or {}, positive, of_heads
+        cls.by_position, cls._positive = by_position, positive
 
     def __post_init__(self):
-        for name, axes in self._arrays.items():
-            if (value := getattr(self, name)) is None:
-                continue
-            array = np.array(detached(value))
-            if array.dtype.kind != "f" or not 1 <= array.ndim <= axes or 0 in array.shape:
-                raise ValueError(
-                    f"{name} must hold floating-point numbers on at most {axes} axes, but has "
-                    f"shape {array.shape} and dtype {array.dtype}."
-                )
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)  # the way around frozen=True
+        bind_fields(self)
         check_positive(**{name: getattr(self, name) for name in self._positive})
 
     def vectors(self, Q, K, V, i, j):
@@ -71,10 +57,10 @@ class Step:
         """Weights of the softmax after this step; where the mask hides, S is minus infinity."""
         return A
 
-    def check(self, h: int, h_kv: int, d_k: int) -> None:
-        """Raise ValueError if a layer of these sizes cannot have this step."""
-        if self._of_heads and (n := getattr(self, self._of_heads).shape[-1]) != h:
-            raise ValueError(f"{self._of_heads} is for {n} heads, but the layer has h = {h}.")
+    def check(self, layer) -> None:
+        """Raise ValueError if this step's arrays do not fit a layer, a `MultiHead`."""
+        arrays = {name: getattr(self, name) for name in shapes_of(type(self))}
+        bind(type(self), **arrays, fitting=layer)
 
     def __repr__(self):
         parts = [
@@ -94,7 +80,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rotation(Step, changes="QK", by_position=True, arrays={"angles": 1}, positive=["magnitude"]):
+class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
     r"""RoPE: turns pairs of numbers of each query and key, by angles that grow with its position.
 
     $$(x_a + \mathrm{i}\,x_b) \mapsto m\,e^{\mathrm{i} p \theta_k}\,(x_a + \mathrm{i}\,x_b)$$
@@ -177,9 +163,11 @@ class Rotation(Step, changes="QK", by_position=True, arrays={"angles": 1}, posit
         y[..., b] = x[..., a] * sin + x[..., b] * cos
         return y
 
-    def check(self, h, h_kv, d_k):
-        if (width := 2 * len(self.angles)) > d_k:
-            raise ValueError(f"The rotation turns {width} numbers of a head, but d_k = {d_k}.")
+    def check(self, layer):
+        if (width := 2 * len(self.angles)) > layer.d_k:
+            raise ValueError(
+                f"The rotation turns {width} numbers of a head, but d_k = {layer.d_k}."
+            )
 
 
 def _llama3(angles: np.ndarray, base: float, given: Mapping) -> tuple[np.ndarray, float]:
@@ -222,7 +210,7 @@ SCALINGS: Mapping[str, Callable] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QKNorm(Step, changes="QK", arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}):
+class QKNorm(Step, changes="QK"):
     r"""A norm of each query and key; where it stands in `between` says whether before a rotation.
 
     $$x \mapsto g\,\frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} + b$$
@@ -249,10 +237,10 @@ class QKNorm(Step, changes="QK", arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}
         models/olmo2/modeling_olmo2.py. The site's page "RoPE or norm first?".
     """
 
-    g_Q: np.ndarray | None = None
-    g_K: np.ndarray | None = None
-    b_Q: np.ndarray | None = None
-    b_K: np.ndarray | None = None
+    g_Q: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h d_k"] | None = None
+    g_K: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h_kv d_k"] | None = None
+    b_Q: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h d_k"] | None = None
+    b_K: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h_kv d_k"] | None = None
     eps: float = 1e-6
     centre: bool = False
     all_heads: bool = False
@@ -268,15 +256,6 @@ class QKNorm(Step, changes="QK", arrays={"g_Q": 2, "g_K": 2, "b_Q": 2, "b_K": 2}
         g, b = (y if y is None or y.ndim == 1 else y[:, None] for y in (g, b))
         x = x if g is None else x * g.astype(x.dtype)
         return x if b is None else x + b.astype(x.dtype)
-
-    def check(self, h, h_kv, d_k):
-        for name, heads in {"g_Q": h, "b_Q": h, "g_K": h_kv, "b_K": h_kv}.items():
-            array = getattr(self, name)
-            if array is not None and array.shape not in ((d_k,), (heads, d_k)):
-                raise ValueError(
-                    f"{name} of the norm must have shape {(d_k,)}, or {(heads, d_k)} with a row "
-                    f"for each head, but has shape {array.shape}."
-                )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -339,7 +318,7 @@ class SoftCap(Step, changes="S", positive=["c"]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ALiBi(Step, changes="S", by_position=True, arrays={"slopes": 1}, of_heads="slopes"):
+class ALiBi(Step, changes="S", by_position=True):
     r"""A score falls the further back its key is, by the head's slope: $s_{ij} + m_h\,(j - i)$.
 
     Later keys would gain: it is made for a causal mask.
@@ -375,7 +354,7 @@ class ALiBi(Step, changes="S", by_position=True, arrays={"slopes": 1}, of_heads=
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistanceBias(Step, changes="S", by_position=True, arrays={"table": 2}, of_heads="table"):
+class DistanceBias(Step, changes="S", by_position=True):
     r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i),h}$.
 
     Short distances have a bucket $b$ each; longer ones share ever wider buckets.
@@ -426,7 +405,7 @@ class DistanceBias(Step, changes="S", by_position=True, arrays={"table": 2}, of_
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sinks(Step, changes="A", arrays={"t": 1}, of_heads="t"):
+class Sinks(Step, changes="A"):
     r"""Each head's softmax has one more score, learned, whose value is zero.
 
     $$A_{ij} = \frac{e^{s_{ij}}}{e^{t_h} + \sum_l e^{s_{il}}}$$

@@ -10,6 +10,7 @@ from qkv._arrays import (
     Float,
     as_mask,
     bind,
+    bind_fields,
     check_groups,
     check_positive,
     check_sizes,
@@ -86,15 +87,12 @@ class MultiHead:
     between: tuple[Step, ...] = ()
 
     def __post_init__(self):
-        parts = {name: getattr(self, name) for name in shapes_of(MultiHead)}
-        arrays = bind(MultiHead, **parts, hint=_how_to_unpack)
-        for name, array in zip(parts, arrays, strict=True):
-            object.__setattr__(self, name, _freeze(array))  # the way around frozen=True
+        bind_fields(self, hint=_how_to_unpack)
         check_groups(self.h, self.h_kv)
         if self.W_O is None:  # one that changes nothing: head i is written to its own columns
             side_by_side = np.eye(self.h * self.d_v, dtype=self.W_V.dtype)
-            side_by_side = side_by_side.reshape(self.h, self.d_v, -1)
-            object.__setattr__(self, "W_O", _freeze(side_by_side))
+            side_by_side.flags.writeable = False
+            object.__setattr__(self, "W_O", side_by_side.reshape(self.h, self.d_v, -1))
         if self.scale is not None:
             check_positive(scale=self.scale)
             object.__setattr__(self, "scale", float(self.scale))
@@ -102,7 +100,7 @@ class MultiHead:
         for step in self.between:
             if not isinstance(step, Step):
                 raise TypeError(f"between must hold steps of qkv.between, but has {step!r}.")
-            step.check(self.h, self.h_kv, self.d_k)
+            step.check(self)
 
     @property
     def h(self) -> int:
@@ -390,13 +388,6 @@ def as_positions(
             raise ValueError(f"There are {n} {of}, but their positions have shape {p.shape}.")
         columns.append(p[:, None] if p.ndim == 1 else p[..., None, :, None])
     return tuple(columns)
-
-
-def _freeze(array: np.ndarray | None) -> np.ndarray | None:
-    if array is not None:
-        array = array.copy()
-        array.flags.writeable = False
-    return array
 
 
 def _map_per_head(X: np.ndarray, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
