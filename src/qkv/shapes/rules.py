@@ -44,10 +44,10 @@ def rules(*, grouped: bool) -> tuple[Rule, ...]:
         ('h·d_k d_model', 'W_Q')
     """
     return tuple(
-        rule
-        for entry in _entries()
-        if entry.get("grouped", True) or not grouped
-        for rule in _per_letters(entry, grouped)
+        each
+        for rule in _written()
+        if not (grouped and "3" in rule.axes.split())  # an axis of letters: all have the same heads
+        for each in _per_letters(rule, grouped)
     )
 
 
@@ -90,13 +90,15 @@ def evaluate(sum_of: list[list], sizes: Mapping[str, int]) -> int:
 
 
 @cache
-def _entries() -> list[dict]:
-    return tomllib.loads((files("qkv.shapes") / "rules.toml").read_text("utf-8"))["rule"]
+def _written() -> list[Rule]:
+    """The rules as they stand in the file."""
+    table = tomllib.loads((files("qkv.shapes") / "rules.toml").read_text("utf-8"))["rules"]
+    columns = ("axes", "symbol", "convention", "what", "question")
+    return [Rule(**dict(zip(columns, row, strict=True))) for row in table]
 
 
-def _per_letters(entry: Mapping, grouped: bool) -> Iterator[Rule]:
+def _per_letters(rule: Rule, grouped: bool) -> Iterator[Rule]:
     """A rule for the letters that have as many heads: Q, K and V, or Q apart from K and V."""
-    rule = Rule(*(entry.get(field, "") for field in Rule._fields))
     if "{}" not in rule.symbol:
         yield rule
         return
