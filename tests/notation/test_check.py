@@ -9,7 +9,9 @@ import pytest
 from notation.formulas import BLOCKS, FORMULAS
 from qkv.notation import Block, check, role, roles, size_of
 from qkv.notation._check import World, norm, rotate
-from qkv.notation.tree import Setting, axes, parse
+from qkv.notation._written import axes
+from qkv.notation.settings import Setting
+from qkv.notation.tree import parse
 
 
 def refused(*parts):

@@ -12,7 +12,8 @@ from qkv import attention, softmax
 from qkv.notation import Letter, legend, role, roles, shape, side, source, typeset
 from qkv.notation._block import SIDES
 from qkv.notation._check import World, norm, rotate
-from qkv.notation.tree import Setting, Symbol, parse
+from qkv.notation.settings import Setting
+from qkv.notation.tree import Symbol, parse
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ A formula has
 
 from qkv.notation._block import Block, legend, shape, side, typeset
 from qkv.notation._check import Fault, check, size_of
-from qkv.notation._latex import Entry
 from qkv.notation._roles import GROUPS, Role, role, roles
 from qkv.notation._sources import (
     Letter,
@@ -37,6 +36,7 @@ from qkv.notation._sources import (
     source,
     sources,
 )
+from qkv.notation.latex import Entry
 
 __all__ = [
     "GROUPS",

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from qkv.notation import _latex
+from qkv.notation import latex
 from qkv.notation._check import Fault, find_faults, size_of
-from qkv.notation._expressions import Expression, Formula, Number, Symbol, parse
-from qkv.notation._latex import Entry, Mark, unmarked
 from qkv.notation._roles import Role
-from qkv.notation._settings import Setting
 from qkv.notation._sources import Source, source
 from qkv.notation._written import Glyph, Writer, Written, axes, write
+from qkv.notation.latex import Entry, Mark, unmarked
+from qkv.notation.settings import Setting
+from qkv.notation.tree import Expression, Formula, Number, Symbol, parse
 
 # What is said of the orientation of tokens as rows, and what it is with tokens as columns.
 SIDES = {
@@ -64,7 +64,7 @@ class Block:
 
     def typeset(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[str, ...]:
         """LaTeX of each line, as `qkv.notation.typeset` gives it."""
-        return tuple(_latex.line(written, mark) for written in self.write(chosen))
+        return tuple(latex.line(written, mark) for written in self.write(chosen))
 
     def legend(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
         """Explain each letter of the lines once."""
@@ -73,7 +73,7 @@ class Block:
         def shape(glyph: Glyph) -> str:
             return shape_of(self.setting_in(chosen).define(glyph.role), chosen, mark)
 
-        return _latex.entries(self.write(chosen), shape, mark)
+        return latex.entries(self.write(chosen), shape, mark)
 
 
 def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> str:
@@ -114,8 +114,8 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
         >>> print(typeset("2 * d_model * d_k - d_k**2"))
         2 \, d_{\text{model}} \, d_k - d_k^{2}
     """
-    (latex,) = Block((line,)).typeset(source, mark=mark)
-    return latex
+    (written,) = Block((line,)).typeset(source, mark=mark)
+    return written
 
 
 def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
@@ -212,7 +212,7 @@ def side(word: str, source: str | Source = "site", role: Role | None = None) -> 
 
 
 def _times(sizes: Iterable[Expression], mark: Mark) -> str:
-    return r" \times ".join(_latex.latex(size, mark) for size in sizes)
+    return r" \times ".join(latex.latex(size, mark) for size in sizes)
 
 
 def _source(chosen: str | Source) -> Source:

@@ -12,24 +12,10 @@ import numpy as np
 
 from qkv.equation_1 import attention, softmax
 from qkv.multi_head import MultiHead
-from qkv.notation._expressions import (
-    Apply,
-    Arithmetic,
-    Expression,
-    Formula,
-    Number,
-    OverHeads,
-    OverRoot,
-    Product,
-    Root,
-    Sum,
-    Symbol,
-    Transpose,
-    parse,
-    parse_size,
-)
+from qkv.notation import tree
 from qkv.notation._roles import Role, role
-from qkv.notation._settings import Setting
+from qkv.notation.settings import Setting
+from qkv.notation.tree import Expression, Formula, parse, parse_size
 
 _PRIMES = {
     "h": 2,
@@ -188,13 +174,13 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
     match size:
         case str():
             return size_of(parse_size(size), sizes)
-        case Number(value):
+        case tree.Number(value):
             return value
-        case Symbol(symbol) if symbol.key in sizes:
+        case tree.Symbol(symbol) if symbol.key in sizes:
             return sizes[symbol.key]
-        case Root(of):
+        case tree.Root(of):
             return math.sqrt(size_of(of, sizes))
-        case Arithmetic(sign, left, right):
+        case tree.Arithmetic(sign, left, right):
             value = _OPERATIONS[sign](*(_exact(size_of(each, sizes)) for each in (left, right)))
             return int(value) if value == int(value) else value
     raise ValueError(f"{size} has no number among {', '.join(sizes) or 'none'}.")
@@ -223,19 +209,19 @@ class World:
     def value(self, expression: Expression, head: int) -> np.ndarray:
         """The value of an expression, for one head."""
         match expression:
-            case Symbol():
+            case tree.Symbol():
                 return self._symbol(expression, head)
-            case Product(left, right):
+            case tree.Product(left, right):
                 return self._product(left, right, head)
-            case Sum(left, right):
+            case tree.Sum(left, right):
                 return self._sum(left, right, head)
-            case OverRoot(above, size):
+            case tree.OverRoot(above, size):
                 return self.value(above, head) / math.sqrt(size_of(size, self.sizes))
-            case Transpose(of):
+            case tree.Transpose(of):
                 return self.value(of, head).T
-            case Apply(function, arguments):
+            case tree.Apply(function, arguments):
                 return self._apply(function, arguments, head)
-            case OverHeads(how, each, heads):
+            case tree.OverHeads(how, each, heads):
                 count = self.sizes["h" if heads == "heads" else "h_kv"]
                 values = [self.value(each, head) for head in range(count)]
                 if how == "sum":
@@ -273,7 +259,7 @@ class World:
         biases = {f"b_{name}": heads(f"b_{name}[i]", counts[name]) for name in "QKV"}
         return MultiHead(**weights, **biases, b_O=self._role(role("b_O"), 0))
 
-    def _symbol(self, symbol: Symbol, head: int) -> np.ndarray:
+    def _symbol(self, symbol: tree.Symbol, head: int) -> np.ndarray:
         if symbol.is_size:
             raise ValueError(f"`{symbol}` is a size, where an array is expected.")
         if symbol.index.isdigit():
@@ -311,7 +297,7 @@ class World:
 
     def _product(self, left: Expression, right: Expression, head: int) -> np.ndarray:
         a, b = self.value(left, head), self.value(right, head)
-        where = f"In `{Product(left, right)}`, {self._facts(left, a, right, b)}"
+        where = f"In `{tree.Product(left, right)}`, {self._facts(left, a, right, b)}"
         if a.ndim != 2 or b.ndim != 2:
             raise ValueError(f"{where}: a product is one of two matrices.")
         if a.shape[1] != b.shape[0]:
@@ -326,7 +312,7 @@ class World:
         # Broadcasting would also let a column, or one number, pass for a bias.
         if b.shape not in (a.shape, a.shape[-1:]):
             raise ValueError(
-                f"In `{Sum(left, right)}`, {self._facts(left, a, right, b)}: they have to be "
+                f"In `{tree.Sum(left, right)}`, {self._facts(left, a, right, b)}: they have to be "
                 "equal, or the second a bias, as wide as the first."
             )
         return a + b
@@ -343,7 +329,7 @@ class World:
         try:
             return function(*values)
         except ValueError as error:
-            raise ValueError(f"In `{Apply(name, arguments)}`: {error}") from error
+            raise ValueError(f"In `{tree.Apply(name, arguments)}`: {error}") from error
 
     def _facts(self, left: Expression, a: np.ndarray, right: Expression, b: np.ndarray) -> str:
         return f"{left} has shape {self.shape(a)} and {right} has shape {self.shape(b)}"
@@ -369,9 +355,9 @@ def norm(x: np.ndarray) -> np.ndarray:
 
 def _what_would_fit(left: Expression, a: np.ndarray, right: Expression, b: np.ndarray) -> str:
     if b.shape[1] == a.shape[0]:
-        return f" {Product(right, left)} would fit."
+        return f" {tree.Product(right, left)} would fit."
     if b.shape[1] == a.shape[1]:
-        return f" {Product(left, Transpose(right))} would fit."
+        return f" {tree.Product(left, tree.Transpose(right))} would fit."
     if b.shape[0] == a.shape[0]:
-        return f" {Product(Transpose(left), right)} would fit."
+        return f" {tree.Product(tree.Transpose(left), right)} would fit."
     return ""

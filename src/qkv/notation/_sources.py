@@ -8,8 +8,8 @@ from importlib.resources import files
 from itertools import combinations
 from typing import get_origin
 
-from qkv.notation._expressions import FUNCTIONS
 from qkv.notation._roles import Role, role
+from qkv.notation.tree import FUNCTIONS
 
 _FUNCTIONS = (*FUNCTIONS, "concat")
 # Roles that may share a letter, because a text may speak of a layer in which they are the same.

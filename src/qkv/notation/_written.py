@@ -4,136 +4,14 @@
 LaTeX, the legend and drawings are made from that tree.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
-from qkv.notation._expressions import (
-    Apply,
-    Arithmetic,
-    Expression,
-    Formula,
-    Number,
-    OverHeads,
-    OverRoot,
-    Product,
-    Root,
-    Sum,
-    Symbol,
-    Transpose,
-    parse,
-    parse_size,
-)
+from qkv.notation import tree
 from qkv.notation._roles import Role, role, roles
-from qkv.notation._settings import Setting
 from qkv.notation._sources import Source, source
-
-
-@dataclass(frozen=True)
-class Glyph(Expression):
-    """A role as a source writes it.
-
-    Attributes:
-        role: The role.
-        latex: The letter, of the head that is meant here.
-        general: The letter of a head in general, which a legend explains.
-        shape: Its sizes as they stand here; none for a size.
-        turned: Whether a transpose of the letter stands here.
-        borrowed: Whether the source has no letter for the role, so that this site's stands here.
-        spelled: The definition that stands here in place of a letter; or None.
-    """
-
-    role: Role
-    latex: str
-    general: str
-    shape: tuple[Expression, ...] = field(repr=False)
-    turned: bool = False
-    borrowed: bool = False
-    spelled: Expression | None = None
-
-    @property
-    def is_size(self) -> bool:
-        return self.role.group == "size"
-
-    def parts(self) -> Iterator[Expression]:
-        """The definition that stands in place of the letter, if one does."""
-        return iter((self.spelled,) if self.spelled else ())
-
-
-@dataclass(frozen=True)
-class OwnSize(Expression):
-    """What a source calls a size that it tells apart from others, as the width of one source."""
-
-    latex: str
-    of: Expression
-
-
-@dataclass(frozen=True)
-class Applied(Expression):
-    """A function as a source writes it, applied to arguments; `square` says in which brackets."""
-
-    name: str
-    latex: str
-    borrowed: bool
-    arguments: tuple[Expression, ...]
-    square: bool
-
-
-@dataclass(frozen=True)
-class Bracketed(Expression):
-    """A product that was written in brackets, `A @ (B @ C)`, and keeps them."""
-
-    of: Expression
-
-
-@dataclass(frozen=True)
-class Spread(Expression):
-    """A bias times a row of ones: a matrix with the bias in each column."""
-
-    of: Expression
-
-
-@dataclass(frozen=True)
-class Added(Expression):
-    """A sum over all heads: `index` runs to `last`, where the source names the number of heads."""
-
-    each: Expression
-    index: str
-    last: Expression | None
-
-
-@dataclass(frozen=True)
-class Joined(Expression):
-    """What all heads have, one beside the other or one below the other.
-
-    Attributes:
-        each: What one head has.
-        first: What the first head has.
-        second: What the second head has, where the last one cannot be named; or None.
-        last: What the last head has; or None.
-        vertical: Whether they stand one below the other.
-        latex: The function that joins them where they stand one beside the other.
-        borrowed: Whether the source has no name for that function.
-        shared: Whether only heads of keys and values are meant.
-    """
-
-    each: Expression
-    first: Expression
-    second: Expression | None
-    last: Expression | None
-    vertical: bool
-    latex: str
-    borrowed: bool
-    shared: bool
-
-
-@dataclass(frozen=True)
-class Written:
-    """A line as a source writes it; `transposed`: with the factors the other way round."""
-
-    sides: tuple[Expression, ...]
-    defines: bool
-    transposed: bool
+from qkv.notation.settings import Setting
+from qkv.notation.tree import Expression, Formula, Glyph, Joined, Written, parse, parse_size
 
 
 def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
@@ -147,12 +25,12 @@ def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
 
 def _role_of(side: Expression, setting: Setting) -> Role | None:
     """What an expression is, by its letter, its definition or the scores' sizes; or None."""
-    if isinstance(side, Symbol):
+    if isinstance(side, tree.Symbol):
         return side.role
     if side in _definitions():
         return _definitions()[side]
     scores = role("S[i]")
-    matrix = isinstance(side, Product | Sum | OverRoot | Transpose | Apply)
+    matrix = isinstance(side, tree.Product | tree.Sum | tree.OverRoot | tree.Transpose | tree.Apply)
     of_scores = matrix and axes(side, setting) == tuple(map(parse_size, scores.shape))
     return scores if of_scores else None
 
@@ -165,28 +43,28 @@ def _definitions() -> dict[Expression, Role]:
 def axes(expression: Expression, setting: Setting) -> tuple[Expression, ...]:
     """The sizes of an expression where tokens are rows."""
     match expression:
-        case Symbol(role):
+        case tree.Symbol(role):
             return tuple(map(parse_size, setting.define(role).shape))
-        case Product(left, right):
+        case tree.Product(left, right):
             return (axes(left, setting)[0], axes(right, setting)[1])
-        case Sum(left, _) | OverRoot(left, _):
+        case tree.Sum(left, _) | tree.OverRoot(left, _):
             return axes(left, setting)
-        case Transpose(of):
+        case tree.Transpose(of):
             return axes(of, setting)[::-1]
-        case Apply("attention", (queries, _, values)):
+        case tree.Apply("attention", (queries, _, values)):
             return (axes(queries, setting)[0], axes(values, setting)[1])
-        case Apply("multihead", (queries, _, _)):
+        case tree.Apply("multihead", (queries, _, _)):
             return (axes(queries, setting)[0], parse_size("d_model"))
-        case Apply(_, (argument,)):
+        case tree.Apply(_, (argument,)):
             return axes(argument, setting)
-        case OverHeads("sum", each):
+        case tree.OverHeads("sum", each):
             return axes(each, setting)
-        case OverHeads(how, each, heads):
+        case tree.OverHeads(how, each, heads):
             count = parse_size("h_kv" if heads == "kv_heads" and setting.grouped else "h")
             rows, columns = axes(each, setting)
             if how == "stack":
-                return (Arithmetic("*", count, rows), columns)
-            return (rows, Arithmetic("*", count, columns))
+                return (tree.Arithmetic("*", count, rows), columns)
+            return (rows, tree.Arithmetic("*", count, columns))
     raise ValueError(f"`{expression}` is a size, and has no shape.")
 
 
@@ -210,42 +88,45 @@ class Writer:
 
     def write(self, node: Expression) -> Expression:
         match node:
-            case Number():
+            case tree.Number():
                 return node
-            case Symbol():
+            case tree.Symbol():
                 return self._symbol(node)
-            case Arithmetic(operator, left, right):
-                return Arithmetic(operator, self.write(left), self.write(right))
-            case Root(of):
-                return Root(self.write(of))
-            case Product(left, right):
+            case tree.Arithmetic(operator, left, right):
+                return tree.Arithmetic(operator, self.write(left), self.write(right))
+            case tree.Root(of):
+                return tree.Root(self.write(of))
+            case tree.Product(left, right):
                 # Python reads A @ B @ C from the left, so brackets on the right were written.
                 first, second = self.write(left), self.write(right)
-                if isinstance(right, Product):
-                    second = Bracketed(second)
+                if isinstance(right, tree.Product):
+                    second = tree.Bracketed(second)
                 # (A B)^T is B^T A^T; each factor was written transposed already.
-                return Product(second, first) if self.transposed else Product(first, second)
-            case Sum(left, right):
+                factors = (second, first) if self.transposed else (first, second)
+                return tree.Product(*factors)
+            case tree.Sum(left, right):
                 added = self.write(right)
-                if self.transposed and isinstance(right, Symbol) and len(right.role.shape) == 1:
-                    added = Spread(added)  # NumPy would add it to rows
-                return Sum(self.write(left), added)
-            case OverRoot(above, size):
-                return OverRoot(self.write(above), self.write(size))
-            case Transpose(Symbol() as symbol):
+                is_bias = isinstance(right, tree.Symbol) and len(right.role.shape) == 1
+                if is_bias and self.transposed:
+                    added = tree.Spread(added)  # NumPy would add it to rows
+                return tree.Sum(self.write(left), added)
+            case tree.OverRoot(above, size):
+                return tree.OverRoot(self.write(above), self.write(size))
+            case tree.Transpose(tree.Symbol() as symbol):
                 # A letter that the source has for the transpose is written without a sign.
                 return replace(self, transposed=not self.transposed)._symbol(symbol)
-            case Transpose(of):
+            case tree.Transpose(of):
                 return _transposed(self.write(of))
-            case Apply(name, arguments):
+            case tree.Apply(name, arguments):
                 return self._applied(name, arguments)
-            case OverHeads("sum", each):
-                return Added(self._of_head(self._index, each), self._index, self._last(node.heads))
-            case OverHeads():
+            case tree.OverHeads("sum", each):
+                index = self._index
+                return tree.Added(self._of_head(index, each), index, self._last(node.heads))
+            case tree.OverHeads():
                 return self._joined(node)
         raise TypeError(f"{node!r} is no expression of roles.")
 
-    def _symbol(self, symbol: Symbol) -> Glyph:
+    def _symbol(self, symbol: tree.Symbol) -> Glyph:
         return _glyph(self, symbol)
 
     def shape(self, role: Role) -> tuple[Expression, ...]:
@@ -257,7 +138,7 @@ class Writer:
         # A source gives its own sizes as it writes the role; here they stand as rows.
         own = letter.shape.split(r" \times ")[:: -1 if self.source.transposes(role) else 1]
         return tuple(
-            size if text == "-" else OwnSize(text, size)
+            size if text == "-" else tree.OwnSize(text, size)
             for text, size in zip(own, sizes, strict=True)
         )
 
@@ -269,14 +150,14 @@ class Writer:
             return _transposed(replace(self, transposed=native)._applied(name, arguments))
         latex, borrowed = self._function(name)
         square = name in self.source.functions and self.source.square
-        return Applied(name, latex, borrowed, tuple(map(self.write, arguments)), square)
+        return tree.Applied(name, latex, borrowed, tuple(map(self.write, arguments)), square)
 
     def _function(self, name: str) -> tuple[str, bool]:
         """What the source calls a function, and whether that is this site's name for it."""
         own = self.source.functions.get(name)
         return own or source("site").functions[name], own is None and name != "softmax"
 
-    def _joined(self, node: OverHeads) -> Joined:
+    def _joined(self, node: tree.OverHeads) -> Joined:
         first, second = (self._of_head(head, node.each) for head in self.source.first_heads)
         count = self._last(node.heads)
         last = self._of_head(count.latex, node.each) if count else None
@@ -298,7 +179,7 @@ class Writer:
 
     def _last(self, heads: str) -> Glyph | None:
         count = role("h_kv" if heads == "kv_heads" and self.setting.grouped else "h")
-        return self._symbol(Symbol(count)) if self.source.names(count) else None
+        return self._symbol(tree.Symbol(count)) if self.source.names(count) else None
 
     def _of_head(self, head: str, each: Expression) -> Expression:
         return replace(self, head=head).write(each)
@@ -322,9 +203,11 @@ class Writer:
             return False
         formula = parse(role.definition)
         match formula.sides[0]:
-            case Apply(function) if function != "softmax" and function not in self.source.functions:
+            case tree.Apply(function) if (
+                function != "softmax" and function not in self.source.functions
+            ):
                 return False
-        over_heads = any(isinstance(node, OverHeads) for node in formula.walk())
+        over_heads = any(isinstance(node, tree.OverHeads) for node in formula.walk())
         # A sum over heads is written with the first and the last head, so ask about one of them.
         writer = replace(self, head=self.head or "1") if over_heads else self
         parts = (self.setting.define(symbol.role) for symbol in formula.symbols())
@@ -334,7 +217,7 @@ class Writer:
 
 
 @cache  # few letters are written, and each of them many times
-def _glyph(writer: Writer, symbol: Symbol) -> Glyph:
+def _glyph(writer: Writer, symbol: tree.Symbol) -> Glyph:
     if symbol.index.isdigit():
         return replace(writer, head=symbol.index)._symbol(replace(symbol, index="i"))
     defined = writer.setting.define(symbol.role)
@@ -362,7 +245,7 @@ def _glyph(writer: Writer, symbol: Symbol) -> Glyph:
 
 
 def _transposed(written: Expression) -> Expression:
-    return written.of if isinstance(written, Transpose) else Transpose(written)
+    return written.of if isinstance(written, tree.Transpose) else tree.Transpose(written)
 
 
 def _index(head: str, shared: bool) -> str:

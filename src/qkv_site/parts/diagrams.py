@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from qkv import notation
 from qkv.notation import Role, Source
+from qkv.notation.latex import latex, sum_sign
 from qkv.notation.tree import (
     Added,
     Applied,
@@ -42,8 +43,6 @@ from qkv.notation.tree import (
     Sum,
     Transpose,
     Written,
-    latex,
-    sum_sign,
 )
 from qkv_site.markdown import matrices
 from qkv_site.markdown.mathml import mark, to_mathml

@@ -18,7 +18,9 @@ import numpy as np
 
 from qkv import example, notation
 from qkv.notation import Block, Role
-from qkv.notation.tree import Expression, Formula, Product, Setting, latex, parse_size
+from qkv.notation.latex import latex
+from qkv.notation.settings import Setting
+from qkv.notation.tree import Expression, Formula, Product, parse_size
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import Fault, Fence, Page
 from qkv_site.parts import formulas, trees

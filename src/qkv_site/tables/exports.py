@@ -13,7 +13,8 @@ from functools import cache
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
-from qkv.notation.tree import Expression, Written, latex, parse
+from qkv.notation.latex import latex
+from qkv.notation.tree import Expression, Written, parse
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._letters import BASE, tables
 from qkv.reading._others import named_pages, names

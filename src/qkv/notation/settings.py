@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from qkv.notation._expressions import Apply, Expression, Formula, OverHeads, Symbol
 from qkv.notation._roles import Role
+from qkv.notation.tree import Apply, Expression, Formula, OverHeads, Symbol
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,12 @@
 """What is written, as LaTeX, and the legend that explains it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 
-from qkv.notation._expressions import (
-    ATOM,
-    LEVELS,
-    POWER,
-    PRODUCT,
-    SUM,
-    Arithmetic,
-    Expression,
-    Number,
-    OverRoot,
-    Product,
-    Root,
-    Sum,
-    Transpose,
-)
+from qkv.notation import tree
 from qkv.notation._roles import Role
-from qkv.notation._written import Added, Applied, Bracketed, Glyph, Joined, OwnSize, Spread, Written
+from qkv.notation.tree import ATOM, LEVELS, POWER, PRODUCT, SUM, Expression, Glyph, Written, letters
 
 # Takes a letter's role (None for a function), its LaTeX and whether it is borrowed; gives LaTeX.
 Mark = Callable[[Role | None, str, bool], str]
@@ -59,7 +45,7 @@ def latex(node: Expression, mark: Mark = unmarked) -> str:
     return _Printer(mark).latex(node)
 
 
-def sum_sign(node: Added, mark: Mark = unmarked) -> str:
+def sum_sign(node: tree.Added, mark: Mark = unmarked) -> str:
     """The sign for a sum over all heads."""
     return _Printer(mark).sum_sign(node)
 
@@ -83,21 +69,6 @@ def entries(
     )
 
 
-def letters(node: Expression) -> Iterator[Glyph]:
-    """The letters that are written for a node; not those of what is spelled out, or only meant."""
-    match node:
-        case Glyph(spelled=None):
-            yield node
-        case Glyph(spelled=spelled):
-            yield from letters(spelled)
-        case Joined(first=first, second=second, last=last):
-            for each in filter(None, (first, second, last)):
-                yield from letters(each)
-        case _:
-            for part in node.parts():
-                yield from letters(part)
-
-
 @dataclass(frozen=True)
 class _Printer:
     mark: Mark
@@ -109,38 +80,38 @@ class _Printer:
 
     def _print(self, node: Expression) -> tuple[str, int]:
         match node:
-            case Number(value):
+            case tree.Number(value):
                 return str(value), ATOM
-            case OwnSize(latex):
+            case tree.OwnSize(latex):
                 return latex, PRODUCT
-            case Spread(of):
+            case tree.Spread(of):
                 return rf"{self.latex(of, PRODUCT)} \mathbf{{1}}^\top", PRODUCT
             case Glyph(spelled=None):
                 return self._letter(node)
             case Glyph():
                 spelled = self._print(node.spelled)
                 return self._turned(*spelled) if node.turned else spelled
-            case Arithmetic():
+            case tree.Arithmetic():
                 return self._arithmetic(node)
-            case Root(of):
+            case tree.Root(of):
                 return rf"\sqrt{{{self.latex(of)}}}", ATOM
-            case Product(left, right):
+            case tree.Product(left, right):
                 return f"{self.latex(left, PRODUCT)} {self.latex(right, PRODUCT)}", PRODUCT
-            case Bracketed(of):
+            case tree.Bracketed(of):
                 return brackets(self.latex(of)), ATOM
-            case Sum(left, right):
+            case tree.Sum(left, right):
                 return f"{self.latex(left)} + {self.latex(right)}", SUM
-            case OverRoot(above, size):
+            case tree.OverRoot(above, size):
                 return rf"\frac{{{self.latex(above)}}}{{\sqrt{{{self.latex(size)}}}}}", PRODUCT
-            case Transpose(of):
+            case tree.Transpose(of):
                 return self._turned(*self._print(of))
-            case Applied():
+            case tree.Applied():
                 arguments = ", ".join(map(self.latex, node.arguments))
                 called = self.mark(None, node.latex, node.borrowed)
                 return called + brackets(arguments, node.square), ATOM
-            case Added(each):
+            case tree.Added(each):
                 return f"{self.sum_sign(node)} {self.latex(each, PRODUCT)}", SUM
-            case Joined():
+            case tree.Joined():
                 return self._joined(node), ATOM
         raise TypeError(f"{node!r} cannot be written.")
 
@@ -153,11 +124,11 @@ class _Printer:
     def _turned(self, text: str, level: int) -> tuple[str, int]:
         return rf"{text if level >= ATOM else brackets(text)}^\top", PRODUCT
 
-    def sum_sign(self, node: Added) -> str:
+    def sum_sign(self, node: tree.Added) -> str:
         first = rf"\sum_{{{node.index}=1}}"
         return rf"{first}^{{{self.latex(node.last)}}}" if node.last else rf"\sum_{node.index}"
 
-    def _joined(self, node: Joined) -> str:
+    def _joined(self, node: tree.Joined) -> str:
         items = [self.latex(each) for each in (node.first, node.second) if each]
         dots = r"\vdots" if node.vertical else r"\ldots"
         items += [dots, self.latex(node.last)] if node.last else [dots]
@@ -165,7 +136,7 @@ class _Printer:
             return r"\begin{bmatrix}" + r" \\ ".join(items) + r"\end{bmatrix}"
         return self.mark(None, node.latex, node.borrowed) + brackets(", ".join(items))
 
-    def _arithmetic(self, node: Arithmetic) -> tuple[str, int]:
+    def _arithmetic(self, node: tree.Arithmetic) -> tuple[str, int]:
         level = LEVELS[node.operator]
         if node.operator == "**":
             base = self.latex(node.left, ATOM)
@@ -175,7 +146,7 @@ class _Printer:
         left = self.latex(node.left, level)
         right = self.latex(node.right, level + (node.operator in "-/"))
         between = {"*": r" \, ", "/": " / "}.get(node.operator, f" {node.operator} ")
-        if node.operator == "*" and isinstance(node.right, Number):
+        if node.operator == "*" and isinstance(node.right, tree.Number):
             between = r" \cdot "
         return left + between + right, level
 
