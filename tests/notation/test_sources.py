@@ -146,10 +146,11 @@ def test_a_new_source_is_a_new_file():
         ("[letters]", '[functions]\nsigmoid = "s"\n[letters]', ["sigmoid is not a function"]),
         (
             "[letters]",
-            '[[unnamed]]\nroles = ["X_Q"]\nwhy = "It has one."\n[letters]',
+            '[unnamed]\n"S[i] X_Q" = "It has one."\n[letters]',
             ["X_Q is unnamed, and has a letter"],
         ),
-        ("[letters]", '[[unnamed]]\nroles = ["X_R"]\nwhy = ""\n[letters]', ["X_R is not a role"]),
+        ("[letters]", '[unnamed]\nX_R = ""\n[letters]', ["X_R is not a role"]),
+        ("[letters]", "[unnamed]\nX_V = 7\n[letters]", ["unnamed: why has to be a str, but is 7"]),
     ],
 )
 @pytest.mark.usefixtures("unchecked")

@@ -210,24 +210,21 @@ def parse_source(name: str, text: str) -> Source:
             contradiction with another. The message names the file and the entry.
     """
     try:
-        entries = {key: _tupled(entry) for key, entry in tomllib.loads(text).items()}
+        entries = {
+            key: tuple(entry) if isinstance(entry, list) else entry
+            for key, entry in tomllib.loads(text).items()
+        }
         entries["letters"] = {
             key: Letter(**entry) if isinstance(entry, dict) else Letter(entry)
             for key, entry in entries.get("letters", {}).items()
         }
-        entries["unnamed"] = tuple(
-            Unnamed(**{key: _tupled(value) for key, value in entry.items()})
-            for entry in entries.get("unnamed", ())
-        )
+        unnamed = entries.get("unnamed", {}).items()
+        entries["unnamed"] = tuple(Unnamed(tuple(keys.split()), why) for keys, why in unnamed)
         made = Source(id=name, **entries)
         _validate(made)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{name}.toml: {error}") from error
     return made
-
-
-def _tupled(entry: object) -> object:
-    return tuple(entry) if isinstance(entry, list) else entry
 
 
 def _validate(made: Source) -> None:
