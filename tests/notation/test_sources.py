@@ -139,6 +139,7 @@ def test_a_new_source_is_a_new_file():
             'X_Q = "M_{j}"',
             ["M_{j} stands for X_Q, source of the queries, and for W_Q[i], one head's weight"],
         ),
+        ('X_Q = "a"', 'X_Q = "a"\n"X X_Q" = "b"', ["A role has two letters"]),
         ('X_Q = "a"', "X_Q = 7", ["X_Q: latex has to be a str, but is 7"]),
         ('where = "page 11"', 'page = "11"', ["page"]),
         ("checked = true", "checked = false", ["note has to say what was not checked"]),

@@ -214,10 +214,13 @@ def parse_source(name: str, text: str) -> Source:
             key: tuple(entry) if isinstance(entry, list) else entry
             for key, entry in tomllib.loads(text).items()
         }
-        entries["letters"] = {
-            key: Letter(**entry) if isinstance(entry, dict) else Letter(entry)
-            for key, entry in entries.get("letters", {}).items()
-        }
+        letters = [
+            (key, Letter(**entry) if isinstance(entry, dict) else Letter(entry))
+            for keys, entry in entries.get("letters", {}).items()
+            for key in keys.split()
+        ]
+        entries["letters"] = dict(letters)
+        _require(len(letters) == len(entries["letters"]), "A role has two letters.")
         unnamed = entries.get("unnamed", {}).items()
         entries["unnamed"] = tuple(Unnamed(tuple(keys.split()), why) for keys, why in unnamed)
         made = Source(id=name, **entries)
