@@ -10,7 +10,6 @@ loaded when they are first used: `layouts`, `notation`, `mistakes`, `shapes`, `c
 import importlib
 from typing import TYPE_CHECKING
 
-from qkv import maps as maps
 from qkv import masks as masks
 from qkv.equation_1 import attention, softmax
 from qkv.maps import fold, merge, w_qk, w_vo

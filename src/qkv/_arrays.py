@@ -39,10 +39,8 @@ _Hint = Callable[[str, Mapping[str, tuple[int, ...]]], str]
 class Shape:
     """A shape in symbols, as an annotation states it.
 
-    Args:
-        axes: The symbol of each axis.
-        batch: The name of the leading axes, of which there may be any number; empty if there may
-            be none.
+    `batch` is the name of the leading axes, of which there may be any number; empty if there may
+    be none.
 
     Examples:
         >>> print(Shape.parse("*#batch n_q d_k"))
@@ -75,38 +73,29 @@ class Shape:
         return f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
 
 
-@dataclass(frozen=True)
-class Allowed:
-    """The shapes that an argument may have, and whether it may be None."""
-
-    shapes: tuple[Shape, ...]
-    none: bool
+class Allowed(tuple[Shape | None, ...]):
+    """The shapes that an array may have, and last None if it may be that."""
 
     def __str__(self):
-        return " or ".join(map(str, self.shapes))
+        return " or ".join(str(shape) for shape in self if shape)
 
 
 @functools.cache
 def shapes_of(owner: Callable | type) -> dict[str, Allowed]:
     """What each array among the arguments of a function, or the fields of a class, may be."""
-    found, annotations = {}, {}
-    for each in reversed(getattr(owner, "__mro__", [owner])):  # a class has its base's fields too
-        annotations |= inspect.get_annotations(each)
-    for name, annotation in annotations.items():
+    found = {}
+    for name, annotation in typing.get_type_hints(owner).items():
         options = typing.get_args(annotation) or [annotation]
         texts = [option.dim_str for option in options if hasattr(option, "dim_str")]
         if texts and texts != ["..."] and name != "return":  # a mask's shape is that of the scores
-            found[name] = Allowed(tuple(map(Shape.parse, texts)), none=type(None) in options)
+            found[name] = Allowed([*map(Shape.parse, texts), *[None] * (type(None) in options)])
     return found
 
 
 def takes_arrays(*, fitting: str = "", finite: bool = False, hint: _Hint | None = None) -> Callable:
     """Decorate a function of arrays: it is given what `bind` returns, and refuses what that does.
 
-    Args:
-        fitting: The argument that is the layer whose sizes the arrays have to fit.
-        finite: As in `bind`.
-        hint: As in `bind`.
+    `fitting` is the argument that is the layer; the rest is as in `bind`.
     """
 
     def decorate(function: Callable) -> Callable:
@@ -154,12 +143,12 @@ def bind(
     first: dict[str, _Bound] = {}
     for name, allowed in shapes_of(type(fitting)).items() if fitting is not None else ():
         if (array := getattr(fitting, name)) is not None:
-            weight = _Bound(name, array, allowed.shapes[0], accepted=True)
+            weight = _Bound(name, array, allowed[0], accepted=True)
             first = {symbol: weight for symbol, _ in weight.sizes} | first
     bound = {}
     for name, value in values.items():
         allowed = shapes_of(owner)[name]
-        if value is None and allowed.none:
+        if value is None and None in allowed:
             continue
         new = bound[name] = _bind_one(name, value, allowed, hint)
         # Sizes are compared one symbol after the other, so the message is about the first misfit.
@@ -203,11 +192,12 @@ class _Bound:
 
 def _bind_one(name: str, value: object, allowed: Allowed, hint: _Hint) -> _Bound:
     array = as_floats(name, value, allowed)
-    fitting = [shape for shape in allowed.shapes if shape.has_axes(array.ndim)]
+    fitting = [shape for shape in allowed if shape and shape.has_axes(array.ndim)]
     if fitting and 0 not in array.shape:
         return _Bound(name, array, fitting[0])
     why = ": an empty sequence or width." if fitting else f". {hint('', {name: array.shape})}"
-    raise ValueError(f"{name} must have shape {allowed}, but has shape {array.shape}{why}".rstrip())
+    came = f"but has shape {array.shape}{why}".rstrip()
+    raise ValueError(f"{name} must have shape {allowed}, {came}")
 
 
 def _disagreement(
@@ -353,16 +343,6 @@ def check_finite(name: str, array: np.ndarray) -> None:
         )
 
 
-def check_scores(largest: np.ndarray) -> None:
-    """Refuse scores of which the largest of a row is NaN or infinite."""
-    if not np.isfinite(largest).all():
-        raise ValueError(
-            "The scores must be finite, but hold NaN or infinity; their dtype is "
-            f"{largest.dtype}. Where Q and K are finite their product has overflowed: scale it "
-            "down or use a wider dtype."
-        )
-
-
 def check_one_of(name: str, value: object, known: Collection[str]) -> None:
     """Refuse a name that is not among those known."""
     if value not in known:
@@ -409,7 +389,7 @@ def check_groups(h: int, h_kv: int) -> None:
 SCORES_AT_ONCE = 2**19
 
 
-def with_shared_heads(attention: Callable) -> Callable:
+def shares_heads(attention: Callable) -> Callable:
     """Decorate `attention`: a head of keys and values may serve several heads of queries."""
 
     @functools.wraps(attention)
@@ -425,11 +405,9 @@ def repeat_heads(array: object, shape: tuple[int, ...]) -> object:
     if min(len(getattr(array, "shape", ())), len(shape)) < 3:
         return array
     h_kv, h = array.shape[-3], shape[-3]
-    return (
-        np.repeat(np.asarray(detached(array)), h // h_kv, -3)
-        if 1 < h_kv < h and h % h_kv == 0
-        else array
-    )
+    if not (1 < h_kv < h and h % h_kv == 0):  # one head is broadcast, and no other number fits
+        return array
+    return np.repeat(np.asarray(detached(array)), h // h_kv, -3)
 
 
 def in_tiles(attention: Callable) -> Callable:

@@ -76,8 +76,6 @@ class Step:
         a, b = vars(self), vars(other)
         return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
-    __hash__ = None
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):

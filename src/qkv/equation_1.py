@@ -5,16 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qkv._arrays import (
-    Bool,
-    Float,
-    as_mask,
-    check_positive,
-    check_scores,
-    in_tiles,
-    takes_arrays,
-    with_shared_heads,
-)
+from qkv._arrays import Bool, Float, as_mask, check_positive, in_tiles, shares_heads, takes_arrays
 
 
 @takes_arrays()
@@ -70,7 +61,11 @@ def _softmax_in_place(S: np.ndarray, allowed: np.ndarray, axis: int = -1) -> np.
         np.copyto(S, -np.inf, where=~allowed)
     nothing = ~allowed.any(axis=axis, keepdims=True)  # there 0/1 is the weight, and never 0/0
     largest = np.where(nothing, 0, S.max(axis=axis, keepdims=True))
-    check_scores(largest)
+    if not np.isfinite(largest).all():
+        raise ValueError(
+            f"The scores must be finite, but hold NaN or infinity; their dtype is {S.dtype}. Where "
+            "Q and K are finite their product has overflowed: scale it down or use a wider dtype."
+        )
     S -= largest  # it cancels in the fraction, and no exponential overflows
     np.exp(S, out=S)
     S /= np.where(nothing, 1, S.sum(axis=axis, keepdims=True))
@@ -87,7 +82,7 @@ def _missing_projection(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> st
     )
 
 
-@with_shared_heads
+@shares_heads
 @takes_arrays(finite=True, hint=_missing_projection)
 @in_tiles
 def attention(

@@ -119,10 +119,14 @@ def fold(
         The double projection of the TransformerLayer of YOLOv5 (models/common.py), whose
         linear maps feed a torch.nn.MultiheadAttention that has its own.
     """
-    W_Q, b_Q = _fold(P_Q, c_Q, mh.W_Q, mh.b_Q)
-    W_K, b_K = _fold(P_K, c_K, mh.W_K, mh.b_K)
-    W_V, b_V = _fold(P_V, c_V, mh.W_V, mh.b_V)
-    return replace(mh, W_Q=W_Q, W_K=W_K, W_V=W_V, b_Q=b_Q, b_K=b_K, b_V=b_V)
+    folded = {}
+    for x, P, c in ("Q", P_Q, c_Q), ("K", P_K, c_K), ("V", P_V, c_V):
+        W, b = getattr(mh, f"W_{x}"), getattr(mh, f"b_{x}")
+        if P is None and c is not None:  # X + c is X I + c
+            P = np.eye(W.shape[-2], dtype=W.dtype)
+        if P is not None:
+            folded[f"W_{x}"], folded[f"b_{x}"] = merge(P, W, b_first=c, b_second=b)
+    return replace(mh, **folded)
 
 
 def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_query d_key"]:
@@ -294,15 +298,6 @@ def gauge(
         W_V, b_V = merge(mh.W_V, B, b_first=mh.b_V)
         mh = replace(mh, W_V=W_V, b_V=b_V, W_O=_per_query_head(mh, B_inverse) @ mh.W_O)
     return mh
-
-
-def _fold(
-    P: np.ndarray | None, c: np.ndarray | None, W: np.ndarray, b: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    if P is None and c is None:
-        return W, b
-    P = np.eye(W.shape[-2], dtype=W.dtype) if P is None else P
-    return merge(P, W, b_first=c, b_second=b)
 
 
 def _per_query_head(mh: MultiHead, per_kv_head: np.ndarray) -> np.ndarray:

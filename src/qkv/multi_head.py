@@ -1,7 +1,7 @@
 r"""Section 3.2.2: multi-head attention, as one frozen value with the paper's weights."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -347,25 +347,17 @@ class MultiHead:
     def __eq__(self, other):
         if not isinstance(other, MultiHead):
             return NotImplemented
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return all(
-            _same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+            getattr(a, "dtype", None) == getattr(b, "dtype", None) and np.array_equal(a, b)
+            for a, b in pairs
         )
 
-    __hash__ = None
-
     def __repr__(self):
-        sizes = {name: getattr(self, name) for name in ("h", "h_kv", "d_model", "d_k", "d_v")}
-        if self.h_kv == self.h:
-            del sizes["h_kv"]
-        parts = [f"{name}={size}" for name, size in sizes.items()]
+        names = ["h", *["h_kv"] * (self.h_kv != self.h), "d_model", "d_k", "d_v"]
+        parts = [f"{name}={getattr(self, name)}" for name in names]
         parts += [f"between={self.between!r}"] * bool(self.between)
         return f"MultiHead({', '.join(parts)})"
-
-
-def _same(a: object, b: object) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and np.array_equal(a, b)
-    return type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
 
 
 def as_positions(
@@ -400,12 +392,10 @@ def _how_to_unpack(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
     (name, shape), *others = shapes.items()
     if others or len(shape) != 2 or name.startswith("b_"):
         return guess
-    heads, width, _ = shapes_of(MultiHead)[name].shapes[0].axes
-    repack = (
-        f"{name}.reshape({heads}, {width}, -1)"
-        if name == "W_O"
-        else f"{name}.reshape({width}, {heads}, -1).swapaxes(0, 1)"
-    )
+    heads, width, _ = shapes_of(MultiHead)[name][0].axes
+    repack = f"{name}.reshape({width}, {heads}, -1).swapaxes(0, 1)"
+    if name == "W_O":
+        repack = f"{name}.reshape({heads}, {width}, -1)"
     return (
         "A packed weight holds all heads side by side; where it is applied as "
         f"X @ {name}, one matrix per head is {repack}."
