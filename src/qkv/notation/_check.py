@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qkv.between import QKNorm, Rotation
 from qkv.equation_1 import attention, softmax
 from qkv.multi_head import MultiHead
 from qkv.notation import tree
@@ -336,21 +337,17 @@ class World:
 
 
 def rotate(x: np.ndarray) -> np.ndarray:
-    """Rotary embedding: pairs of coordinates turn by the token's place times their frequency.
+    """Rotary embedding (RoPE) of rows, by their places.
 
-    A coordinate that is left over, where their number is odd, stays as it is.
+    Widths are odd here, so the last coordinate has no partner, and stays as it is.
     """
     n, d = x.shape
-    pairs = d // 2
-    angle = np.arange(n)[:, None] * 10000.0 ** (-np.arange(pairs) / max(pairs, 1))
-    first, second, rest = x[:, :pairs], x[:, pairs : 2 * pairs], x[:, 2 * pairs :]
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.hstack([first * cos - second * sin, first * sin + second * cos, rest])
+    return Rotation.of(10000.0, d - d % 2).turn(x, np.arange(n)[:, None])
 
 
 def norm(x: np.ndarray) -> np.ndarray:
     """RMS norm of each token, without gains: a token's numbers have mean square one."""
-    return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True))
+    return QKNorm(eps=0.0).vectors(x, x, x, None, None)[0]
 
 
 def _what_would_fit(left: Expression, a: np.ndarray, right: Expression, b: np.ndarray) -> str:
