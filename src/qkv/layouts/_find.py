@@ -129,22 +129,18 @@ def _places(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {prefix: tuple(names[prefix]) for prefix in sorted(names, key=first.get)}
 
 
-def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _steps(prefix: str, arrays: Mapping[str, Any], known: Known) -> dict[str, Any]:
-    """The arrays of what stands between a layer's maps, by their names below its prefix."""
+def _steps(
+    prefix: str, own: Mapping[str, Any], everything: Mapping[str, Any], known: Known
+) -> dict[str, Any]:
+    """Of a layer's own arrays those of what stands between its maps, by names below its prefix."""
     if known.kind is None:
         return {}
-    own = {name.removeprefix(prefix): array for name, array in _with_prefix(prefix, arrays).items()}
     found = {name: array for name, array in own.items() if STEPS.fullmatch(name)}
-    if known.kind.first_bias and not crosses(
-        prefix
-    ):  # T5's first layer has it for all of its stack
-        name = "relative_attention_bias.weight"
-        first = re.sub(r"\d+", "0", prefix, count=1) + name
-        found |= {name: arrays[first]} if first in arrays else {}
+    name = "relative_attention_bias.weight"
+    first = re.sub(r"\d+", "0", prefix, count=1) + name
+    # T5's first layer has the bias for all of its stack; layers that look at an encoder have none.
+    if known.kind.first_bias and not crosses(prefix) and first in everything:
+        found[name] = everything[first]
     return found
 
 
@@ -152,44 +148,50 @@ def _examine(
     prefix: str, names: tuple[str, ...], everything: Mapping[str, Any], known: Known
 ) -> FoundLayer:
     """What the arrays behind a prefix may be, of the layouts of these names."""
-    steps = _steps(prefix, everything, known)
-    arrays = {
-        name: array
-        for name, array in _with_prefix(prefix, everything).items()
-        if name.removeprefix(prefix) not in steps
+    own = {
+        name.removeprefix(prefix): array
+        for name, array in everything.items()
+        if name.startswith(prefix)
     }
-    shapes = tuple((name.removeprefix(prefix), np.shape(array)) for name, array in arrays.items())
-    fitting, why_not = {}, []
+    steps = _steps(prefix, own, everything, known)
+    arrays = {name: array for name, array in own.items() if name not in steps}
+    shapes = tuple((name, np.shape(array)) for name, array in arrays.items())
+    fitting, refused = {}, ""
     for name in names:
         try:
             fitting[name] = [sizes for sizes in _solutions(name, shapes) if known.allows(sizes)]
         except ValueError as error:
-            why_not.append(str(error))
+            refused = refused or str(error)
     allowed = {name: solutions for name, solutions in fitting.items() if solutions}
     # Where names and shapes leave several layouts, the configuration's model type decides.
     if known.layout in allowed:
         allowed = {known.layout: allowed[known.layout]}
-    if not allowed and fitting:
-        why_not = [f"{known} does not fit the shapes of the layer with prefix {prefix!r}."]
+    if allowed:
+        refused = _unknown_type(known)
+    elif fitting:
+        refused = f"{known} does not fit the shapes of the layer with prefix {prefix!r}."
     solutions = [sizes for each in allowed.values() for sizes in each]
     heads = {Heads(sizes["h"], sizes["h_kv"], sizes["d_k"]) for sizes in solutions}
-    if allowed and known.model_type and known.kind is None:
-        why_not = [
-            f"No layout knows the config's model_type, {known.model_type!r}: what its layers do "
-            "between their maps is not known. To load the maps alone, leave config out and pass h."
-        ]
     return FoundLayer(
         prefix,
         tuple(allowed),
         _in_common(solutions),
         tuple(sorted(heads)),
         _biases(next(iter(allowed)), shapes) if allowed else (),
-        why_not[0]
-        if why_not and (not allowed or (known.model_type and known.kind is None))
-        else "",
-        arrays,
+        refused,
+        {prefix + name: array for name, array in arrays.items()},
         known,
         steps,
+    )
+
+
+def _unknown_type(known: Known) -> str:
+    """Why a layer that fits is refused: its config names a type that no layout knows."""
+    if known.kind is not None or not known.model_type:
+        return ""
+    return (
+        f"No layout knows the config's model_type, {known.model_type!r}: what its layers do "
+        "between their maps is not known. To load the maps alone, leave config out and pass h."
     )
 
 
