@@ -194,9 +194,9 @@ def _yarn(angles: np.ndarray, base: float, given: Mapping) -> tuple[np.ndarray, 
     divided = np.clip((np.arange(len(angles)) - low) / (high - low or 0.001), 0, 1)
     by, by_all = given.get("mscale"), given.get("mscale_all_dim")
     magnitude = growth(by) / growth(by_all) if by and by_all else growth(1.0)
-    said = given.get("attention_factor")
+    own = given.get("attention_factor")
     angles = (1 - divided) * angles + divided * angles / factor
-    return angles, magnitude if said is None else said
+    return angles, magnitude if own is None else own
 
 
 SCALINGS: Mapping[str, Callable] = {

@@ -124,60 +124,60 @@ def read_between(
         scale: The layout's.
     """
     arrays = {name: as_floats(name, a, "of its step") for name, a in arrays.items()}
-    said, layer = Options(config), int((re.search(r"\d+", prefix) or "0")[0])
-    layer_type = said.of_layer("layer_types", layer)
+    option, layer = Options(config), int((re.search(r"\d+", prefix) or "0")[0])
+    layer_type = option.of_layer("layer_types", layer)
     causal = {
         "causal": True,
-        "none": bool(said("is_decoder")),  # BERT and others can be told
+        "none": bool(option("is_decoder")),  # BERT and others can be told
         "sides": "decoder" in prefix,
     }[kind.mask] and not crosses(prefix)
-    window = _window(said, kind, layer_type)
-    norm = _norm(said, kind, arrays, sizes)
-    rotation = _rotation(said, kind, layer, layer_type, window, sizes["d_k"])
-    clip = [between.Clip(float(c)) for c in [said("clip_qkv")] if c]
+    window = _window(option, kind, layer_type)
+    norm = _norm(option, kind, arrays, sizes)
+    rotation = _rotation(option, kind, layer, layer_type, window, sizes["d_k"])
+    clip = [between.Clip(float(c)) for c in [option("clip_qkv")] if c]
     steps = [*clip, *norm] if kind.clip_first else [*norm, *clip]
     steps = [*steps, *rotation] if kind.norm_first else [*rotation, *steps]
-    steps += [between.Unknown(why) for why in _missing(said, kind)]
-    if kind.bare_norm and said(kind.bare_norm) and rotation:
-        steps.append(between.QKNorm(eps=said("rms_norm_eps")))
-    rope = said("rope_parameters") or {}
+    steps += [between.Unknown(why) for why in _missing(option, kind)]
+    if kind.bare_norm and option(kind.bare_norm) and rotation:
+        steps.append(between.QKNorm(eps=option("rms_norm_eps")))
+    rope = option("rope_parameters") or {}
     if beta := rope.get("llama_4_scaling_beta"):  # Ministral 3
-        length = rope.get("original_max_position_embeddings") or said("max_position_embeddings")
+        length = rope.get("original_max_position_embeddings") or option("max_position_embeddings")
         steps.append(between.Temperature(float(beta), float(length), p_0=0))
-    tuned, a, f = map(said, ("attn_temperature_tuning", "attn_scale", "floor_scale"))
+    tuned, a, f = map(option, ("attn_temperature_tuning", "attn_scale", "floor_scale"))
     if tuned and not rotation:
         steps.append(between.Temperature(float(a), float(f)))
-    scale = _scale(said, layer, sizes["d_k"], scale)
-    if (cap := said("attn_logit_softcapping")) and kind.capped:
+    scale = _scale(option, layer, sizes["d_k"], scale)
+    if (cap := option("attn_logit_softcapping")) and kind.capped:
         steps.append(between.SoftCap(float(cap)))
-    if kind.alibi or said("alibi"):
+    if kind.alibi or option("alibi"):
         by = (sizes["d_k"] ** -0.5 if scale is None else scale) if kind.scaled_bias else 1.0
         steps.append(between.ALiBi(by * between.ALiBi.of(sizes["h"]).slopes))
-        if (largest := said("alibi_bias_max", default=8)) != 8:
+        if (largest := option("alibi_bias_max", default=8)) != 8:
             steps.append(between.Unknown(f"alibi_bias_max is {largest} in the config, not 8."))
-    farthest = said("relative_attention_max_distance", default=128)
-    said("relative_attention_num_buckets")
+    farthest = option("relative_attention_max_distance", default=128)
+    option("relative_attention_num_buckets")  # a call marks it as read: the table is as long
     if (table := arrays.get("relative_attention_bias.weight")) is not None:
         steps.append(between.DistanceBias(table, farthest, both_ways=not causal))
     if "sinks" in arrays:
         steps.append(between.Sinks(arrays["sinks"]))
-    chunk = {"chunked_attention": said("attention_chunk_size")}.get(layer_type)
-    return Between(tuple(steps), scale, causal, window, chunk, tuple(said.unread()))
+    chunk = {"chunked_attention": option("attention_chunk_size")}.get(layer_type)
+    return Between(tuple(steps), scale, causal, window, chunk, tuple(option.unread()))
 
 
-def _missing(said, kind) -> Iterator[str]:
+def _missing(option, kind) -> Iterator[str]:
     """Options that Transformers would fill in, and that say what each layer does."""
-    slides = said("sliding_window") and said("use_sliding_window", default=True)
-    windowed = (slides and kind.windows == "by config") or said("attention_chunk_size")
+    slides = option("sliding_window") and option("use_sliding_window", default=True)
+    windowed = (slides and kind.windows == "by config") or option("attention_chunk_size")
     for name, needed in (("layer_types", windowed), ("no_rope_layers", kind.rotates == "by layer")):
-        if needed and said(name) is None:
+        if needed and option(name) is None:
             yield (
                 f"The config has no {name}, which says what each layer does: pass one that "
                 "AutoConfig has completed."
             )
 
 
-def _norm(said, kind, arrays, sizes) -> list[between.Step]:
+def _norm(option, kind, arrays, sizes) -> list[between.Step]:
     """The arrays tell that there is a norm, and what it is over; the type tells which it is."""
     stored, together = {}, False
     for name, array in arrays.items():
@@ -190,37 +190,38 @@ def _norm(said, kind, arrays, sizes) -> list[between.Step]:
             together |= np.ndim(arrays[name]) == 1 and not alone
     if not stored:
         return []
-    eps = said("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", default=1e-6)
-    said("use_qk_norm", "qk_layernorm", "qk_norm_type")
+    eps = option("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", default=1e-6)
+    # Stored gains say so already, so these are marked as read and no more.
+    option("use_qk_norm", "qk_layernorm", "qk_norm_type")
     return [between.QKNorm(**stored, eps=eps, centre=kind.norm == "LayerNorm", all_heads=together)]
 
 
-def _rotation(said, kind, layer, layer_type, window, d_k) -> list[between.Step]:
+def _rotation(option, kind, layer, layer_type, window, d_k) -> list[between.Step]:
     """The rotation of a layer, if it has one."""
-    turned = said.of_layer("no_rope_layers", layer)  # 1 where it rotates, whatever its name
-    said("no_rope_layer_interval")
-    rope, width = said("rope_parameters"), said("rotary_dim")
-    older = {"rope_theta": said("rope_theta", "rotary_emb_base", default=kind.base)}
-    older |= said("rope_scaling") or {}
-    if kind.rotates == "never" or said("alibi") or turned == 0:
+    turned = option.of_layer("no_rope_layers", layer)  # 1 where it rotates, whatever its name
+    option("no_rope_layer_interval")
+    rope, width = option("rope_parameters"), option("rotary_dim")
+    older = {"rope_theta": option("rope_theta", "rotary_emb_base", default=kind.base)}
+    older |= option("rope_scaling") or {}
+    if kind.rotates == "never" or option("alibi") or turned == 0:
         return []
-    if kind.rotates == "in windows" and said("sliding_window") and window is None:
+    if kind.rotates == "in windows" and option("sliding_window") and window is None:
         return []
     if width:
         return [between.Rotation.of(10000.0, width, kind.pairs)]
     rope = dict((older if rope is None else rope.get(layer_type, rope)) or {})
     base = rope.pop("rope_theta", None)
-    if said("layer_rope_theta") and not (base := said.of_layer("layer_rope_theta", layer)):
+    if option("layer_rope_theta") and not (base := option.of_layer("layer_rope_theta", layer)):
         return []
     if base is None:
         return [between.Unknown("The config has no rope_theta, which is the base of the rotation.")]
     rope.pop("llama_4_scaling_beta", None)  # read beside the temperature
     share = rope.pop("partial_rotary_factor", None)
-    share = said("partial_rotary_factor", "rotary_pct", default=1.0) if share is None else share
+    share = option("partial_rotary_factor", "rotary_pct", default=1.0) if share is None else share
     rule = rope["rope_type"] = rope.get("rope_type") or rope.get("type") or "default"
-    if layer not in said("rope_scaling_layers", default=(layer,)):
+    if layer not in option("rope_scaling_layers", default=(layer,)):
         rule = rope["rope_type"] = "default"
-    rope.setdefault("original_max_position_embeddings", said("max_position_embeddings"))
+    rope.setdefault("original_max_position_embeddings", option("max_position_embeddings"))
     if rule not in between.SCALINGS:
         return [between.Unknown(f"The config has rope_type {rule!r}, which is not computed here.")]
     if others := rope.keys() - _OF_ROTATIONS:
@@ -228,20 +229,21 @@ def _rotation(said, kind, layer, layer_type, window, d_k) -> list[between.Step]:
     return [between.Rotation.of(float(base), int(d_k * share), kind.pairs, rope)]
 
 
-def _window(said, kind, layer_type) -> int | None:
-    width, on = said("sliding_window"), said("use_sliding_window", default=True)
-    said("max_window_layers", "sliding_window_pattern", "_sliding_window_pattern")
+def _window(option, kind, layer_type) -> int | None:
+    width, on = option("sliding_window"), option("use_sliding_window", default=True)
+    # Transformers has made `layer_types` of these.
+    option("max_window_layers", "sliding_window_pattern", "_sliding_window_pattern")
     sliding = on and layer_type in (None, "sliding_attention")
     slides = {"by config": sliding, "never": False, "always": True}[kind.windows]
     return width - 1 if width and slides else None
 
 
-def _scale(said, layer, d_k, scale) -> float | None:
-    if per := said("query_pre_attn_scalar"):
+def _scale(option, layer, d_k, scale) -> float | None:
+    if per := option("query_pre_attn_scalar"):
         scale = per**-0.5
-    scale = said("attention_multiplier", "softmax_scale", default=scale)
-    if said("scale_attn_weights", default=True) is False:
+    scale = option("attention_multiplier", "softmax_scale", default=scale)
+    if option("scale_attn_weights", default=True) is False:
         scale = 1.0
-    if said("scale_attn_by_inverse_layer_idx"):
+    if option("scale_attn_by_inverse_layer_idx"):
         scale = (d_k**-0.5 if scale is None else scale) / (layer + 1)
     return scale

@@ -81,11 +81,11 @@ def read_config(config: Mapping[str, Any], prefix: str, given: Mapping[str, int]
         config = own[-1]  # of parts within parts the innermost comes last
     elif several:
         return Known(given, asked=True)
-    said = dict(_sizes(config, _side(prefix)))
+    sizes = dict(_sizes(config, _side(prefix)))
     if config.get("multi_query") and not config.get("new_decoder_architecture"):
-        said["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
+        sizes["h_kv"] = 1  # Falcon and GPT-BigCode, whatever else they say
     kind, layout = find_type(str(config.get("model_type") or ""))
-    return Known(said | given, config, kind, layout, asked=True)
+    return Known(sizes | given, config, kind, layout, asked=True)
 
 
 def find_type(model_type: str) -> tuple[Type | None, str | None]:

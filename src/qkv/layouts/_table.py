@@ -50,8 +50,8 @@ def _notes(layers: tuple[FoundLayer, ...], others: tuple[str, ...]) -> Iterator[
         yield f"Names and shapes do not decide between layouts: pass layout to load ({names})."
     steps = {layer.prefix: _steps(layer) for layer in layers}
     for prefix, layer in _runs(layers, steps):
-        if said := steps[layer.prefix]:
-            yield f"{prefix}: {said}"
+        if steps[layer.prefix]:
+            yield f"{prefix}: {steps[layer.prefix]}"
     unknown = tuple(layer for layer in layers if layer.known.kind is None and not layer.refused)
     if unknown:
         yield (
@@ -67,14 +67,14 @@ def _steps(layer: FoundLayer) -> str:
     between = layer.between
     if between is None:
         return ""
-    said = [*map(repr, between.all_steps)]
+    facts = [*map(repr, between.all_steps)]
     if between.scale is not None:
-        said.append(f"scale={between.scale:.6g}")
+        facts.append(f"scale={between.scale:.6g}")
     if between.window is not None:
-        said.append(f"a window of {between.window} keys before")
+        facts.append(f"a window of {between.window} keys before")
     if between.chunk is not None:
-        said.append(f"chunks of {between.chunk}")
-    return "; ".join([*said, "causal" if between.causal else "no causal mask"]) + "."
+        facts.append(f"chunks of {between.chunk}")
+    return "; ".join([*facts, "causal" if between.causal else "no causal mask"]) + "."
 
 
 def _runs(

@@ -15,7 +15,7 @@ _TOKENS = 12  # at most, so that each try is quick
 def what_decides(problem: Problem, explanations: list[tuple[str, ...]]) -> str:
     """A sentence about what to give next: what first tells most of the explanations apart."""
     best, most = "", 1
-    for said, inputs in _variations(problem):
+    for words, inputs in _variations(problem):
         steps = (tuple(known()[name].steps for name in names) for names in explanations)
         outputs = (computed(Layer(inputs, each)) for each in steps)
         kinds: list[np.ndarray] = []
@@ -23,7 +23,7 @@ def what_decides(problem: Problem, explanations: list[tuple[str, ...]]) -> str:
             if output is not None and not any(_same(output, kind) for kind in kinds):
                 kinds.append(output)
         if len(kinds) > most:
-            best, most = said, len(kinds)
+            best, most = words, len(kinds)
         if most == len(explanations):
             break
     if not best:
@@ -55,6 +55,7 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Inputs]]:
     groups = mh.h // mh.h_kv
     sizes = {"h": mh.h, "h_kv": mh.h_kv, "d_k": mh.d_k, "d_v": mh.d_v}
     random = MultiHead.random(mh.d_model, bias=True, **sizes)
+    # No two of its sizes are equal, so a mistake that equal widths hide shows.
     wider = MultiHead.random(30, 5 * groups, h_kv=5, d_k=6, d_v=7, bias=True)
 
     yield "random numbers as sources", _drawn(mh, f"Q{k}{v}", n_q, n_k, mask)

@@ -78,26 +78,26 @@ def first_difference(problem: Problem, given: Mapping[str, np.ndarray]) -> str:
             )
     if not given:
         return ""
-    said = [_NAMES[name] for name in given]
+    names = ", ".join(_NAMES[name] for name in given)
     return (
-        f"These are right: {', '.join(said)}. What comes after them differs."
+        f"These are right: {names}. What comes after them differs."
         if (problem.difference > problem.tolerances[-1] * problem.size)
-        else f"These are right too: {', '.join(said)}."
+        else f"These are right too: {names}."
     )
 
 
 def _where(name: str, equal: np.ndarray) -> str:
     """Which samples, heads and tokens differ, where it is not each one."""
     axes = ("sample", "token") if name == "joined" else ("sample", "head", "token")
-    said = [" of each head"] * (name != "joined" and equal.shape[1] > 1)
+    places = [" of each head"] * (name != "joined" and equal.shape[1] > 1)
     for axis, word in enumerate(axes):
         others = tuple(other for other in range(equal.ndim) if other != axis)
         wrong = np.flatnonzero(~equal.all(axis=others)).tolist()
         if len(wrong) < equal.shape[axis]:
-            said = said if word != "head" else []
+            places = places if word != "head" else []  # some heads are named in place of each
             numbers = ", ".join(map(str, wrong[:8])) + ", ..." * (len(wrong) > 8)
-            said.append(f" of {word}{'s' * (len(wrong) > 1)} {numbers} (counted from 0)")
-    return "".join(said)
+            places.append(f" of {word}{'s' * (len(wrong) > 1)} {numbers} (counted from 0)")
+    return "".join(places)
 
 
 def _in_common(name: str, array: np.ndarray, right: np.ndarray, tolerance: float) -> str:
@@ -110,6 +110,7 @@ def _in_common(name: str, array: np.ndarray, right: np.ndarray, tolerance: float
         return f" They are {factor:.4g} times the layer's."
     if name == "joined":
         return ""
+    # Each given head with each of the layer's: a permutation of heads has one match in each row.
     far = np.abs(array[:, :, None] - right[:, None]).max(axis=(0, 3, 4))  # (h, h)
     order = far.argmin(axis=1).tolist()
     if sorted(order) == [*range(len(order))] and far.min(axis=1).max() <= near:
@@ -145,6 +146,7 @@ def _after_dropout(array: np.ndarray, right: np.ndarray) -> float:
     kept, there = array != 0, np.abs(right) > 1e-9 * np.abs(right).max()
     if not (kept & there).any() or (kept | ~there).all():
         return np.inf
+    # What is kept is divided by 1 - p; a median, for a few quotients of tiny numbers are far off.
     factor = np.median((array / right)[kept & there])
     far = np.abs(array - factor * right)[kept].max()
     same = far <= 1e-4 * np.abs(array).max()

@@ -106,9 +106,11 @@ def _precision(output: np.ndarray) -> str:
     numbers = output[np.isfinite(output)]
     if len(np.unique(numbers)) < 64:  # so few may be round by chance
         return precision
+    # Numbers that a narrower dtype holds exactly were computed in it, whatever holds them now.
     single = numbers.astype(np.float32)
     if precision == "float64" and np.array_equal(numbers, single):
         precision = "float32"
+    # A bfloat16 is the first half of a float32, so the last 16 bits are zero.
     if precision == "float32" and not (single.view(np.uint32) & 0xFFFF).any():
         return "bfloat16"
     if precision == "float32" and np.array_equal(single, single.astype(np.float16)):
@@ -211,6 +213,7 @@ class Search:
         for mixes in ("", "queries"):
             alike = [pair for pair in pairs if _mixes(*pair) == mixes]
             found += self._confirmed(self._surviving(alike))
+            # A fit to rounding is the answer; a loose one may still be beaten by a slower pair.
             if any(far <= self.problem.tolerances[0] * self.problem.size for _, far in found):
                 self.untried = 0  # the slower ones need not be tried
                 break
@@ -236,6 +239,7 @@ class Search:
     def _survives(self, output: np.ndarray, *mistakes: Mistake) -> bool:
         far = _difference(output, self._screens[_mixes(*mistakes)].came)
         few = max(_SCREENED, self.problem.tolerances[-1]) * self.problem.size
+        # The mean and not the largest: single precision may be far off in one score, not in all.
         return not far.size or bool(far.mean() <= few)
 
     def _equal(self, one: np.ndarray, two: np.ndarray) -> bool:
@@ -274,6 +278,7 @@ def _best(found: Found, problem: Problem, tolerance: float) -> Found:
     )
     if not fitting:
         return []
+    # Ten times a difference of zero is zero, so what rounding leaves counts as good as it.
     as_good = max(_AS_GOOD * fitting[0][1], problem.tolerances[0] * problem.size / _AS_GOOD)
     kept = [each for each in fitting if each[1] <= as_good]
     return [each for each in kept if each[0] == ()] or kept

@@ -203,9 +203,7 @@ class Writer:
             return False
         formula = parse(role.definition)
         match formula.sides[0]:
-            case tree.Apply(function) if (
-                function != "softmax" and function not in self.source.functions
-            ):
+            case tree.Apply(name) if name != "softmax" and name not in self.source.functions:
                 return False
         over_heads = any(isinstance(node, tree.OverHeads) for node in formula.walk())
         # A sum over heads is written with the first and the last head, so ask about one of them.
@@ -222,6 +220,7 @@ def _glyph(writer: Writer, symbol: tree.Symbol) -> Glyph:
         return replace(writer, head=symbol.index)._symbol(replace(symbol, index="i"))
     defined = writer.setting.define(symbol.role)
     shape = writer.shape(defined)[:: -1 if writer.transposed else 1]
+    # A transpose of a letter that stands for the transpose is the letter itself.
     turned = len(shape) == 2 and writer.transposed != writer.source.transposes(symbol.role)
     shared = writer.shared or symbol.index == "g(i)"
     own = writer._has_letter(symbol.role)
@@ -239,6 +238,7 @@ def _glyph(writer: Writer, symbol: tree.Symbol) -> Glyph:
     if own or not writer._can_spell_out(defined):
         return glyph
     (definition,) = parse(defined.definition).sides
+    # A definition stands as its letter would: `turned` above transposes both, or neither.
     upright = writer.source.transposes(symbol.role)
     spelled = replace(writer, transposed=upright, shared=shared).write(definition)
     return replace(glyph, borrowed=False, spelled=spelled)
