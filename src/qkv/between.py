@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qkv._arrays import Float, bind, bind_fields, check_one_of, check_positive, shapes_of
+from qkv._arrays import Float, bind_fields, check_one_of, check_positive
 
 
 class Step:
@@ -57,10 +57,11 @@ class Step:
         """Weights of the softmax after this step; where the mask hides, S is minus infinity."""
         return A
 
-    def check(self, layer) -> None:
-        """Raise ValueError if this step's arrays do not fit a layer, a `MultiHead`."""
-        arrays = {name: getattr(self, name) for name in shapes_of(type(self))}
-        bind(type(self), **arrays, fitting=layer)
+    def check(self, h: int, h_kv: int, d_k: int) -> None:
+        """Raise ValueError if a layer of these sizes cannot have this step.
+
+        That its arrays have the layer's sizes is checked by their annotations.
+        """
 
     def __repr__(self):
         parts = [
@@ -161,11 +162,9 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
         y[..., b] = x[..., a] * sin + x[..., b] * cos
         return y
 
-    def check(self, layer):
-        if (width := 2 * len(self.angles)) > layer.d_k:
-            raise ValueError(
-                f"The rotation turns {width} numbers of a head, but d_k = {layer.d_k}."
-            )
+    def check(self, h, h_kv, d_k):
+        if (width := 2 * len(self.angles)) > d_k:
+            raise ValueError(f"The rotation turns {width} numbers of a head, but d_k = {d_k}.")
 
 
 def _llama3(angles: np.ndarray, base: float, given: Mapping) -> tuple[np.ndarray, float]:

@@ -100,7 +100,9 @@ class MultiHead:
         for step in self.between:
             if not isinstance(step, Step):
                 raise TypeError(f"between must hold steps of qkv.between, but has {step!r}.")
-            step.check(self)
+            arrays = {name: getattr(step, name) for name in shapes_of(type(step))}
+            bind(type(step), **arrays, fitting=self)
+            step.check(self.h, self.h_kv, self.d_k)
 
     @property
     def h(self) -> int:
