@@ -80,7 +80,8 @@ def test_a_part_has_heads_then_what_goes_in_then_what_comes_out(holds, pattern, 
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ('holds = "W_O", axes = "d_model (h d_k)"', 'holds = "W_O"', "nanogpt.toml: 'axes'"),
+        ('holds = "W_O", axes = "d_model (h d_k)"', 'holds = "W_O"', "argument: 'axes'"),
+        ("{scaled_here_or_by_sdpa}", "{scaled}", "{scaled} is none of the phrases '{qk_"),
         ("square", "sqare", "nanogpt.toml: Layout.__init__() got an unexpected keyword"),
         ('"c_proj.weight"', '"c_proj.w"', "'c_proj.w' ends in no weight or kernel: bias must be"),
         ("[forms.always]", 'notes.never = ""\n[forms.always]', "notes has 'never', which is none"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from qkv._arrays import check_one_of
+from qkv._arrays import check_one_of, quote
 from qkv.layouts._layout import Form, Layout, Stored
 from qkv.layouts._types import Type
 
@@ -36,13 +36,15 @@ def _read(file: Path) -> Layout:
     for short, phrase in _PHRASES.items():
         text = text.replace(short, phrase)
     try:
+        if unknown := re.search(r"\{\w+\}", text):
+            raise ValueError(f"{unknown[0]} is none of the phrases {quote(_PHRASES)}.")
         entries = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in tomllib.loads(text).items()
         }
         notes = entries.pop("notes", {})
         entries["forms"] = tuple(
-            Form(when, tuple(_arrays(stored)), notes.pop(when, ""))
+            Form(when, _arrays(stored), notes.pop(when, ""))
             for when, stored in entries["forms"].items()
         )
         if notes:
@@ -58,19 +60,24 @@ def _read(file: Path) -> Layout:
         raise ValueError(f"{file.name}: {error}") from error
 
 
-def _arrays(stored: Mapping[str, Mapping]) -> Iterator[Stored]:
-    """The arrays of a form; where a weight says that it has a bias, that comes behind it."""
-    for name, array in stored.items():
-        weight = Stored(name, array["holds"], array["axes"])
-        yield weight
-        if bias := array.get("bias"):
-            _, (takes,), (gives,) = weight.paper_axes
-            # It has the axes of its weight but the one that goes in. That of W_O has no heads.
-            axes = gives if weight.holds == "W_O" else re.sub(rf"\b{takes}\b", "", weight.pattern)
-            named = re.sub("(weight|kernel)$", "bias", name) if bias is True else bias
-            if named == name:
-                raise ValueError(f"{name!r} ends in no weight or kernel: bias must be a name.")
-            yield Stored(named, weight.holds.replace("W_", "b_"), axes)
+def _arrays(stored: Mapping[str, Mapping]) -> tuple[Stored, ...]:
+    return tuple(each for name, array in stored.items() for each in _array(name, **array))
+
+
+def _array(name: str, holds: str, axes: str, bias: str | bool = False) -> Iterator[Stored]:
+    """An array of a form, and behind it its bias, if it has one: of the usual name, or of another.
+
+    The bias has the axes of its weight but the one that goes in. That of W_O has no heads.
+    """
+    weight = Stored(name, holds, axes)
+    yield weight
+    if bias:
+        _, (takes,), (gives,) = weight.paper_axes
+        axes = gives if holds == "W_O" else re.sub(rf"\b{takes}\b", "", axes)
+        named = re.sub("(weight|kernel)$", "bias", name) if bias is True else bias
+        if named == name:
+            raise ValueError(f"{name!r} ends in no weight or kernel: bias must be a name.")
+        yield Stored(named, holds.replace("W_", "b_"), axes)
 
 
 def layouts() -> dict[str, Layout]:
