@@ -13,7 +13,7 @@ import numpy as np
 
 from qkv import between
 from qkv._arrays import as_floats
-from qkv.layouts._types import Type
+from qkv.layouts._layout import Type
 
 # Arrays behind a layer's prefix that belong to a step, and not to a map.
 STEPS = re.compile(

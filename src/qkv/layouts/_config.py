@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from qkv._arrays import check_sizes, quote
+from qkv.layouts._layout import Type
 from qkv.layouts._registry import layouts
-from qkv.layouts._types import Type
 
 # Of each size the names that configurations have for it; "{}" is "encoder" or "decoder".
 _NAMES = {

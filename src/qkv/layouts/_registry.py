@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from qkv._arrays import check_one_of, quote
-from qkv.layouts._layout import Form, Layout, Stored
-from qkv.layouts._types import Type
+from qkv.layouts._layout import Form, Layout, Stored, Type
 
 # What many files say alike.
 _PHRASES = {
