@@ -1,4 +1,11 @@
-r"""Every layout, by name."""
+r"""Every layout, by name: each is a file of the folder `libraries`.
+
+A file has the fields of `Layout`, and gives it its name. The arrays of a form stand in a table,
+`[forms.always]`: for each, what it `holds`, its `axes`, which are the pattern of a `Stored`, and
+`bias`, true or a name, if the map has one. `notes.always` is what else to know of that form. One
+key of `outside` and of `refused` may be several names with a space between, and `types` has a line
+for those that do the same.
+"""
 
 import re
 import tomllib

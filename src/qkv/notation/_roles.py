@@ -91,8 +91,8 @@ def _read() -> Iterator[Role]:
     table = tomllib.loads((files("qkv.notation") / "roles.toml").read_text("utf-8"))
     for key, (group, sizes, meaning, *more) in table.items():
         shape = tuple(sizes.split(", ")) if sizes else ()
-        definition, *named = more or [None]
-        yield Role(key, meaning, shape, group, definition, named=named == ["named"])
+        definition = more[0] if more else None
+        yield Role(key, meaning, shape, group, definition, named="named" in more)
 
 
 _ROLES = {role.key: role for role in _read()}
