@@ -84,7 +84,9 @@ class Allowed(tuple[Shape | None, ...]):
 def shapes_of(owner: Callable | type) -> dict[str, Allowed]:
     """What each array among the arguments of a function, or the fields of a class, may be."""
     found = {}
-    for name, annotation in typing.get_type_hints(owner).items():
+    fields = getattr(owner, "__dataclass_fields__", {}).values()  # a class has its bases' too
+    annotations = {field.name: field.type for field in fields} or inspect.get_annotations(owner)
+    for name, annotation in annotations.items():
         options = typing.get_args(annotation) or [annotation]
         texts = [option.dim_str for option in options if hasattr(option, "dim_str")]
         if texts and texts != ["..."] and name != "return":  # a mask's shape is that of the scores
@@ -165,8 +167,7 @@ def bind(
 def bind_fields(instance: object, hint: _Hint | None = None) -> None:
     """Bind the fields of a frozen dataclass that are arrays: they become read-only copies."""
     fields = {name: getattr(instance, name) for name in shapes_of(type(instance))}
-    arrays = bind(type(instance), **fields, hint=hint)
-    for name, array in zip(fields, arrays, strict=True):
+    for name, array in zip(fields, bind(type(instance), **fields, hint=hint), strict=True):
         if array is not None:
             array = array.copy()
             array.flags.writeable = False
