@@ -79,7 +79,13 @@ def unpack(
         raise ValueError(f"{error}{hints}") from None
     solved = stored.solve(shape, sizes)
     if h_kv is None and "h_kv" in stored.symbols:
-        _check_groups_are_given(stored_as, stored, shape, solved, form)
+        counts = _fitting_groups(stored_as, shape, solved["h"], stored.name, form)
+        if len(counts) > 1:  # that keys have as many heads as queries would be a guess
+            raise ValueError(
+                f"{stored.name} {stored.shape} of layout {layout!r} may have fewer heads of keys "
+                f"and values than of queries, and shape {shape} does not say how many: pass h_kv, "
+                f"which may be {' or '.join(map(str, counts))}."
+            )
     return stored.unpack(as_stored("array", array, stored), solved)
 
 
@@ -96,25 +102,13 @@ def _which_array(
             f"form, one of {quote([stored[each] for each in fitting])}."
         )
     if not fitting:
+        known = " or ".join(f"{each.name} {each.shape}" for each in stored)
         raise ValueError(
-            f"array must have the shape of {' or '.join(map(_spell, stored))} of layout "
+            f"array must have the shape of {known} of layout "
             f"{layout.name!r}, with {', '.join(f'{size} = {n}' for size, n in sizes.items())}, "
             f"but has shape {shape}."
         )
     return fitting[0]
-
-
-def _check_groups_are_given(
-    layout: Layout, stored: Stored, shape: tuple[int, ...], sizes: _Sizes, form: str | None
-) -> None:
-    """Refuse to guess that keys have as many heads as queries, where the shape does not show it."""
-    counts = _fitting_groups(layout, shape, sizes["h"], stored.name, form)
-    if len(counts) > 1:
-        raise ValueError(
-            f"{stored.name} {stored.shape} of layout {layout.name!r} may have fewer heads of keys "
-            f"and values than of queries, and shape {shape} does not say how many: pass h_kv, "
-            f"which may be {' or '.join(map(str, counts))}."
-        )
 
 
 def _fitting_groups(
@@ -126,10 +120,6 @@ def _fitting_groups(
         for h_kv in divisors(h)
         if succeeds(_which_array, layout, shape, {"h": h, "h_kv": h_kv}, name, form)
     ]
-
-
-def _spell(stored: Stored) -> str:
-    return f"{stored.name} {stored.shape}"
 
 
 def _arrays(layout: Layout, name: str | None, form: str | None) -> dict[Stored, str]:
