@@ -1,4 +1,4 @@
-r"""Equation (1): scaled dot-product attention, with no weights in sight."""
+r"""Equation (1): scaled dot-product attention, with no matrix to learn."""
 
 import math
 from collections.abc import Mapping

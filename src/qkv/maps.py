@@ -130,7 +130,7 @@ def fold(
 
 
 def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_query d_key"]:
-    r"""The bilinear form of each head's scores: two weights that only ever meet as one.
+    r"""The bilinear form of each head's scores: two weights that act as one.
 
     $$W_i^{QK} = W_i^Q {W_i^K}^\top \qquad Q_i K_i^\top = X_Q W_i^{QK} X_K^\top$$
 
@@ -169,7 +169,7 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
 
 
 def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_value d_out"]:
-    r"""What each head adds to the output: two more weights that only ever meet as one.
+    r"""What each head adds to the output: two more weights that act as one.
 
     $$W_i^{VO} = W_i^V W_i^O \qquad
       \operatorname{MultiHead}(X_Q, X_K, X_V) = \sum_{i=1}^{h} A_i X_V W_i^{VO} + b^O$$

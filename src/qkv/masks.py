@@ -52,7 +52,7 @@ def causal(
 ) -> Bool[np.ndarray, "n_q n_k"]:
     r"""Hide later tokens: a look-ahead mask.
 
-    Where there are fewer queries than keys, it has to be said which key the first query stands
+    Where queries and keys differ in number, it has to be said which key the first query stands
     at. The two agree where $n_q = n_k$.
 
     Args:

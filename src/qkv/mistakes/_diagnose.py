@@ -114,8 +114,8 @@ def diagnose(
 
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
     sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
-    a plain layer, alone. If none of them gives your output within rounding, the common ones
-    (`Mistake.common`) are made two at a time, for some seconds. Dropout is looked for in the
+    a plain layer, alone. If none of them gives your output within rounding, those that are not
+    rare (`Mistake.rare`) are made two at a time, for some seconds. Dropout is looked for in the
     numbers, and alone. The layer is judged with its scale and with what stands between its maps.
 
     An explanation is one that suffices, and need not be the one that happened: where two suffice,
