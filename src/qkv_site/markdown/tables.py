@@ -3,12 +3,14 @@
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html.parser import HTMLParser
 
 from qkv_site.figures import Table
 
 _TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
+_ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
+_HEAD = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
+_CELL = re.compile(r"<td\b([^>]*)>")
+_TAG = re.compile(r"<[^>]*>")
 
 
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
@@ -89,81 +91,24 @@ def scrolling(table: str) -> str:
 
 
 def _label(inside: str) -> str:
-    tags = _Tags(inside).found
-    heads = [*_inside("th", tags)]
+    heads = _HEAD.findall(inside)
     if not 3 <= len(heads) <= 7:
         return f'<table class="wq-table">{inside}</table>'
-    rows, at = [], 0
-    while at < len(tags):
-        row = next(_inside("tr", tags[at:]), []) if tags[at].raw == "<tr>" else []
-        rows += [tags[at], *_label_row(row, heads)]
-        at += 1 + len(row)
-    written = "".join(tag.raw for tag in rows)
-    return f'<table class="wq-table" data-cards>{written}</table>'
+    labelled = _ROW.sub(lambda row: _label_row(row[0], heads), inside)
+    return f'<table class="wq-table" data-cards>{labelled}</table>'
 
 
-def _label_row(row: list["_Tag"], heads: list[list["_Tag"]]) -> list["_Tag"]:
+def _label_row(row: str, heads: list[str]) -> str:
     """A row in which each cell has its column's name, if it has one for each column."""
-    cells = [tag for tag in row if tag.name == "td"]
-    if len(cells) != len(heads):
+    if len(_CELL.findall(row)) != len(heads):
         return row
-    names = dict(zip(map(id, cells), heads, strict=True))
-    return [_label_cell(tag, names[id(tag)]) if tag.name == "td" else tag for tag in row]
+    names = iter(heads)
+    return _CELL.sub(lambda cell: _label_cell(cell[1], next(names).strip()), row)
 
 
-def _label_cell(cell: "_Tag", head: list["_Tag"]) -> "_Tag":
-    attributes = cell.raw[len("<td") : -1]
-    if not any(tag.name == "math" or "wq-typed" in tag.classes for tag in head):
-        name = html.escape(html.unescape("".join(tag.raw for tag in head if not tag.name)).strip())
-        return _Tag("td", f'<td data-label="{name}"{attributes}>')
-    name = "".join(tag.raw for tag in head).strip()
-    return _Tag("td", f'<td data-label=""{attributes}><span class="wq-column">{name}: </span>')
-
-
-@dataclass(frozen=True)
-class _Tag:
-    """A tag of HTML, or the text between two, which has no name."""
-
-    name: str
-    raw: str
-    classes: str = ""
-
-
-class _Tags(HTMLParser):
-    """What a table is written with."""
-
-    def __init__(self, table: str):
-        super().__init__(convert_charrefs=False)
-        self.found: list[_Tag] = []
-        self.feed(table)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append(_Tag(tag, self.get_starttag_text(), dict(attrs).get("class") or ""))
-
-    handle_startendtag = handle_starttag
-
-    def handle_endtag(self, tag):
-        self.found.append(_Tag(f"/{tag}", f"</{tag}>"))
-
-    def handle_data(self, data):
-        self.found.append(_Tag("", data))
-
-    def handle_entityref(self, name):
-        self.found.append(_Tag("", f"&{name};"))
-
-    def handle_charref(self, name):
-        self.found.append(_Tag("", f"&#{name};"))
-
-
-def _inside(name: str, tags: list[_Tag]) -> Iterator[list[_Tag]]:
-    """What stands in each element of this name."""
-    inside: list[_Tag] | None = None
-    for tag in tags:
-        if tag.name == f"/{name}" and inside is not None:
-            yield inside
-            inside = None
-        elif inside is not None:
-            inside.append(tag)
-        elif tag.name == name:
-            inside = []
+def _label_cell(attributes: str, name: str) -> str:
+    """The beginning of a cell, with the name of its column."""
+    if "<math" in name or "wq-typed" in name:
+        return f'<td data-label=""{attributes}><span class="wq-column">{name}: </span>'
+    words = html.escape(html.unescape(_TAG.sub("", name)))
+    return f'<td data-label="{words}"{attributes}>'
