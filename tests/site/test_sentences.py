@@ -24,9 +24,9 @@ from qkv_site.rules import sides
     ],
 )
 def test_what_follows_the_notation_is_not_typed(text, parts):
-    (fault,) = sides.faults(parse("page.md", f"---\ntitle: A\n---\n\n{text}\n"))
-    assert fault.line == 5
-    assert re.search(".*".join(map(re.escape, parts)), fault.message, re.DOTALL)
+    ((line, message),) = sides.faults(parse("page.md", f"---\ntitle: A\n---\n\n{text}\n"))
+    assert line == 5
+    assert re.search(".*".join(map(re.escape, parts)), message, re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_what_is_tied_or_written_by_the_build_may_stand(text):
     ],
 )
 def test_without_a_symbol_a_side_or_a_product_says_whose_it_is(text, shown):
-    (fault,) = sides.faults(parse("page.md", text))
-    assert fault.message.startswith(shown)
+    ((_, message),) = sides.faults(parse("page.md", text))
+    assert message.startswith(shown)
 
 
 @pytest.mark.parametrize(
