@@ -144,7 +144,7 @@ def _opened(layout: Layout, own: dict) -> str:
         *_limits(layout),
     ]
     if "see" in own:
-        parts.append(f"More: {', '.join(own['see'])}.")
+        parts.append(f"More: {own['see']}.")
     return "\n\n".join((*filter(None, parts), "</details>"))
 
 
