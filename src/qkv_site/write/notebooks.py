@@ -99,16 +99,14 @@ def colab(folder: str, site: str) -> str:
     """
     if not folder:
         return ""
-    found = _GITHUB.fullmatch(folder)
+    found, fault = _GITHUB.fullmatch(folder), ""
     if not found:
-        expected = "https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
-        message = f"notebooks is {folder!r}: expected {expected}"
-        report(Fault(0, "notebooks", message, "mkdocs.yml"))
-        return ""
-    if not _is_public(site):
-        expected = "a public one, from which Colab gets the package"
-        message = f"notebooks is {folder!r}, but the site's address is {site!r}"
-        report(Fault(0, "notebooks", f"{message}: expected {expected}", "mkdocs.yml"))
+        fault = ": expected https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
+    elif not _is_public(site):
+        fault = f", but the site's address is {site!r}: expected a public one, from which Colab "
+        fault += "gets the package"
+    if fault:
+        report(Fault(0, "notebooks", f"notebooks is {folder!r}{fault}", "mkdocs.yml"))
         return ""
     return f"https://colab.research.google.com/github/{found[1]}"
 
@@ -214,13 +212,7 @@ class _Writer(Writer):
         source = f" ({claim.source})" if claim.source else ""
         return f"**Checked:** {claim.statement}{source}"
 
-    def inline(self, source: str, content: str) -> str:
-        try:
-            return formulas.plain(content, source)
-        except ValueError:  # reported when the page is rendered
-            return f"`{content}`"
-
-    def latex(self, latex: str, *, display: bool) -> str:
+    def latex(self, latex: str, *, display: bool = False) -> str:
         return f"$${latex}$$" if display else f"${latex}$"
 
     def power(self, which: str, script: str) -> str:

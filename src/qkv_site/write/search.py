@@ -144,14 +144,7 @@ class _Writer(Writer):
     def claim(self, claim: claims.Claim) -> str:
         return claim.statement
 
-    def inline(self, source: str, content: str) -> str:
-        try:
-            said = formulas.plain(content, source)
-        except (SyntaxError, ValueError):  # reported when the page is rendered
-            return content
-        return said if content.startswith('"') else words(said.strip("$"))
-
-    def latex(self, latex: str, *, display: bool) -> str:
+    def latex(self, latex: str, *, display: bool = False) -> str:
         return words(latex.strip())
 
     def code(self, code: str) -> str:
@@ -160,9 +153,6 @@ class _Writer(Writer):
 
     def emphasis(self, stars: str, words: str) -> str:
         return words
-
-    def power(self, which: str, script: str) -> str:
-        return ("^" if which == "sup" else "_") + script
 
     def link(self, said: str, target: str) -> str:
         return said
