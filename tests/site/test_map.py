@@ -131,8 +131,9 @@ def test_in_another_notation_flags_say_what_its_author_writes(source, at_source,
     assert bold == [at_source, at_query]
 
 
-def test_two_videos_do_not_fit():
-    sound = drawn({**PRIMES, "d_v": 5}, "sound")
+def test_two_videos_do_not_fit(monkeypatch):
+    monkeypatch.setattr(layer, "BASE_MODEL", {**PRIMES, "d_v": 5})
+    sound = drawn("sound")
     (misfit,) = links(sound, "misfit")
     assert text(misfit) == "a second matrix? the paper's 5 is not 13"
     said = text(sound.find("p"))
