@@ -18,7 +18,7 @@ import numpy as np
 
 from qkv import example, notation
 from qkv.notation import Block, Role
-from qkv.notation.tree import Expression, Formula, Product, Setting, latex, parse_size
+from qkv.notation.tree import Expression, Formula, Product, Setting, latex
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import Fault, Fence, Page
 from qkv_site.parts import formulas, trees
@@ -150,7 +150,7 @@ def data() -> dict:
         "sizes": SIZES,
         "states": states(),
         "groups": {role.key: role.group for role in _roles()},
-        "given": {role.key: _given(role) for role in _roles() if role.key in GIVEN},
+        "given": {key: array.tolist() for key, array in GIVEN.items()},
         "letters": {
             role.key: _said(partial(_math, role.key)) for role in _roles() if role.group != "size"
         },
@@ -175,14 +175,6 @@ def _roles() -> tuple[Role, ...]:
     return tuple(
         {symbol.role.key: symbol.role for line in lines for symbol in line.symbols()}.values()
     )
-
-
-def _given(role: Role) -> dict:
-    """A role's shape as trees, and its numbers."""
-    shape = [trees.as_data(size) for size in map(parse_size, role.shape)]
-    if role.key == "P_Q":
-        shape[1] = ["Symbol", "width"]
-    return {"shape": shape, "values": GIVEN[role.key].tolist()}
 
 
 def _line(text: str, setting: Setting, named: str = "") -> dict:
