@@ -7,7 +7,6 @@ questions, and by what people type to get there, in the fences `asked` of its pa
 
 import html
 import json
-import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,11 +26,6 @@ ADDRESS = "assets/search.json"
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _ID = re.compile(r"\{[^{}\n]*#([\w.-]+)")
 _EXAMPLE = re.compile(r"^ *>>> .*\n?(?: *\S.*\n?)*", re.MULTILINE)
-_ENTRY = re.compile(
-    r"^- \[(?P<question>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^\s()]+)\)"
-    r"(?P<answer>.*(?:\n  .*)*)",
-    re.MULTILINE,
-)
 _BEGINS = re.compile(r"(?:[-*:]|\d+\.) +")  # an item of a list, or a definition
 _RULE = re.compile(r"[|:\- ]+")  # between the head of a table and its rows
 _PIPE = re.compile(r"(?<!\\)\|")
@@ -251,11 +245,10 @@ def _give(read: Page, sections: list[Section]) -> Iterator[Fault]:
 def _questions(page: Page, addresses: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Of each line of the index of questions, where it leads, its question and its answer."""
     writer = _Writer(page, addresses)
-    for entry in _ENTRY.finditer(page.body):
-        path, mark, anchor = entry["target"].partition("#")
-        address = addresses.get(posixpath.normpath(path))
+    for entry in questions.ENTRY.finditer(page.body):
+        address = addresses.get(page.linked(entry["page"]))
         if address is not None:  # else MkDocs reports it
             question, answer = (
                 " ".join(_lines(writer.plain(entry[name]))) for name in ("question", "answer")
             )
-            yield f"{address}{mark}{anchor}", question, answer
+            yield f"{address}#{entry['id'] or ''}", question, answer
