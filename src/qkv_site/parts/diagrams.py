@@ -366,7 +366,7 @@ class _Drawer:
                 )
             case Added(each) if self.apart:
                 first, *others = (
-                    _tight(replace(self, head=block).draw(_of(each, number, self.source)))
+                    _tight(replace(self, head=block).draw(_for_head(each, number, self.source)))
                     for number, block in enumerate(self._blocks("h"), start=1)
                 )
                 words = ", plus ".join(term.words for term in (first, *others))
@@ -426,7 +426,7 @@ class _Drawer:
         """One rectangle for each head: one of keys has the room of the heads that it serves."""
         count = "h_kv" if node.shared else "h"
         heads = [
-            replace(self, head=block).draw(_of(node.first, number, self.source))
+            replace(self, head=block).draw(_for_head(node.first, number, self.source))
             for number, block in enumerate(self._blocks(count), start=1)
         ]
         one, served = heads[0], self.sizes["h"] // len(heads)
@@ -490,16 +490,16 @@ class _Drawer:
         )
 
 
-def _of(node: Expression, head: int, source: Source) -> Expression:
+def _for_head(node: Expression, head: int, source: Source) -> Expression:
     """What one head has, in the letters of the head with this number."""
     parts = {field.name: getattr(node, field.name) for field in fields(node)}
     changed = {
-        name: _of(part, head, source)
+        name: _for_head(part, head, source)
         for name, part in parts.items()
         if isinstance(part, Expression)
     }
     if isinstance(node, Applied):
-        changed["arguments"] = tuple(_of(part, head, source) for part in node.arguments)
+        changed["arguments"] = tuple(_for_head(part, head, source) for part in node.arguments)
     if isinstance(node, Glyph) and node.role.per_head:
         owner = notation.source("site") if node.borrowed else source
         changed["latex"] = owner.letter(node.role, str(head))

@@ -152,7 +152,9 @@ def data() -> dict:
         "groups": {role.key: role.group for role in _roles()},
         "given": {key: array.tolist() for key, array in GIVEN.items()},
         "letters": {
-            role.key: _said(partial(_math, role.key)) for role in _roles() if role.group != "size"
+            role.key: _in_sources(partial(_math, role.key))
+            for role in _roles()
+            if role.group != "size"
         },
         "lines": {name: _line(line, _SELF, _of_cross(name)) for name, line in LINES.items()}
         | {f"{name}.cross": _line(_of_cross(name), _CROSS) for name in LINES},
@@ -198,10 +200,10 @@ def _line(text: str, setting: Setting, named: str = "") -> dict:
     return {
         "defines": result.role.key,
         "tree": trees.as_data(right),
-        "written": _said(in_letters),
+        "written": _in_sources(in_letters),
         "turned": [each.id for each in notation.sources() if each.transposes(result.role)],
         "parts": {
-            str(one): _said(partial(part_in_letters, one, another)) for one, another in parts
+            str(one): _in_sources(partial(part_in_letters, one, another)) for one, another in parts
         },
         "numpy": _numpy(text),
     }
@@ -245,19 +247,19 @@ def _math(line: str, source: str) -> str:
     return to_mathml(Block((line,), _SELF).typeset(source, mark=mark)[0])
 
 
-class _Said(tuple):
+class _InEachSource(tuple):
     """What each source writes: pairs of HTML and the sources that have it."""
 
 
-def _said(write: Callable[[str], str]) -> _Said:
+def _in_sources(write: Callable[[str], str]) -> _InEachSource:
     """What is written in each source; what several of them write alike stands there once."""
-    return _Said(formulas.alike(write).items())
+    return _InEachSource(formulas.alike(write).items())
 
 
 def _pooled(part: object, pool: dict[tuple, int]) -> object:
     """Data with a number in the place of what sources write: lines have parts in common."""
     match part:
-        case _Said():
+        case _InEachSource():
             return pool.setdefault(tuple(part), len(pool))
         case dict():
             return {key: _pooled(each, pool) for key, each in part.items()}

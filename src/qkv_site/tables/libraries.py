@@ -69,7 +69,7 @@ def facts(name: str) -> str:
 
 def names() -> str:
     """The names of all layouts, each leading to its row."""
-    return " · ".join(f"[{own['name']}](#{name})" for name, own in said().items())
+    return " · ".join(f"[{own['name']}](#{name})" for name, own in entries().items())
 
 
 def rows() -> str:
@@ -87,23 +87,23 @@ def arguments() -> str:
     return fitting(("library", "arguments, in their order"), listed)
 
 
-def said() -> dict[str, dict]:
+def entries() -> dict[str, dict]:
     """What `docs/libraries/layouts.toml` says of each layout beside its data."""
     return PAGE.get().site.data("libraries/layouts.toml")
 
 
 def address(name: str) -> str:
     """Where the site tells of a layout: a page beside those of the libraries, or a part of one."""
-    return said()[name].get("page", f"index.md#{name}")
+    return entries()[name].get("page", f"index.md#{name}")
 
 
 def _link(layout: Layout) -> str:
-    return f"[{said()[layout.name]['name']}]({address(layout.name).removeprefix('index.md')})"
+    return f"[{entries()[layout.name]['name']}]({address(layout.name).removeprefix('index.md')})"
 
 
 def _row(layout: Layout) -> str:
     """What is compared stands open, whatever else there is in a fold."""
-    own = said()[layout.name]
+    own = entries()[layout.name]
     query, *others = _queries(layout)
     scaling = layout.scaling.replace("sqrt(d_k)", "√d_k")
     compared = (
