@@ -149,7 +149,6 @@ def data() -> dict:
         "others": OTHERS,
         "sizes": SIZES,
         "states": states(),
-        "groups": {role.key: role.group for role in _roles()},
         "given": {key: array.tolist() for key, array in GIVEN.items()},
         "letters": {
             role.key: _in_sources(partial(_math, role.key))
