@@ -127,16 +127,9 @@ def read_cases(text: str) -> dict[str, str]:
 def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
     found = [*formulas.faults(code, options.get("in", ""))]
-    words = options.get("words", "")
     try:
-        for text in read_cases(options.get("sizes", "")).values():
-            sizes = read_sizes(text)
-            if words and sizes["n_q"] > sizes["n_k"]:
-                found.append((-1, _no_last_words(sizes)))
-            two = "n_q=" in text and "n_k=" in text and sizes["n_q"] != sizes["n_k"]
-            found += [(-1, each) for each in _two_lengths(code, sizes, options)]
-            if two and not words and (source := _with_one_source(options.get("in", ""))):
-                found.append((-1, _no_second_length(sizes, source)))
+        for sizes in read_cases(options.get("sizes", "")).values():
+            found += [(-1, message) for message in _faults_of_sizes(code, sizes, options)]
         for key in options.get("kept", "").split():
             notation.role(key)
     except ValueError as error:
@@ -144,18 +137,22 @@ def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     return found
 
 
-def _no_last_words(sizes: dict[str, int]) -> str:
-    return (
-        f"n_q={sizes['n_q']} queries cannot be those of the last of n_k={sizes['n_k']} words, as "
-        'words="numbered" says'
-    )
-
-
-def _no_second_length(sizes: dict[str, int], source: Source) -> str:
-    return (
-        f"n_q={sizes['n_q']} and n_k={sizes['n_k']} are not drawn in the letters of "
-        f'{source.short}, where X_Q and X_K are one letter: tie the diagram, in="site"'
-    )
+def _faults_of_sizes(code: str, text: str, options: dict[str, str]) -> Iterator[str]:
+    """Say which sizes of a drawing cannot be drawn, or not in the letters of each source."""
+    sizes, numbered = read_sizes(text), options.get("words") == "numbered"
+    n_q, n_k = sizes["n_q"], sizes["n_k"]
+    if numbered and n_q > n_k:
+        yield (
+            f"n_q={n_q} queries cannot be those of the last of n_k={n_k} words, as "
+            'words="numbered" says'
+        )
+    yield from _two_lengths(code, sizes, options)
+    one = next((each for each in _shown(options.get("in", "")) if each.has_one_source), None)
+    if one and n_q != n_k and "n_q=" in text and "n_k=" in text and not numbered:
+        yield (
+            f"n_q={n_q} and n_k={n_k} are not drawn in the letters of {one.short}, where X_Q and "
+            'X_K are one letter: tie the diagram, in="site"'
+        )
 
 
 def _two_lengths(code: str, sizes: dict[str, int], options: dict[str, str]) -> Iterator[str]:
@@ -190,11 +187,6 @@ def _sizes(node: Expression) -> Iterator[Glyph]:
 def _shown(named: str) -> Iterator[Source]:
     """The texts in whose letters a diagram is shown."""
     return (each for each in notation.sources() if not named or each.id in named.split())
-
-
-def _with_one_source(named: str) -> Source | None:
-    """The first text in whose letters a diagram is shown that has one letter for both sources."""
-    return next((each for each in _shown(named) if each.has_one_source), None)
 
 
 def block(code: str, sources: str = "", sizes: str = "", **options: str) -> str:

@@ -80,10 +80,19 @@ def address(name: str) -> str:
 def _imported(code: str) -> Iterator[str]:
     """The packages that code imports."""
     for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            yield from (each.name.partition(".")[0] for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield (node.module or "").partition(".")[0]
+        yield from _imports(node).values()
+
+
+def _imports(node: ast.AST) -> dict[str, str]:
+    """The names that a statement gives to what it imports, and the package of each."""
+    match node:
+        case ast.Import(names):
+            packages = ((each.asname, each.name.partition(".")[0]) for each in names)
+            return {name or package: package for name, package in packages}
+        case ast.ImportFrom(module, names):
+            package = (module or "").partition(".")[0]
+            return {each.asname or each.name: package for each in names}
+    return {}
 
 
 def colab(folder: str, site: str) -> str:
@@ -268,7 +277,7 @@ def _is_ours(statement: ast.stmt, ours: set[str]) -> bool:
     written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         written = {statement.name}
-    if imported := _imported_from_site(statement):
+    if imported := {name for name, of in _imports(statement).items() if of == "qkv_site"}:
         ours |= imported
         return True
     if ours & (read - written):
@@ -276,17 +285,6 @@ def _is_ours(statement: ast.stmt, ours: set[str]) -> bool:
         return True
     ours -= written
     return False
-
-
-def _imported_from_site(statement: ast.stmt) -> set[str]:
-    """The names that a statement gives to what only the site has."""
-    match statement:
-        case ast.Import(names):
-            packages = [(each, each.name.partition(".")[0]) for each in names]
-            return {each.asname or package for each, package in packages if package == "qkv_site"}
-        case ast.ImportFrom(str(module), names) if module.partition(".")[0] == "qkv_site":
-            return {each.asname or each.name for each in names}
-    return set()
 
 
 def _prints(statement: ast.stmt) -> bool:
