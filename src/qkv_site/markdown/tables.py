@@ -3,14 +3,11 @@
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from html.parser import HTMLParser
 
 from qkv_site.figures import Table
 
 _TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
-_ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
-_HEAD = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
-_CELL = re.compile(r"<td\b([^>]*)>")
-_TAG = re.compile(r"<[^>]*>")
 
 
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
@@ -91,24 +88,67 @@ def scrolling(table: str) -> str:
 
 
 def _label(inside: str) -> str:
-    heads = _HEAD.findall(inside)
-    if not 3 <= len(heads) <= 7:
+    cards = _Cards(inside)
+    if not 3 <= len(cards.heads) <= 7:
         return f'<table class="wq-table">{inside}</table>'
-    labelled = _ROW.sub(lambda row: _label_row(row[0], heads), inside)
-    return f'<table class="wq-table" data-cards>{labelled}</table>'
+    return f'<table class="wq-table" data-cards>{"".join(cards.written)}</table>'
 
 
-def _label_row(row: str, heads: list[str]) -> str:
-    """A row in which each cell has its column's name, if it has one for each column."""
-    if len(_CELL.findall(row)) != len(heads):
-        return row
-    names = iter(heads)
-    return _CELL.sub(lambda cell: _label_cell(cell[1], next(names).strip()), row)
+class _Cards(HTMLParser):
+    """A table, written again with its column's name in each cell of a row that has all columns.
+
+    Attributes:
+        written: Its tags, and the text between them.
+        heads: Of each column, the text of its name, and its HTML if an attribute cannot hold it.
+    """
+
+    def __init__(self, table: str):
+        super().__init__(convert_charrefs=False)
+        self.written: list[str] = []
+        self.heads: list[tuple[str, str]] = []
+        self._begin, self._text, self._set = 0, "", False  # of the head that is read
+        self._cells: list[int] = []  # of the row that is read
+        self._labels = True
+        self.feed(table)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self._set |= tag == "math" or "wq-typed" in (dict(attrs).get("class") or "")
+        if tag == "tr":
+            self._labels = not attrs  # rows of mkdocstrings have a class, and stay
+        if tag == "td":
+            self._cells.append(len(self.written))
+        self.written.append(self.get_starttag_text())
+        if tag == "th":
+            self._begin, self._text, self._set = len(self.written), "", False
+
+    handle_startendtag = handle_starttag
+
+    def handle_endtag(self, tag):
+        if tag == "th":
+            whole = "".join(self.written[self._begin :]).strip() if self._set else ""
+            self.heads.append((html.unescape(self._text).strip(), whole))
+        if tag == "tr":
+            if self._labels and len(self._cells) == len(self.heads):
+                for cell, head in zip(self._cells, self.heads, strict=True):
+                    self.written[cell] = _label_cell(self.written[cell], *head)
+            self._cells = []
+        self.written.append(f"</{tag}>")
+
+    def handle_data(self, data):
+        self._text += data
+        self.written.append(data)
+
+    def handle_entityref(self, name):
+        self.handle_data(f"&{name};")
+
+    def handle_charref(self, name):
+        self.handle_data(f"&#{name};")
 
 
-def _label_cell(attributes: str, name: str) -> str:
+def _label_cell(cell: str, name: str, whole: str) -> str:
     """The beginning of a cell, with the name of its column."""
-    if "<math" in name or "wq-typed" in name:
-        return f'<td data-label=""{attributes}><span class="wq-column">{name}: </span>'
-    words = html.escape(html.unescape(_TAG.sub("", name)))
-    return f'<td data-label="{words}"{attributes}>'
+    attributes = cell[len("<td") : -1]
+    if whole:
+        return f'<td data-label=""{attributes}><span class="wq-column">{whole}: </span>'
+    return f'<td data-label="{html.escape(name)}"{attributes}>'
