@@ -144,15 +144,14 @@ def self_test(*questions: str) -> dict[str, str]:
 
 def question(name: str = "two", ask: str = "How many?", page: str = "page.md#two") -> str:
     """A question of a self-test, as its file has it."""
-    return f"""[[question]]
+    return f"""[[course]]
 id = "{name}"
-group = "course"
 ask = "{ask}"
 page = "{page}"
 code = "print(1 + 1)"
 why = "Count."
-wrong = [
-    {{code = "1", why = "This is one of {{{{= 1 + 1 }}}}."}},
-    {{code = "3", why = "One more."}},
-]
+
+[course.wrong]
+"{{{{= 1 }}}}" = "This is one of {{{{= 1 + 1 }}}}."
+"{{{{= 3 }}}}" = "One more."
 """

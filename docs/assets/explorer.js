@@ -2,9 +2,9 @@
 // sizes beside each number; here the sums are computed and the matrices drawn to scale.
 
 import { element } from "./element.js"
-import { fieldsOf, linked, linkTo, mark, result, tellFaults, textsOf } from "./form.js"
+import { fieldsOf, linked, linkTo, mark, tellFaults, textsOf } from "./form.js"
 import { chosenNotation } from "./notation.js"
-import { divisors, evaluate, faults, format, layer, read, size } from "./sizes.js"
+import { divisors, evaluate, faultOf, format, read, sizesOf } from "./sizes.js"
 
 const powers = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => 2n ** BigInt(first + i))
 const STOPS = {
@@ -33,10 +33,8 @@ function begin(root) {
     fields.h_kv.closest(".wq-field").hidden = !grouped
     merged.closest("label").hidden = chosen !== "two-step"
     const entered = textsOf(fields)
-    const used = { ...entered, h_kv: grouped ? entered.h_kv : "" }
-    const wrong = faults(used, ["n", "d_model", "h", ...(grouped ? ["h_kv"] : [])], ["d_k"], changed)
+    const [sizes, wrong] = sizesOf(used(entered, grouped), changed)
     const refused = wrong.length > 0
-    const sizes = refused ? undefined : sizesOf(used, changed)
     mark(fields, wrong)
     slide(form, sizes ?? Object.fromEntries(Object.entries(entered).map(([name, text]) => [name, read(text)])))
     fields.d_k.placeholder = sizes ? `= ${sizes.d_k}` : "?" // no width is known while sizes are wrong
@@ -74,8 +72,11 @@ function begin(root) {
   // What the page comes with is what it shows without a link's wishes: then only sliders are set.
   const note = follow(form, fields)
   if (location.search || chosenNotation() !== "site") show({ note })
-  else slide(form, sizesOf({ ...textsOf(fields), h_kv: "" }))
+  else slide(form, sizesOf(used(textsOf(fields)))[0])
 }
+
+/** What a version needs of the texts: only where heads share keys, how many there are of these. */
+const used = ({ h_kv, ...texts }, grouped) => (grouped ? { ...texts, h_kv } : texts)
 
 /** Take the state from the link, and the usual one for what cannot be; say so. */
 function follow(form, fields) {
@@ -92,18 +93,13 @@ function follow(form, fields) {
   form.elements.merged.checked = linked("merged") === "yes"
   for (const [name, field] of Object.entries(fields)) {
     field.value = linked(name) ?? field.defaultValue
-    const [, refused] = result(() => field.value && size(name, field.value))
-    if (refused) {
-      notes.push(`In the link, ${refused.message} `)
+    const fault = field.value && faultOf(name, field.value)
+    if (fault) {
+      notes.push(`In the link, ${fault} `)
       field.value = field.defaultValue
     }
   }
   return notes.length ? `${notes.join("")}The usual value stands in its place. ` : ""
-}
-
-/** The sizes that texts say; `changed` is the field that a reader has just changed. */
-function sizesOf(texts, changed) {
-  return { n: size("n", texts.n), ...layer(texts, changed) }
 }
 
 /** Put every slider at the first stop that is no less than its size; where that is missing, it stays. */

@@ -3,28 +3,6 @@
 
 import { element } from "./element.js"
 
-/** What a reader entered cannot be used; `field` is the name of the field at fault. */
-export class Refused extends Error {
-  constructor(field, message) {
-    super(message)
-    this.field = field
-  }
-}
-
-export function refuse(field, message) {
-  throw new Refused(field, message)
-}
-
-/** What `attempt` returns, or the mistake that keeps it from returning anything. */
-export function result(attempt) {
-  try {
-    return [attempt(), undefined]
-  } catch (error) {
-    if (error instanceof Refused) return [undefined, error]
-    throw error
-  }
-}
-
 /** The form's fields by their names. */
 export const fieldsOf = (form) =>
   Object.fromEntries([...form.querySelectorAll("[data-size]")].map((field) => [field.dataset.size, field]))

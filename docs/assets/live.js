@@ -2,7 +2,7 @@
 // letters and the sentences (src/qkv_site/parts/live.py); here they are computed, drawn and moved.
 
 import { copied, element } from "./element.js"
-import { Misfit, shapeOf, sizeOf, valueOf } from "./evaluate.js"
+import { Misfit, valueOf } from "./evaluate.js"
 import { chosenNotation } from "./notation.js"
 
 const still = matchMedia("(prefers-reduced-motion: reduce)")
@@ -65,23 +65,21 @@ const layers = new Map()
 function run(state) {
   const heads = state.alone ? 1 : 2
   const sizes = { ...data.sizes, h: heads, width: Number(state.width), n_k: state.cross ? data.others.length : data.words.length }
-  const shapes = {}, values = {}
-  for (const [key, given] of Object.entries(data.given)) [shapes[key], values[key]] = [given.shape, given.values]
+  const values = { ...data.given }
   values.P_Q = values.P_Q.map((row) => row.slice(0, sizes.width))
   values.W_O = values.W_O.slice(0, heads * sizes.d_v)
   if (state.changed) values.X = values.X_Q = values.X.with(4, values.X_K.at(-1))
-  const world = { sizes, shapes, values }
+  const world = { sizes, values }
   let misfit, raw
   for (const name of linesOf(state)) {
     const { defines, tree } = lineNamed(name, state)
     if (rolesOf(tree).some((key) => !values[key])) continue
     try {
-      shapes[defines] = shapeOf(tree, world)
       const of = (head) => valueOf(tree, world, head)
       values[defines] = defines.endsWith("[i]") ? Array.from({ length: heads }, (_, head) => of(head)) : of(0)
     } catch (fault) {
       if (!(fault instanceof Misfit)) throw fault
-      misfit ??= { name, step: STEP[name], numbers: fault.sides.map((side) => sizeOf(side, sizes)) }
+      misfit ??= { name, step: STEP[name], numbers: fault.sides }
     }
     if (defines === "S[i]" && values[defines]) {
       raw = values[defines]

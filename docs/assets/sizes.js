@@ -1,8 +1,6 @@
 // Which Q? — sizes of a layer: read from texts, checked, multiplied and added. Whole numbers are
 // BigInt throughout, so that every count is exact.
 
-import { refuse, result } from "./form.js"
-
 const MOST = 999_999_999n
 
 /** The size that a text says, if it says one. */
@@ -18,43 +16,45 @@ const WANTED = {
   h_kv: "the number of heads of keys and values, for example 2",
 }
 
-/** The size that a text says; refuses a text that says none. */
-export function size(name, text) {
-  if (!text) refuse(name, `Type ${WANTED[name]}.`)
-  return read(text) ?? refuse(name, `${name} is “${text}”: a whole number from 1 to ${format(MOST)} is expected.`)
+/** What is wrong with the text of a size by itself; a width of one head may be left out. */
+export function faultOf(name, text) {
+  if (!text) return name in WANTED ? `Type ${WANTED[name]}.` : ""
+  return read(text) ? "" : `${name} is “${text}”: a whole number from 1 to ${format(MOST)} is expected.`
 }
 
-/** What is wrong with the sizes of a layer: with each by itself, or else with one beside the others.
- * Some may be left out. */
-export function faults(texts, needed, optional, changed) {
-  const entered = [...needed, ...optional.filter((name) => texts[name])]
-  const found = entered.map((name) => result(() => size(name, texts[name]))[1])
-  if (!found.some(Boolean)) found.push(result(() => layer(texts, changed))[1])
-  return found.filter(Boolean)
+/** The sizes that the texts of a layer say, and what is wrong: with each by itself, or else with one beside the others.
+ * That is said at the field that was changed. */
+export function sizesOf(texts, changed) {
+  const wrong = Object.keys(texts).map((field) => ({ field, message: faultOf(field, texts[field]) }))
+    .filter(({ message }) => message)
+  if (wrong.length) return [undefined, wrong]
+  const given = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, read(text)]))
+  const { d_model, h, d_k = d_model / h, h_kv = h } = given
+  const misfit = (!given.d_k && headWidth(d_model, h, changed)) || shared(h, h_kv, changed)
+  return misfit ? [undefined, [misfit]] : [{ ...given, d_k, h_kv }, []]
 }
 
-/** The sizes of a layer, by name, from texts; d_k and h_kv may be empty. What does not fit together
- * is said at the field that was changed. */
-export function layer(texts, changed = "") {
-  const d_model = size("d_model", texts.d_model)
-  const h = size("h", texts.h)
-  const d_k = texts.d_k ? size("d_k", texts.d_k) : headWidth(d_model, h, changed)
-  const h_kv = texts.h_kv ? size("h_kv", texts.h_kv) : h
-  if (h % h_kv) {
-    refuse(changed === "h" ? "h" : "h_kv",
-      `${h} heads cannot share ${h_kv} evenly: choose h_kv = ${nearest(h_kv, divisors(h))}${changed === "h" ? `, or h = ${nearestMultiple(h, h_kv)}` : ""}.`)
-  }
-  return { d_model, h, d_k, h_kv }
-}
-
+/** What is wrong with a width that heads share, if they do so unevenly. */
 function headWidth(d_model, h, changed) {
-  if (d_model % h === 0n) return d_model / h
+  if (d_model % h === 0n) return undefined
   const heads = nearest(h, divisors(d_model))
   const instead = changed === "d_model"
     ? `d_model = ${nearestMultiple(d_model, h)}`
     : `${heads} ${heads === 1n ? "head" : "heads"}`
-  refuse(changed === "d_model" || changed === "d_k" ? changed : "h",
-    `${d_model} cannot be divided evenly by ${h}. Try ${instead}, or choose d_k.`)
+  return {
+    field: changed === "d_model" || changed === "d_k" ? changed : "h",
+    message: `${d_model} cannot be divided evenly by ${h}. Try ${instead}, or choose d_k.`,
+  }
+}
+
+/** What is wrong with heads of keys, if heads of queries share them unevenly. */
+function shared(h, h_kv, changed) {
+  if (h % h_kv === 0n) return undefined
+  const other = changed === "h" ? `, or h = ${nearestMultiple(h, h_kv)}` : ""
+  return {
+    field: changed === "h" ? "h" : "h_kv",
+    message: `${h} heads cannot share ${h_kv} evenly: choose h_kv = ${nearest(h_kv, divisors(h))}${other}.`,
+  }
 }
 
 const nearest = (number, candidates) =>

@@ -4,11 +4,12 @@ What is checked stands where it belongs: in the parts of a page, `qkv_site.parts
 for a page as a whole, `qkv_site.rules`. Blocks do not run here, formulas do.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 
 from qkv_site import rules
 from qkv_site.page import Fault, Page, Site, writing
@@ -31,13 +32,11 @@ def _faults(checked: Page) -> Iterator[Fault]:
     for part in checked.walk():
         yield from part.faults(checked)
     for rule in _rules():
-        yield from rule(checked)
+        yield from (Fault(line, rule.NAME, message) for line, message in rule.faults(checked))
 
 
 @cache
-def _rules() -> tuple[Callable[[Page], Iterable[Fault]], ...]:
-    """The rules: each module of `qkv_site.rules` has one."""
-    return tuple(
-        import_module(f"{rules.__name__}.{module.name}").faults
-        for module in iter_modules(rules.__path__)
-    )
+def _rules() -> tuple[ModuleType, ...]:
+    """The rules: each module of `qkv_site.rules` is one."""
+    names = (module.name for module in iter_modules(rules.__path__))
+    return tuple(import_module(f"{rules.__name__}.{name}") for name in names)

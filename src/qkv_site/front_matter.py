@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import yaml
@@ -59,7 +60,7 @@ def read(text: str) -> tuple[dict[str, Any], str, list[tuple[int, str]]]:
         return {}, text, []
     body = text[block.end() :]
     try:
-        meta = yaml.safe_load(block["yaml"])
+        meta = _load(block["yaml"])
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
         return {}, body, [(line, f"this is no YAML: {error.problem}")]
@@ -69,6 +70,11 @@ def read(text: str) -> tuple[dict[str, Any], str, list[tuple[int, str]]]:
     wrong = {key for key, _, _ in faults}
     good = {key: value for key, value in meta.items() if key not in wrong}
     return good, body, [(line, message) for _, line, message in faults]
+
+
+@cache  # a server reads all pages before one is saved
+def _load(written: str) -> Any:
+    return yaml.safe_load(written)
 
 
 def _faults(meta: dict[str, Any], written: str) -> Iterator[tuple[str, int, str]]:

@@ -372,6 +372,10 @@ class Page:
         found = self.text.find(part)
         return 0 if found < 0 else self.text.count("\n", 0, found) + 1
 
+    def line_in(self, body: str, place: int) -> int:
+        """The line of the file of a place in its body, or in what stands there line by line."""
+        return self.start + body.count("\n", 0, place)
+
     def report(self, rule: str, message: str, *, line: int = 0) -> None:
         """Note a fault, once; a strict build fails on it."""
         fault = Fault(line, rule, message, self.name)

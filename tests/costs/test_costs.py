@@ -222,7 +222,8 @@ def test_an_mlp_of_no_width():
 def test_the_page_on_counting_has_the_sizes_of_the_table_of_models():
     folder = ROOT / "docs" / "explanation"
     models = tomllib.loads((folder / "model-sizes.toml").read_text())["model"]
-    sizes = {each["name"]: [each.get(key) for key in ("layers", "h_kv", "d_k")] for each in models}
+    keys = "layers", "h_kv", "d_k"
+    sizes = {each["name"]: [each["sizes"].get(key) for key in keys] for each in models}
     called = re.findall(r"cache_bytes\((\d+), (\d+), (\d+)\)", (folder / "counting.md").read_text())
     stated = [list(map(int, each)) for each in called]
     assert stated == [sizes["Qwen3 4B"], sizes["Mistral Nemo 12B"]]

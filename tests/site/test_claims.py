@@ -49,7 +49,7 @@ def test_a_claim_leads_to_how_it_is_known_and_the_index_counts_it(build):
 
 
 def test_every_mark_leads_to_what_is_said_at_the_foot_of_its_page(site):
-    made = [claim for _, found in claims.on_site() for claim in found]
+    made = [claim for page in Site().pages.values() for claim in claims.of_page(page)]
     assert {claim.kind for claim in made} == set(claims.KINDS)
     for claim in made:
         page = site / claim.page.removesuffix(".md").removesuffix("index") / "index.html"
@@ -160,7 +160,12 @@ def test_the_mark_of_a_statement_leads_to_how_it_is_known(options, kind, mark):
 
 
 def test_what_was_read_in_code_has_its_commit_and_date_or_a_version():
-    read = [claim for _, found in claims.on_site() for claim in found if claim.kind == "read"]
+    read = [
+        claim
+        for page in Site().pages.values()
+        for claim in claims.of_page(page)
+        if claim.kind == "read"
+    ]
     code = [claim for claim in read if ".py" in claim.read + claim.source]
     assert len(code) > 15
     for claim in code:

@@ -43,7 +43,7 @@ IN_ROWS = [name for name in layouts() if name not in WITH_PAGE]
 
 
 def test_each_layout_has_a_row_and_each_page_a_layout():
-    assert list(libraries.said()) == list(layouts())
+    assert list(libraries.entries()) == list(layouts())
     of_no_layout = {"index", "models", "attention-functions"}
     assert {page.stem for page in PAGES.glob("*.md")} == {*WITH_PAGE} | of_no_layout
 
@@ -81,7 +81,7 @@ def test_a_page_or_a_row_says_all_that_the_data_say(site, name):
 def test_what_rows_say_has_no_faults():
     text = f"# Rows\n\n{libraries.rows()}"
     faults = check.page(parse("libraries/rows.md", text))
-    elsewhere = "menu", "link"  # the rows are a part of a page, which has the other ids
+    elsewhere = "place", "link"  # the rows are a part of a page, which has the other ids
     assert [fault for fault in faults if fault.rule not in elsewhere] == []
 
 
@@ -208,14 +208,14 @@ def test_the_table_of_arguments_names_every_library(site):
         address = libraries.address(name).removeprefix("index.md").replace(".md", "/")
         [listed] = [row for row in rows if f'href="{address}"' in row]
         assert all(name in listed for name in layout.arguments)
-        assert f'<h3 id="{name}">{libraries.said()[name]["name"]}' in html.unescape(page)
+        assert f'<h3 id="{name}">{libraries.entries()[name]["name"]}' in html.unescape(page)
 
 
 def test_a_row_opens_to_what_was_the_question_of_a_page(site):
     page = (site / "libraries" / "index.html").read_text()
     for name in IN_ROWS:
         found = row(page, name)
-        question = libraries.said()[name].get("question", "What is stored, and what goes in?")
+        question = libraries.entries()[name].get("question", "What is stored, and what goes in?")
         shown = re.sub(r"<[^>]+>", "", re.search(r"<summary>(.*?)</summary>", found)[1])
         assert html.unescape(shown) == question
 

@@ -32,9 +32,15 @@ def states(drawn):
     return {state.get("data-state"): state for state in drawn.iterfind(".//*[@data-state]")}
 
 
-def drawn(sizes, which="paper"):
-    """The figure of a layer, in one of its states; what all three show needs no misfit to draw."""
-    return states(tree(layer_map.figure(layer=layer.Layer(sizes))))[which]
+@pytest.fixture
+def primes(monkeypatch):
+    """The layer has other sizes, which all differ."""
+    monkeypatch.setattr(layer, "BASE_MODEL", PRIMES)
+
+
+def drawn(which="paper"):
+    """The figure, in one of its states."""
+    return states(tree(layer_map.figure()))[which]
 
 
 def links(state, css_class):
@@ -63,8 +69,9 @@ def in_letters(html, source):
     return re.sub(pattern, chosen, html)
 
 
+@pytest.mark.usefixtures("primes")
 def test_bars_are_as_wide_as_there_are_numbers_for_one_word():
-    paper = drawn(PRIMES)
+    paper = drawn()
     assert [(part(bar), text(bar)[-2:]) for bar in links(paper, "bar")] == [
         (pytest.approx(13 / 21, abs=1e-3), "13"),  # 3 heads of 7 are the widest, 21
         (pytest.approx(13 / 21, abs=1e-3), "13"),
@@ -78,17 +85,12 @@ def test_bars_are_as_wide_as_there_are_numbers_for_one_word():
     assert (len(heads), text(heads), part(heads)) == (3, "777", 1)
 
 
+@pytest.mark.usefixtures("primes")
 def test_a_funnel_leads_from_what_a_matrix_takes_to_what_it_gives():
-    projection, output = links(drawn(PRIMES), "funnel")
+    projection, output = links(drawn(), "funnel")
     ways = [path.get("d") for path in projection.iter("path")]
     assert ways == ["M4 0H17L8 100H3Z", "M4 0H17L13 100H8Z", "M4 0H17L18 100H13Z"]
     assert [path.get("d") for path in output.iter("path")] == ["M0 0H21L17 100H4Z"]
-
-
-def test_what_is_drawn_follows_from_the_lines():
-    lines = (*layer.LINES[:2], *layer.LINES[3:])  # a layer without values
-    chips = links(states(tree(layer_map.figure(layer=layer.Layer(lines=lines))))["paper"], "chip")
-    assert [chip.get("data-role") for chip in chips] == ["K[i]"]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -129,8 +131,9 @@ def test_in_another_notation_flags_say_what_its_author_writes(source, at_source,
     assert bold == [at_source, at_query]
 
 
-def test_two_videos_do_not_fit():
-    sound = drawn({**PRIMES, "d_v": 5}, "sound")
+def test_two_videos_do_not_fit(monkeypatch):
+    monkeypatch.setattr(layer, "BASE_MODEL", {**PRIMES, "d_v": 5})
+    sound = drawn("sound")
     (misfit,) = links(sound, "misfit")
     assert text(misfit) == "a second matrix? the paper's 5 is not 13"
     said = text(sound.find("p"))
@@ -144,7 +147,7 @@ def test_two_videos_do_not_fit():
 
 
 def test_a_part_of_a_video_says_its_shape_as_that_video_does():
-    sound = drawn(layer.BASE_MODEL, "sound")
+    sound = drawn("sound")
     sides = {side.get("class"): side for side in sound.iter("div") if side is not sound}
     first, second = layer_map.VIDEOS
     for side, videos in {"heard": [first, first, first, second], "meant": [second] * 3}.items():
@@ -159,21 +162,17 @@ def test_a_word_is_a_row_or_a_column_as_the_shape_says(source, side):
         assert f"one word, {side}, as it comes in" in text(states(tree(html))[state])
 
 
-def test_where_the_videos_would_fit_no_misfit_is_drawn():
-    with pytest.raises(ValueError, match="no misfit"):
-        layer_map.figure(layer=layer.Layer({"d_model": 5, "h": 1, "h_kv": 1, "d_k": 5, "d_v": 5}))
-
-
 def test_two_videos_keep_their_own_letters():
-    sound = drawn(layer.BASE_MODEL, "sound")
+    sound = drawn("sound")
     assert not list(sound.iterfind(".//*[@data-set]"))
     heard, meant = (text(side).replace(" ", "") for side in sound.iter("div") if side is not sound)
     assert "x512WQ512→64video164qasecondmatrix?thepaper's64isnot512W1Q512→64video2" in heard
     assert "q=x512W1Q512→64video264W1Qq" in meant
 
 
+@pytest.mark.usefixtures("primes")
 def test_code_cuts_one_array_into_what_each_head_has():
-    code = drawn(PRIMES, "code")
+    code = drawn("code")
     (array,) = links(code, "slices")
     assert [text(each).replace(" ", "") for each in array] == ["W1Q", "W2Q", "W3Q"]
     assert "13 numbers to 15, which are cut into 3 pieces of 5" in text(code.find("p"))
@@ -245,7 +244,7 @@ def test_the_small_map_has_all_parts_and_lights_those_of_the_page():
     words = "one head's weight for queries; projected queries of one head."
     assert text(tree(html).find(".//*[@class='wq-unseen']")).endswith(words)
     (shown,) = tree(html).iterfind(".//*[@class='wq-mini-drawn']")
-    assert len(shown) == len(layer.Layer().parts)
+    assert len(shown) == len(layer.PARTS)
 
 
 @pytest.mark.parametrize("key", ["W_O", "W_O[i]"])

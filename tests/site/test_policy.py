@@ -37,8 +37,8 @@ def test_a_hash_is_of_the_script_as_it_stands():
 
 def test_data_need_no_hash_and_a_module_does():
     data, module = '<script type="application/json">{}</script>', '<script type="module">a</script>'
-    assert "sha256" not in policy.of(data)
-    assert policy.of(data + module).count("sha256") == 1
+    assert "sha256" not in policy.policy_of(data)
+    assert policy.policy_of(data + module).count("sha256") == 1
 
 
 STOPPED = {

@@ -24,9 +24,9 @@ from qkv_site.rules import sides
     ],
 )
 def test_what_follows_the_notation_is_not_typed(text, parts):
-    (fault,) = sides.faults(parse("page.md", f"---\ntitle: A\n---\n\n{text}\n"))
-    assert fault.line == 5
-    assert re.search(".*".join(map(re.escape, parts)), fault.message, re.DOTALL)
+    ((line, message),) = sides.faults(parse("page.md", f"---\ntitle: A\n---\n\n{text}\n"))
+    assert line == 5
+    assert re.search(".*".join(map(re.escape, parts)), message, re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_what_is_tied_or_written_by_the_build_may_stand(text):
     ],
 )
 def test_without_a_symbol_a_side_or_a_product_says_whose_it_is(text, shown):
-    (fault,) = sides.faults(parse("page.md", text))
-    assert fault.message.startswith(shown)
+    ((_, message),) = sides.faults(parse("page.md", text))
+    assert message.startswith(shown)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,10 @@ def test_a_side_or_a_product_may_stand_where_rows_or_columns_are_named(text):
 
 def test_each_statement_in_the_list_of_claims_names_its_convention():
     """Those of tests and of front matter too, which no page's sentences hold."""
-    stated = [*claims.traps(), *(claim for _, found in claims.on_site() for claim in found)]
+    stated = [
+        *claims.traps(),
+        *(claim for page in Site().pages.values() for claim in claims.of_page(page)),
+    ]
     assert len(stated) > 490
     for claim in stated:
         assert not list(sides.of_statement(claim.statement)), claim.id

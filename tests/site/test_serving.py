@@ -111,6 +111,9 @@ class Server:
     def watch(self, path, recursive=True):
         pass
 
+    def unwatch(self, path):
+        pass
+
     def set_app(self, app):
         self.app = app
 

@@ -7,16 +7,15 @@ docs/libraries/attention-functions.toml, gives. So a wrong line of the table giv
 
 import inspect
 import re
-import tomllib
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from real_layers import in_float64, keras_library
 
-TABLE = Path(__file__).parents[2] / "docs" / "libraries" / "attention-functions.toml"
-FUNCTIONS = {each["name"]: each for each in tomllib.loads(TABLE.read_text())["function"]}
+from qkv_site.tables import functions
+
+FUNCTIONS = {each["name"]: each for each in functions.functions()}
 RUN = {name: each for name, each in FUNCTIONS.items() if "package" in each}
 PACKAGES = {each["package"] for each in RUN.values()}
 

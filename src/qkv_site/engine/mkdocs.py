@@ -9,7 +9,6 @@ from mkdocs.structure.files import File
 from qkv_site.engine.serving import Rebuild
 from qkv_site.finish import Build, Settings
 from qkv_site.markdown import letters
-from qkv_site.page import Site
 
 _build = _files = _rebuild = None
 _serving = _whole = False
@@ -26,20 +25,8 @@ def on_startup(*, command, dirty, **_):
 def on_config(config):
     """Begin a build."""
     global _build
-    _build = Build(
-        Settings(
-            site=Site(
-                Path(config.docs_dir), config.site_url or "", config.extra["repository"] or ""
-            ),
-            name=config.site_name,
-            about=config.site_description,
-            folder=Path(config.site_dir),
-            notebooks=config.extra.get("notebooks") or "",
-            styles=tuple(config.extra["styles"]),
-            serving=_serving,
-            whole=_whole,
-        )
-    )
+    root = Path(config.config_file_path).parent
+    _build = Build(Settings.of(config, root, serving=_serving, whole=_whole))
     config.extra["site"] = _build.values()
 
 

@@ -16,6 +16,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from watchdog.observers.polling import PollingObserver
+
+_INTERVAL = 0.1  # seconds between two looks at the files; MkDocs looks twice a second
+
 
 class Process:
     """A process that has loaded all it needs, and builds once, when it is told what.
@@ -67,6 +71,7 @@ class Rebuild:
         self._server, self._config, self._process = server, config, process
         self._site = Path(config.site_dir)
         self._beside = tempfile.TemporaryDirectory(prefix="which-q-")
+        self._look_more_often()
         server.watch(self._beside.name, recursive=False)
         server.set_app(self._answer)
         self._looked_at = ""
@@ -101,6 +106,15 @@ class Rebuild:
         self._ahead.stop()
         self._stop_whole()
         self._beside.cleanup()
+
+    def _look_more_often(self) -> None:
+        """Give the server an observer of its own: MkDocs has no option for the interval."""
+        watched = [self._config.docs_dir, self._config.config_file_path]
+        for path in watched:
+            self._server.unwatch(path)
+        self._server.observer = PollingObserver(timeout=_INTERVAL)
+        for path in watched:
+            self._server.watch(path)
 
     def _answer(self, environ, start_response):
         """Note which page is looked at."""
@@ -160,15 +174,12 @@ def main(configuration: str) -> None:
     from mkdocs.commands import build
     from mkdocs.config import load_config
 
-    from qkv_site.markdown import claims
-    from qkv_site.page import PAGE, Page, Site
+    from qkv_site.page import Site
 
     # Python would write what it compiled beside the sources, and the server would see a change.
     sys.pycache_prefix = str(Path(configuration).parent / ".cache" / "compiled")
     config = load_config(configuration)
-    # What pages say of tests is read while nobody waits.
-    PAGE.set(Page("mkdocs.yml", site=Site(Path(config.docs_dir))))
-    claims.traps()
+    _remember(Site(Path(config.docs_dir)))
     wanted = sys.stdin.read()
     if not wanted:  # the server has ended
         return
@@ -182,6 +193,21 @@ def main(configuration: str) -> None:
     build.build(config, serve_url=config.site_url, dirty=bool(pages))
     if done:
         Path(done).touch()
+
+
+def _remember(site) -> None:
+    """Do while nobody waits what is the same for each page, and is then remembered."""
+    from qkv_site import front_matter
+    from qkv_site.markdown import claims
+    from qkv_site.page import PAGE, Page
+    from qkv_site.tables import labels, wheel
+
+    PAGE.set(Page("mkdocs.yml", site=site))
+    claims.traps()
+    labels.labels()
+    wheel.built()
+    for name in site.names():
+        front_matter.read((site.docs / name).read_text())
 
 
 if __name__ == "__main__":

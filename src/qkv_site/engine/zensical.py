@@ -18,7 +18,6 @@ from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
 from qkv_site.finish import Build, Settings
-from qkv_site.page import Site
 
 # Zensical looks for all other files beside its configuration, so this one stands beside MkDocs'.
 NAME = ".zensical.yml"
@@ -58,15 +57,7 @@ def build(configuration: Path, folder: Path) -> int:
 
     root = configuration.parent
     given = parse_config(str(configuration))
-    docs, extra = root / given["docs_dir"], given["extra"]
-    settings = Settings(
-        site=Site(docs, given["site_url"] or "", extra["repository"]),
-        name=given["site_name"],
-        about=given["site_description"],
-        folder=folder,
-        notebooks=extra["notebooks"],
-        styles=tuple(extra["styles"]),
-    )
+    settings = Settings.of({**given, "site_dir": folder}, root)
     faults = _Count()
     for log in ("mkdocs", "markdown_exec"):  # ours, and that of blocks that fail
         logging.getLogger(log).addHandler(faults)

@@ -52,6 +52,24 @@ class Settings:
     serving: bool = False
     whole: bool = True
 
+    @classmethod
+    def of(cls, configuration: Mapping[str, Any], root: Path, **how: bool) -> "Settings":
+        """What a configuration says, whose folders are seen from a root."""
+        extra = configuration["extra"]
+        return cls(
+            site=Site(
+                root / configuration["docs_dir"],
+                configuration["site_url"] or "",
+                extra["repository"] or "",
+            ),
+            name=configuration["site_name"],
+            about=configuration["site_description"],
+            folder=root / configuration["site_dir"],
+            notebooks=extra.get("notebooks") or "",
+            styles=tuple(extra["styles"]),
+            **how,
+        )
+
 
 class Build:
     """From the pages' files to the finished folder; a program renders the pages in between."""

@@ -39,7 +39,7 @@ _NAMES = {
 }
 
 
-def of(html: str) -> str:
+def policy_of(html: str) -> str:
     """The policy of a page: its own scripts are told from others by their hashes."""
     allowed = ALLOWED | {"script-src": " ".join([ALLOWED["script-src"], *_hashes(html)])}
     return "; ".join(f"{name} {sources}" for name, sources in allowed.items())
@@ -47,7 +47,7 @@ def of(html: str) -> str:
 
 def put_into(html: str) -> str:
     """The page with its policy, which a browser reads before it runs anything."""
-    return html.replace(EMPTY, EMPTY.replace('""', f'"{of(html)}"'), 1)
+    return html.replace(EMPTY, EMPTY.replace('""', f'"{policy_of(html)}"'), 1)
 
 
 def leave_out_of(html: str) -> str:

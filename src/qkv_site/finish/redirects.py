@@ -57,26 +57,30 @@ def pages(pages: list[Page], addresses: Mapping[str, str], settings) -> Iterator
             seen = {part: _address(old, place, addresses) for part, place in headings.items()}
             name = to.partition("#")[0]
             canonical = settings.site.address and settings.site.address + addresses[name]
-            yield (
-                old,
-                _page(old, _address(old, to, addresses), seen, known[name].title, canonical),
-            )
+            target = _address(old, to, addresses)
+            yield old, _page(old, target, seen, known[name].title, canonical)
 
 
-def _leads(given) -> tuple[str, dict[str, str]]:
-    """Where an address leads, and where each of its headings does."""
-    if isinstance(given, str):
-        return given, {}
-    to = given["to"]
+def _leads(given) -> tuple[str, dict[str, str]] | None:
+    """Where an address leads, and where each of its headings does; None if that is not said."""
+    match given:
+        case str(to):
+            return to, {}
+        case {"to": str(to), **others} if others.keys() <= {"headings"}:
+            headings = others.get("headings", {})
+        case _:
+            return None
+    places = headings.values() if isinstance(headings, dict) else [None]
+    if not all(isinstance(place, str) and "#" in place for place in places):
+        return None
     name = to.partition("#")[0]
-    headings = given.get("headings", {})
     return to, {
         part: f"{name}{place}" if place[0] == "#" else place for part, place in headings.items()
     }
 
 
 def _faults(old, given, known, addresses):
-    if not (isinstance(given, str) or _is_table(given)):
+    if _leads(given) is None:
         yield (
             f"{old!r} has to lead to a page, a text such as 'how-to/masks.md', or to have "
             "to = such a text, and headings = {old-id = '#new-id', other-id = 'page.md#id'}; "
@@ -94,16 +98,6 @@ def _faults(old, given, known, addresses):
             yield f"{old!r} leads to {name!r}, and there is no such page"
         elif heading and not anchors.has(known[name], heading):
             yield f"{old!r} leads to {place!r}, and nothing on that page has the id {heading!r}"
-
-
-def _is_table(given) -> bool:
-    if not isinstance(given, dict) or not {"to"} <= given.keys() <= {"to", "headings"}:
-        return False
-    headings = given.get("headings", {})
-    places = headings.values() if isinstance(headings, dict) else [None]
-    return isinstance(given["to"], str) and all(
-        isinstance(place, str) and "#" in place for place in places
-    )
 
 
 def _address(old, place, addresses):

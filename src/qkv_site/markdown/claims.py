@@ -228,12 +228,6 @@ def _about_a_library(claim: Claim) -> bool:
     return bool(_NAMED.search(claim.statement)) or claim.page.startswith("libraries/")
 
 
-def on_site() -> list[tuple[str, list[Claim]]]:
-    """Each page's title and statements, in the order of files."""
-    pages = PAGE.get().site.pages.values()
-    return [(page.title, claims) for page in pages if (claims := of_page(page))]
-
-
 def traps() -> list[Trap]:
     """What the tests show on the libraries themselves; nothing in a project without them."""
     root = PAGE.get().site.docs.parent

@@ -65,12 +65,10 @@ def _homes(site: Site, tests: Mapping[str, Trap]) -> dict[str, str]:
         for page in pages:
             for test in claims.tests_of(page)[number] & tests.keys():
                 homes.setdefault(test, page.name)
-    for page in pages:
-        files = {f"test_{name}" for name in page.meta.get("tests", ())}
-        for test, trap in tests.items():
-            if Path(trap.file).stem in files:
-                homes.setdefault(test, page.name)
-    return {test: homes.get(test, claims.INDEX) for test in tests}  # in the order of the files
+    by_file = {f"test_{name}": page.name for page in pages for name in page.meta.get("tests", ())}
+    for test, trap in tests.items():
+        homes.setdefault(test, by_file.get(Path(trap.file).stem, claims.INDEX))
+    return {test: homes[test] for test in tests}  # in the order of the files
 
 
 def _place(claim: Claim) -> str:

@@ -3,7 +3,6 @@
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html.parser import HTMLParser
 
 from qkv_site.figures import Table
@@ -89,81 +88,67 @@ def scrolling(table: str) -> str:
 
 
 def _label(inside: str) -> str:
-    tags = _Tags(inside).found
-    heads = [*_inside("th", tags)]
-    if not 3 <= len(heads) <= 7:
+    cards = _Cards(inside)
+    if not 3 <= len(cards.heads) <= 7:
         return f'<table class="wq-table">{inside}</table>'
-    rows, at = [], 0
-    while at < len(tags):
-        row = next(_inside("tr", tags[at:]), []) if tags[at].raw == "<tr>" else []
-        rows += [tags[at], *_label_row(row, heads)]
-        at += 1 + len(row)
-    written = "".join(tag.raw for tag in rows)
-    return f'<table class="wq-table" data-cards>{written}</table>'
+    return f'<table class="wq-table" data-cards>{"".join(cards.written)}</table>'
 
 
-def _label_row(row: list["_Tag"], heads: list[list["_Tag"]]) -> list["_Tag"]:
-    """A row in which each cell has its column's name, if it has one for each column."""
-    cells = [tag for tag in row if tag.name == "td"]
-    if len(cells) != len(heads):
-        return row
-    names = dict(zip(map(id, cells), heads, strict=True))
-    return [_label_cell(tag, names[id(tag)]) if tag.name == "td" else tag for tag in row]
+class _Cards(HTMLParser):
+    """A table, written again with its column's name in each cell of a row that has all columns.
 
-
-def _label_cell(cell: "_Tag", head: list["_Tag"]) -> "_Tag":
-    attributes = cell.raw[len("<td") : -1]
-    if not any(tag.name == "math" or "wq-typed" in tag.classes for tag in head):
-        name = html.escape(html.unescape("".join(tag.raw for tag in head if not tag.name)).strip())
-        return _Tag("td", f'<td data-label="{name}"{attributes}>')
-    name = "".join(tag.raw for tag in head).strip()
-    return _Tag("td", f'<td data-label=""{attributes}><span class="wq-column">{name}: </span>')
-
-
-@dataclass(frozen=True)
-class _Tag:
-    """A tag of HTML, or the text between two, which has no name."""
-
-    name: str
-    raw: str
-    classes: str = ""
-
-
-class _Tags(HTMLParser):
-    """What a table is written with."""
+    Attributes:
+        written: Its tags, and the text between them.
+        heads: Of each column, the text of its name, and its HTML if an attribute cannot hold it.
+    """
 
     def __init__(self, table: str):
         super().__init__(convert_charrefs=False)
-        self.found: list[_Tag] = []
+        self.written: list[str] = []
+        self.heads: list[tuple[str, str]] = []
+        self._begin, self._text, self._set = 0, "", False  # of the head that is read
+        self._cells: list[int] = []  # of the row that is read
+        self._labels = True
         self.feed(table)
         self.close()
 
     def handle_starttag(self, tag, attrs):
-        self.found.append(_Tag(tag, self.get_starttag_text(), dict(attrs).get("class") or ""))
+        self._set |= tag == "math" or "wq-typed" in (dict(attrs).get("class") or "")
+        if tag == "tr":
+            self._labels = not attrs  # rows of mkdocstrings have a class, and stay
+        if tag == "td":
+            self._cells.append(len(self.written))
+        self.written.append(self.get_starttag_text())
+        if tag == "th":
+            self._begin, self._text, self._set = len(self.written), "", False
 
     handle_startendtag = handle_starttag
 
     def handle_endtag(self, tag):
-        self.found.append(_Tag(f"/{tag}", f"</{tag}>"))
+        if tag == "th":
+            whole = "".join(self.written[self._begin :]).strip() if self._set else ""
+            self.heads.append((html.unescape(self._text).strip(), whole))
+        if tag == "tr":
+            if self._labels and len(self._cells) == len(self.heads):
+                for cell, head in zip(self._cells, self.heads, strict=True):
+                    self.written[cell] = _label_cell(self.written[cell], *head)
+            self._cells = []
+        self.written.append(f"</{tag}>")
 
     def handle_data(self, data):
-        self.found.append(_Tag("", data))
+        self._text += data
+        self.written.append(data)
 
     def handle_entityref(self, name):
-        self.found.append(_Tag("", f"&{name};"))
+        self.handle_data(f"&{name};")
 
     def handle_charref(self, name):
-        self.found.append(_Tag("", f"&#{name};"))
+        self.handle_data(f"&#{name};")
 
 
-def _inside(name: str, tags: list[_Tag]) -> Iterator[list[_Tag]]:
-    """What stands in each element of this name."""
-    inside: list[_Tag] | None = None
-    for tag in tags:
-        if tag.name == f"/{name}" and inside is not None:
-            yield inside
-            inside = None
-        elif inside is not None:
-            inside.append(tag)
-        elif tag.name == name:
-            inside = []
+def _label_cell(cell: str, name: str, whole: str) -> str:
+    """The beginning of a cell, with the name of its column."""
+    attributes = cell[len("<td") : -1]
+    if whole:
+        return f'<td data-label=""{attributes}><span class="wq-column">{whole}: </span>'
+    return f'<td data-label="{html.escape(name)}"{attributes}>'

@@ -126,16 +126,9 @@ def read_cases(text: str) -> dict[str, str]:
 def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     """Say what is wrong with which line of a block, counted from 0; its fence is line -1."""
     found = [*formulas.faults(code, options.get("in", ""))]
-    words = options.get("words", "")
     try:
-        for text in read_cases(options.get("sizes", "")).values():
-            sizes = read_sizes(text)
-            if words and sizes["n_q"] > sizes["n_k"]:
-                found.append((-1, _no_last_words(sizes)))
-            two = "n_q=" in text and "n_k=" in text and sizes["n_q"] != sizes["n_k"]
-            found += [(-1, each) for each in _two_lengths(code, sizes, options)]
-            if two and not words and (source := _with_one_source(options.get("in", ""))):
-                found.append((-1, _no_second_length(sizes, source)))
+        for sizes in read_cases(options.get("sizes", "")).values():
+            found += [(-1, message) for message in _faults_of_sizes(code, sizes, options)]
         for key in options.get("kept", "").split():
             notation.role(key)
     except ValueError as error:
@@ -143,18 +136,22 @@ def faults(code: str, options: dict[str, str]) -> list[tuple[int, str]]:
     return found
 
 
-def _no_last_words(sizes: dict[str, int]) -> str:
-    return (
-        f"n_q={sizes['n_q']} queries cannot be those of the last of n_k={sizes['n_k']} words, as "
-        'words="numbered" says'
-    )
-
-
-def _no_second_length(sizes: dict[str, int], source: Source) -> str:
-    return (
-        f"n_q={sizes['n_q']} and n_k={sizes['n_k']} are not drawn in the letters of "
-        f'{source.short}, where X_Q and X_K are one letter: tie the diagram, in="site"'
-    )
+def _faults_of_sizes(code: str, text: str, options: dict[str, str]) -> Iterator[str]:
+    """Say which sizes of a drawing cannot be drawn, or not in the letters of each source."""
+    sizes, numbered = read_sizes(text), options.get("words") == "numbered"
+    n_q, n_k = sizes["n_q"], sizes["n_k"]
+    if numbered and n_q > n_k:
+        yield (
+            f"n_q={n_q} queries cannot be those of the last of n_k={n_k} words, as "
+            'words="numbered" says'
+        )
+    yield from _two_lengths(code, sizes, options)
+    one = next((each for each in _shown(options.get("in", "")) if each.has_one_source), None)
+    if one and n_q != n_k and "n_q=" in text and "n_k=" in text and not numbered:
+        yield (
+            f"n_q={n_q} and n_k={n_k} are not drawn in the letters of {one.short}, where X_Q and "
+            'X_K are one letter: tie the diagram, in="site"'
+        )
 
 
 def _two_lengths(code: str, sizes: dict[str, int], options: dict[str, str]) -> Iterator[str]:
@@ -189,11 +186,6 @@ def _sizes(node: Expression) -> Iterator[Glyph]:
 def _shown(named: str) -> Iterator[Source]:
     """The texts in whose letters a diagram is shown."""
     return (each for each in notation.sources() if not named or each.id in named.split())
-
-
-def _with_one_source(named: str) -> Source | None:
-    """The first text in whose letters a diagram is shown that has one letter for both sources."""
-    return next((each for each in _shown(named) if each.has_one_source), None)
 
 
 def block(code: str, sources: str = "", sizes: str = "", **options: str) -> str:
@@ -365,7 +357,7 @@ class _Drawer:
                 )
             case Added(each) if self.apart:
                 first, *others = (
-                    _tight(replace(self, head=block).draw(_of(each, number, self.source)))
+                    _tight(replace(self, head=block).draw(_for_head(each, number, self.source)))
                     for number, block in enumerate(self._blocks("h"), start=1)
                 )
                 words = ", plus ".join(term.words for term in (first, *others))
@@ -425,7 +417,7 @@ class _Drawer:
         """One rectangle for each head: one of keys has the room of the heads that it serves."""
         count = "h_kv" if node.shared else "h"
         heads = [
-            replace(self, head=block).draw(_of(node.first, number, self.source))
+            replace(self, head=block).draw(_for_head(node.first, number, self.source))
             for number, block in enumerate(self._blocks(count), start=1)
         ]
         one, served = heads[0], self.sizes["h"] // len(heads)
@@ -489,16 +481,16 @@ class _Drawer:
         )
 
 
-def _of(node: Expression, head: int, source: Source) -> Expression:
+def _for_head(node: Expression, head: int, source: Source) -> Expression:
     """What one head has, in the letters of the head with this number."""
     parts = {field.name: getattr(node, field.name) for field in fields(node)}
     changed = {
-        name: _of(part, head, source)
+        name: _for_head(part, head, source)
         for name, part in parts.items()
         if isinstance(part, Expression)
     }
     if isinstance(node, Applied):
-        changed["arguments"] = tuple(_of(part, head, source) for part in node.arguments)
+        changed["arguments"] = tuple(_for_head(part, head, source) for part in node.arguments)
     if isinstance(node, Glyph) and node.role.per_head:
         owner = notation.source("site") if node.borrowed else source
         changed["latex"] = owner.letter(node.role, str(head))

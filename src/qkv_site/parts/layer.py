@@ -1,11 +1,11 @@
-"""The layer that the map draws: its formulas, and how many numbers there are for one word."""
+"""The paper's layer, which the map draws: its formulas, and how many numbers one word has there.
 
-from dataclasses import dataclass, field
-from functools import cached_property
+What is drawn, and how wide, follows from these lines at the sizes of the paper's base model.
+"""
 
 from qkv import notation
 from qkv.notation import Role
-from qkv.notation.tree import Apply, Expression, Formula, OverHeads, Product, Symbol, parse
+from qkv.notation.tree import parse
 
 LINES = (
     "Q[i] = X_Q @ W_Q[i]",
@@ -17,99 +17,48 @@ LINES = (
 # The base model of "Attention Is All You Need".
 BASE_MODEL = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64}
 
-
-@dataclass(frozen=True)
-class Layer:
-    """The lines of a layer, and its sizes.
-
-    Attributes:
-        sizes: The number that each size stands for; the paper's base model.
-        lines: The formulas, in the order in which the layer runs.
-    """
-
-    sizes: dict[str, int] = field(default_factory=BASE_MODEL.copy)
-    lines: tuple[str, ...] = LINES
-
-    @cached_property
-    def formulas(self) -> tuple[Formula, ...]:
-        """The lines, parsed."""
-        return tuple(map(parse, self.lines))
-
-    @cached_property
-    def projections(self) -> tuple[tuple[Role, Role, Role], ...]:
-        """Source, weight and result of each line that multiplies one role by another."""
-        return tuple(
-            (source.role, weight.role, formula.defined.role)
-            for formula in self.formulas
-            for source, weight in _factors(formula)
-            if isinstance(source, Symbol)
-        )
-
-    @cached_property
-    def attention(self) -> tuple[Apply, Role]:
-        """The call of equation (1), and what it returns."""
-        ((call, head),) = (
-            (formula.sides[-1], formula.defined.role)
-            for formula in self.formulas
-            if isinstance(formula.sides[-1], Apply)
-        )
-        return call, head
-
-    @cached_property
-    def output(self) -> tuple[Role, Role]:
-        """The weight that all heads are multiplied by, and the result."""
-        ((weight, result),) = (
-            (weight.role, formula.defined.role)
-            for formula in self.formulas
-            for heads, weight in _factors(formula)
-            if isinstance(heads, OverHeads)
-        )
-        return weight, result
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The keys of what is drawn: the roles of the lines, and the function."""
-        keys = [key for formula in self.formulas for key in formula.roles]
-        return (*dict.fromkeys(keys), self.attention[0].function)
-
-    def part(self, key: str) -> str:
-        """The part that a key names; a packed weight and that of each head are one part."""
-        name = key.removesuffix("[i]")
-        return next((part for part in (key, name, f"{name}[i]") if part in self.parts), key)
-
-    def count(self, role: Role) -> int:
-        """How many of a role there are."""
-        return self.sizes["h"] if role.per_head else 1
-
-    def numbers(self, role: Role) -> int:
-        """How many numbers one of a role is for one word; what a weight makes of one word."""
-        return notation.size_of(role.shape[-1], self.sizes)
-
-    def takes(self, weight: Role) -> int:
-        """How many numbers a weight is multiplied by."""
-        return notation.size_of(weight.shape[0], self.sizes)
-
-    @property
-    def widest(self) -> int:
-        """How many numbers stand side by side at most."""
-        roles = [role for projection in self.projections for role in projection]
-        return max(
-            self.numbers(role) * self.count(role)
-            for role in (*roles, self.attention[1], *self.output)
-        )
-
-    def shape(self, role: Role) -> str:
-        """What `formulas.inline` writes as a role's shape, in numbers."""
-        sizes = ", ".join(f"{name}={number}" for name, number in self.sizes.items())
-        return f"shape({role.key}, {sizes})"
+*_PROJECTED, _ATTENDED, _JOINED = map(parse, LINES)
+# Source, weight and result of each line that multiplies a source by a weight.
+PROJECTIONS = tuple(
+    (line.sides[-1].left.role, line.sides[-1].right.role, line.defined.role) for line in _PROJECTED
+)
+CALL, HEAD = _ATTENDED.sides[-1], _ATTENDED.defined.role
+OUTPUT, RESULT = _JOINED.sides[-1].right.role, _JOINED.defined.role
+# The keys of what is drawn: the roles of the lines, and the function.
+PARTS = (
+    *dict.fromkeys(key for line in (*_PROJECTED, _ATTENDED, _JOINED) for key in line.roles),
+    CALL.function,
+)
 
 
-PAPERS = Layer()
-"""The layer of the paper, at the sizes of its base model."""
+def part(key: str) -> str:
+    """The part that a key names; a packed weight and that of each head are one part."""
+    name = key.removesuffix("[i]")
+    return next((part for part in (key, name, f"{name}[i]") if part in PARTS), key)
 
 
-def _factors(formula: Formula) -> list[tuple[Expression, Expression]]:
-    match formula.sides[-1]:
-        case Product(left, right):
-            return [(left, right)]
-    return []
+def count(role: Role) -> int:
+    """How many of a role there are."""
+    return BASE_MODEL["h"] if role.per_head else 1
+
+
+def numbers(role: Role) -> int:
+    """How many numbers one of a role is for one word; what a weight makes of one word."""
+    return notation.size_of(role.shape[-1], BASE_MODEL)
+
+
+def takes(weight: Role) -> int:
+    """How many numbers a weight is multiplied by."""
+    return notation.size_of(weight.shape[0], BASE_MODEL)
+
+
+def widest() -> int:
+    """How many numbers stand side by side at most."""
+    roles = [role for projection in PROJECTIONS for role in projection]
+    return max(numbers(role) * count(role) for role in (*roles, HEAD, OUTPUT, RESULT))
+
+
+def shape(role: Role) -> str:
+    """What `formulas.inline` writes as a role's shape, in numbers."""
+    sizes = ", ".join(f"{name}={number}" for name, number in BASE_MODEL.items())
+    return f"shape({role.key}, {sizes})"

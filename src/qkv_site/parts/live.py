@@ -20,7 +20,7 @@ from qkv import example, notation
 from qkv.notation import Block, Role
 from qkv.notation.latex import latex
 from qkv.notation.settings import Setting
-from qkv.notation.tree import Expression, Formula, Product, parse_size
+from qkv.notation.tree import Expression, Formula, Product
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import Fault, Fence, Page
 from qkv_site.parts import formulas, trees
@@ -151,10 +151,11 @@ def data() -> dict:
         "others": OTHERS,
         "sizes": SIZES,
         "states": states(),
-        "groups": {role.key: role.group for role in _roles()},
-        "given": {role.key: _given(role) for role in _roles() if role.key in GIVEN},
+        "given": {key: array.tolist() for key, array in GIVEN.items()},
         "letters": {
-            role.key: _said(partial(_math, role.key)) for role in _roles() if role.group != "size"
+            role.key: _in_sources(partial(_math, role.key))
+            for role in _roles()
+            if role.group != "size"
         },
         "lines": {name: _line(line, _SELF, _of_cross(name)) for name, line in LINES.items()}
         | {f"{name}.cross": _line(_of_cross(name), _CROSS) for name in LINES},
@@ -179,14 +180,6 @@ def _roles() -> tuple[Role, ...]:
     )
 
 
-def _given(role: Role) -> dict:
-    """A role's shape as trees, and its numbers."""
-    shape = [trees.as_data(size) for size in map(parse_size, role.shape)]
-    if role.key == "P_Q":
-        shape[1] = ["Symbol", "width"]
-    return {"shape": shape, "values": GIVEN[role.key].tolist()}
-
-
 def _line(text: str, setting: Setting, named: str = "") -> dict:
     """A line: its tree, and in each source the line, its parts, and on which side tokens stand.
 
@@ -208,10 +201,10 @@ def _line(text: str, setting: Setting, named: str = "") -> dict:
     return {
         "defines": result.role.key,
         "tree": trees.as_data(right),
-        "written": _said(in_letters),
+        "written": _in_sources(in_letters),
         "turned": [each.id for each in notation.sources() if each.transposes(result.role)],
         "parts": {
-            str(one): _said(partial(part_in_letters, one, another)) for one, another in parts
+            str(one): _in_sources(partial(part_in_letters, one, another)) for one, another in parts
         },
         "numpy": _numpy(text),
     }
@@ -255,19 +248,19 @@ def _math(line: str, source: str) -> str:
     return to_mathml(Block((line,), _SELF).typeset(source, mark=mark)[0])
 
 
-class _Said(tuple):
+class _InEachSource(tuple):
     """What each source writes: pairs of HTML and the sources that have it."""
 
 
-def _said(write: Callable[[str], str]) -> _Said:
+def _in_sources(write: Callable[[str], str]) -> _InEachSource:
     """What is written in each source; what several of them write alike stands there once."""
-    return _Said(formulas.alike(write).items())
+    return _InEachSource(formulas.alike(write).items())
 
 
 def _pooled(part: object, pool: dict[tuple, int]) -> object:
     """Data with a number in the place of what sources write: lines have parts in common."""
     match part:
-        case _Said():
+        case _InEachSource():
             return pool.setdefault(tuple(part), len(pool))
         case dict():
             return {key: _pooled(each, pool) for key, each in part.items()}

@@ -1,7 +1,7 @@
 """The map: the whole layer in one figure, and where the letter Q stands in it.
 
 A bar is as wide as there are numbers for one word, and a weight is the funnel from one bar to the
-next. Which there are, and how wide, follows from the formulas of a `Layer`; their letters are
+next. Which there are, and how wide, follows from the formulas of `layer`; their letters are
 those of the notation that a reader chooses. A fenced block of the language `map` draws it in a
 page, in three states: two videos, as they sound; the paper; and code, which packs the heads'
 weights into one array. `state="sound"` says which is shown first. A page whose front matter has
@@ -11,7 +11,6 @@ weights into one array. `state="sound"` says which is shown first. A page whose 
 import html
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,13 +18,11 @@ from qkv import notation
 from qkv.notation import Role
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import PAGE, Fence
-from qkv_site.parts import formulas
-from qkv_site.parts.layer import LINES, PAPERS, Layer
+from qkv_site.parts import formulas, layer
 
 if TYPE_CHECKING:
     from qkv_site.write.markdown import Writer
 
-# Each state is drawn by the method of its name.
 STATES = {"sound": "the two videos", "paper": "the paper's layer", "code": "as code stores it"}
 HOME = "index.md"
 PLACE = "\x0emap\x0f"  # where the small map will stand; no page has control characters in its text
@@ -79,22 +76,22 @@ class Map(Fence):
 
     def as_text(self, writer: "Writer") -> str:
         """The formulas of the layer, or what the map shows."""
-        return writer.drawn(partial(words, self.given.get("state", "paper")), "\n".join(LINES))
+        return writer.drawn(
+            partial(words, self.given.get("state", "paper")), "\n".join(layer.LINES)
+        )
 
 
 def unknown(lit: str) -> list[str]:
     """Say which of some parts the map does not have."""
-    parts = PAPERS.parts
     return [
-        f"the map has no part {key!r}: expected some of {', '.join(parts)}"
+        f"the map has no part {key!r}: expected some of {', '.join(layer.PARTS)}"
         for key in str(lit).split()
-        if PAPERS.part(key) not in parts
+        if layer.part(key) not in layer.PARTS
     ]
 
 
-def figure(state: str = "paper", layer: Layer = PAPERS) -> str:
+def figure(state: str = "paper") -> str:
     """The map, in the state that is shown first, with a choice of all three."""
-    drawer = _Drawer(layer)
     choices = "".join(
         f'<label><input type="radio" name="map-{state}" value="{name}"'
         f"{' checked' if name == state else ''}><span>{label}</span></label>"
@@ -102,7 +99,7 @@ def figure(state: str = "paper", layer: Layer = PAPERS) -> str:
     )
     drawn = "".join(
         f'<div class="wq-map-state" data-state="{name}" data-name="{label}">'
-        f"{getattr(drawer, name)()}</div>"
+        f"{_unseen(words(name))}{_DRAWN[name]()}</div>"
         for name, label in STATES.items()
     )
     anchor = ' id="map"' if PAGE.get().name == HOME else ""
@@ -114,259 +111,263 @@ def figure(state: str = "paper", layer: Layer = PAPERS) -> str:
     )
 
 
-def words(state: str = "paper", layer: Layer = PAPERS) -> str:
+def words(state: str = "paper") -> str:
     """What the map shows in a state, as a screen reader says it."""
-    return getattr(_Drawer(layer), f"{state}_in_words")()
+    return _IN_WORDS[state]()
 
 
-def mini(lit: str, layer: Layer = PAPERS) -> str:
+def mini(lit: str) -> str:
     """The map, small: one link to the whole, with the parts of a page lit."""
-    drawer = _Drawer(layer, tuple(lit.split()))
     words = "; ".join(_meaning(key) for key in lit.split())
     return (
         f'<a class="wq-mini" href="{href(HOME)}#map">'
         f'<span class="wq-unseen">The parts of the layer on this page: {html.escape(words)}.</span>'
-        f'<span class="wq-mini-drawn" aria-hidden="true">{drawer.small()}</span>'
+        f'<span class="wq-mini-drawn" aria-hidden="true">{_small(lit.split())}</span>'
         '<span class="wq-mini-name" aria-hidden="true"><span>On this page</span>'
         "<span>This page is about the coloured parts</span></span></a>"
     )
 
 
-@dataclass(frozen=True)
-class _Drawer:
-    """Draws a layer, with some of its parts lit."""
-
-    layer: Layer
-    lit: tuple[str, ...] = ()
-
-    def paper(self) -> str:
-        """The layer of the paper, with a flag at each of its two Q's."""
-        (source, weight, query), *others = self.layer.projections
-        call, head = self.layer.attention
-        output, result = self.layer.output
-        heads, numbers = self.layer.count(head), self.layer.numbers(head)
-        chips = "".join(self._chip(role) for _, _, role in others)
-        return (
-            _unseen(self.paper_in_words())
-            + _note(f"one word, {_as_a(weight)}, as it comes in", source)
-            + self._bar(source)
-            + _flag(source)
-            + self._funnel(weight, f"{self._named(weight)}<br>one matrix per head")
-            + self._bars(query)
-            + _flag(query)
-            + _note(
-                f"{_math(query.key)} in each of {self.layer.count(query)} heads{_of_one(query)}",
-                query,
-            )
-            + self._link(call.function, "wq-map-call", f"<b>{EQUATION}</b> {_math(str(call))}")
-            + f'<div class="wq-map-others">{chips}<span>by own matrices</span></div>'
-            + self._bars(head)
-            + _note(f"all heads: {heads} · {numbers} = {heads * numbers}", head)
-            + self._funnel(output, f"{self._named(output)}<br>after the heads, not for queries")
-            + self._bar(result)
-            + _note("the same word, as it goes out", result)
+def _paper() -> str:
+    """The layer of the paper, with a flag at each of its two Q's."""
+    (source, weight, query), *others = layer.PROJECTIONS
+    call, head = layer.CALL, layer.HEAD
+    output, result = layer.OUTPUT, layer.RESULT
+    heads, numbers = layer.count(head), layer.numbers(head)
+    chips = "".join(_chip(role) for _, _, role in others)
+    return (
+        _note(f"one word, {_as_a(weight)}, as it comes in", source)
+        + _bar(source)
+        + _flag(source)
+        + _funnel(weight, f"{_named(weight)}<br>one matrix per head")
+        + _bars(query)
+        + _flag(query)
+        + _note(
+            f"{_math(query.key)} in each of {layer.count(query)} heads{_of_one(query)}",
+            query,
         )
+        + _link(call.function, "wq-map-call", f"<b>{EQUATION}</b> {_math(str(call))}")
+        + f'<div class="wq-map-others">{chips}<span>by own matrices</span></div>'
+        + _bars(head)
+        + _note(f"all heads: {heads} · {numbers} = {heads * numbers}", head)
+        + _funnel(output, f"{_named(output)}<br>after the heads, not for queries")
+        + _bar(result)
+        + _note("the same word, as it goes out", result)
+    )
 
-    def sound(self) -> str:
-        """Two videos, taken for one: what the second matrix wants is not what the first gives."""
-        source, weight, query = self.layer.projections[0]
-        first, second = VIDEOS
-        has, wants = self.layer.numbers(query), self.layer.takes(weight)
-        if has == wants:
-            raise ValueError(f"{has} numbers fit where {wants} are wanted: there is no misfit.")
-        matrix_1 = self._in_video(1, weight, _math(weight.key, first))
-        matrix_2 = self._in_video(2, weight, _first_head(weight, second))
-        word = " = ".join(
-            notation.typeset(source.key, video, mark=mark) for video in reversed(VIDEOS)
+
+def _sound() -> str:
+    """Two videos, taken for one: what the second matrix wants is not what the first gives."""
+    source, weight, query = layer.PROJECTIONS[0]
+    first, second = VIDEOS
+    has, wants = layer.numbers(query), layer.takes(weight)
+    matrix_1 = _in_video(1, weight, _math(weight.key, first))
+    matrix_2 = _in_video(2, weight, _first_head(weight, second))
+    word = " = ".join(notation.typeset(source.key, video, mark=mark) for video in reversed(VIDEOS))
+    heard = (
+        _bar(source, _math(source.key, first), of=first)
+        + _funnel(weight, matrix_1, of=first)
+        + _bars(query, 1, _math(query.key, first), of=first)
+        + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
+        f"<b>a second matrix?</b> the paper's {has} is not {wants}</a>"
+        + _funnel(weight, matrix_2, of=second)
+        + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
+    )
+    meant = (
+        _bar(source, to_mathml(word), of=second)
+        + _funnel(weight, matrix_2, of=second)
+        + _bars(query, 1, _first_head(query, second), of=second)
+        + f"<p>As in the paper, {_math(source.key, second)} is what enters: the word, "
+        f"{layer.numbers(source)} numbers.</p>"
+    )
+    return (
+        f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
+        + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
+        + '<p class="wq-map-sizes">The sizes are the paper\'s; the videos give none.</p>'
+    )
+
+
+def _code() -> str:
+    """One array, as wide as all heads, and cut into what each of them has."""
+    source, weight, query = layer.PROJECTIONS[0]
+    packed = _ROLES[weight.key.removesuffix("[i]")]
+    heads, numbers = layer.count(query), layer.numbers(query)
+    slices = "".join(f"<span>{_of_head(weight, head)}</span>" for head in range(1, heads + 1))
+    return (
+        _note(f"one word, {_as_a(weight)}, as it comes in", source)
+        + _bar(source)
+        + _link(packed.key, "wq-map-slices", slices, says=_takes(packed))
+        + _note(
+            f"{heads} matrices of {_math(layer.shape(weight))}, {_packed(weight)}: "
+            f"{_math(layer.shape(packed))}. No extra matrix",
+            packed,
         )
-        heard = (
-            self._bar(source, _math(source.key, first), of=first)
-            + self._funnel(weight, matrix_1, of=first)
-            + self._bars(query, 1, _math(query.key, first), of=first)
-            + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
-            f"<b>a second matrix?</b> the paper's {has} is not {wants}</a>"
-            + self._funnel(weight, matrix_2, of=second)
-            + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
-        )
-        meant = (
-            self._bar(source, to_mathml(word), of=second)
-            + self._funnel(weight, matrix_2, of=second)
-            + self._bars(query, 1, _first_head(query, second), of=second)
-            + f"<p>As in the paper, {_math(source.key, second)} is what enters: the word, "
-            f"{self.layer.numbers(source)} numbers.</p>"
-        )
-        return (
-            _unseen(self.sound_in_words())
-            + f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
-            + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
-            + '<p class="wq-map-sizes">The sizes are the paper\'s; the videos give none.</p>'
-        )
+        + _bars(query)
+        + _note(f"cut into {heads} pieces of {numbers}: the same queries", query)
+    )
 
-    def code(self) -> str:
-        """One array, as wide as all heads, and cut into what each of them has."""
-        source, weight, query = self.layer.projections[0]
-        packed = _ROLES[weight.key.removesuffix("[i]")]
-        heads, numbers = self.layer.count(query), self.layer.numbers(query)
-        slices = "".join(f"<span>{_of_head(weight, head)}</span>" for head in range(1, heads + 1))
-        return (
-            _unseen(self.code_in_words())
-            + _note(f"one word, {_as_a(weight)}, as it comes in", source)
-            + self._bar(source)
-            + self._link(packed.key, "wq-map-slices", slices, says=self._takes(packed))
-            + _note(
-                f"{heads} matrices of {_math(self.layer.shape(weight))}, {_packed(weight)}: "
-                f"{_math(self.layer.shape(packed))}. No extra matrix",
-                packed,
-            )
-            + self._bars(query)
-            + _note(f"cut into {heads} pieces of {numbers}: the same queries", query)
-        )
 
-    def sound_in_words(self) -> str:
-        """How the two videos do not fit together, and how they do."""
-        _, weight, query = self.layer.projections[0]
-        has, wants = self.layer.numbers(query), self.layer.takes(weight)
-        return (
-            "If you follow his words, video 2 goes on with the q of video 1. We read its q as the "
-            f"word, as in the paper. At the paper's sizes video 1 turns the {wants} numbers of a "
-            f"word into {has}, and the matrix of video 2 wants {wants}: the two do not fit. At "
-            "sizes at which they fit, the two can be multiplied into one."
-        )
+def _sound_in_words() -> str:
+    """How the two videos do not fit together, and how they do."""
+    _, weight, query = layer.PROJECTIONS[0]
+    has, wants = layer.numbers(query), layer.takes(weight)
+    return (
+        "If you follow his words, video 2 goes on with the q of video 1. We read its q as the "
+        f"word, as in the paper. At the paper's sizes video 1 turns the {wants} numbers of a "
+        f"word into {has}, and the matrix of video 2 wants {wants}: the two do not fit. At "
+        "sizes at which they fit, the two can be multiplied into one."
+    )
 
-    def code_in_words(self) -> str:
-        """How one array holds the matrices of all heads."""
-        _, weight, query = self.layer.projections[0]
-        heads, numbers = self.layer.count(query), self.layer.numbers(query)
-        packed = _ROLES[weight.key.removesuffix("[i]")]
-        return (
-            f"One array holds the matrices of {heads} heads. {self._takes(packed)}, which are cut "
-            f"into {heads} pieces of {numbers}."
-        )
 
-    def small(self) -> str:
-        """Each part as a picture with its letter: three projections beside each other, the rest."""
-        call, head = self.layer.attention
-        rows = zip(*self.layer.projections, strict=True)
-        keys = [role.key for row in rows for role in row]
-        keys += [call.function, head.key, *(role.key for role in self.layer.output)]
-        return "".join(map(self._small, keys))
+def _code_in_words() -> str:
+    """How one array holds the matrices of all heads."""
+    _, weight, query = layer.PROJECTIONS[0]
+    heads, numbers = layer.count(query), layer.numbers(query)
+    packed = _ROLES[weight.key.removesuffix("[i]")]
+    return (
+        f"One array holds the matrices of {heads} heads. {_takes(packed)}, which are cut "
+        f"into {heads} pieces of {numbers}."
+    )
 
-    def paper_in_words(self) -> str:
-        """The way of one word through the layer, and where the letter Q stands in it."""
-        (source, weight, query), *others = self.layer.projections
-        _, head = self.layer.attention
-        output, result = self.layer.output
-        same = " and ".join(role.meaning for _, _, role in others)
-        return (
-            f"One word comes in as {self.layer.numbers(source)} numbers, the {source.meaning}: the "
-            f"Q of MultiHead. There are {self.layer.count(weight)} heads, and each has one matrix "
-            f"for queries. {self._takes(weight)}, the {query.meaning}: the Q of equation (1). "
-            f"The {same} are made in the same way. Equation (1) gives {self.layer.numbers(head)} "
-            f"numbers in each head. {self._takes(output)}, the {result.meaning}."
-        )
 
-    def _takes(self, weight: Role) -> str:
-        what, _, _ = weight.meaning.partition(":")
-        takes, numbers = self.layer.takes(weight), self.layer.numbers(weight)
-        return f"{what[0].upper()}{what[1:]} takes {takes} numbers to {numbers}"
+def _small(lit: list[str]) -> str:
+    """Each part as a picture with its letter: three projections beside each other, the rest."""
+    rows = zip(*layer.PROJECTIONS, strict=True)
+    keys = [role.key for row in rows for role in row]
+    keys += [layer.CALL.function, layer.HEAD.key, layer.OUTPUT.key, layer.RESULT.key]
+    parts = set(map(layer.part, lit))
+    return "".join(_small_part(key, lit=key in parts) for key in keys)
 
-    def _named(self, weight: Role) -> str:
-        return f"{_math(weight.key)} {_math(self.layer.shape(weight))}"
 
-    def _in_video(self, number: int, weight: Role, letter: str) -> str:
-        takes, numbers = self.layer.takes(weight), self.layer.numbers(weight)
-        return f"{letter} {takes} → {numbers}<br>video {number}"
+def _paper_in_words() -> str:
+    """The way of one word through the layer, and where the letter Q stands in it."""
+    (source, weight, query), *others = layer.PROJECTIONS
+    same = " and ".join(role.meaning for _, _, role in others)
+    return (
+        f"One word comes in as {layer.numbers(source)} numbers, the {source.meaning}: the "
+        f"Q of MultiHead. There are {layer.count(weight)} heads, and each has one matrix "
+        f"for queries. {_takes(weight)}, the {query.meaning}: the Q of equation (1). "
+        f"The {same} are made in the same way. Equation (1) gives {layer.numbers(layer.HEAD)} "
+        f"numbers in each head. {_takes(layer.OUTPUT)}, the {layer.RESULT.meaning}."
+    )
 
-    def _bar(self, role: Role, letter: str = "", of: str = "") -> str:
-        """What there is once for one word."""
-        numbers = self.layer.numbers(role)
-        content = f"{letter or _math(role.key)} <b>{numbers}</b>"
-        says = _numbers(role, numbers)
-        return self._link(role.key, "wq-map-bar", content, numbers, says=says, of=of)
 
-    def _bars(self, role: Role, count: int = 0, letter: str = "", of: str = "") -> str:
-        """What each head has for one word, or `count` of them, with a letter beside them."""
-        numbers, count = self.layer.numbers(role), count or self.layer.count(role)
-        content = f"<span><b>{numbers}</b></span>" * count
-        content += f'<i class="wq-map-letter">{letter}</i>' if letter else ""
-        says = _numbers(role, numbers)
-        return self._link(role.key, "wq-map-bars", content, numbers * count, says=says, of=of)
+def _takes(weight: Role) -> str:
+    what, _, _ = weight.meaning.partition(":")
+    takes, numbers = layer.takes(weight), layer.numbers(weight)
+    return f"{what[0].upper()}{what[1:]} takes {takes} numbers to {numbers}"
 
-    def _chip(self, role: Role) -> str:
-        numbers = self.layer.numbers(role)
-        content = f"{_math(role.key)} {numbers}"
-        return self._link(role.key, "wq-map-chip", content, says=_numbers(role, numbers))
 
-    def _funnel(self, weight: Role, words: str, of: str = "") -> str:
-        """The way through the weight of each head, or of the one that a source shows."""
-        content = f"{self._picture(self._ways(weight, one=bool(of)))}<span>{words}</span>"
-        return self._link(weight.key, "wq-map-funnel", content, says=self._takes(weight), of=of)
+def _named(weight: Role) -> str:
+    return f"{_math(weight.key)} {_math(layer.shape(weight))}"
 
-    def _ways(self, weight: Role, one: bool = False) -> Iterable[str]:
-        wide, ends = self.layer.widest, self.layer.numbers(weight)
-        left = (wide - self.layer.takes(weight)) / 2
-        for start in self._starts(ends, 1 if one else self.layer.count(weight)):
-            yield f"M{left:g} 0H{wide - left:g}L{start + ends:g} 100H{start:g}Z"
 
-    def _starts(self, each: int, count: int) -> list[float]:
-        first = (self.layer.widest - each * count) / 2
-        return [first + each * place for place in range(count)]
+def _in_video(number: int, weight: Role, letter: str) -> str:
+    takes, numbers = layer.takes(weight), layer.numbers(weight)
+    return f"{letter} {takes} → {numbers}<br>video {number}"
 
-    def _picture(self, paths: Iterable[str]) -> str:
-        drawn = "".join(f'<path d="{path}"/>' for path in paths)
-        return (
-            f'<svg viewBox="0 0 {self.layer.widest} 100" preserveAspectRatio="none" '
-            f'aria-hidden="true">{drawn}</svg>'
-        )
 
-    def _small(self, key: str) -> str:
-        role = _ROLES.get(key)
-        group = role.group if role else "score"
-        letter = _math(key) if role else _meaning(key)
-        lit = " wq-lit" if key in map(self.layer.part, self.lit) else ""
-        css_class = f"wq-{group} role-{group}{lit}"
-        return (
-            f'<span class="{css_class}">{self._picture(self._outline(role))}'
-            f"<span>{letter}{_word(role)}</span></span>"
-        )
+def _bar(role: Role, letter: str = "", of: str = "") -> str:
+    """What there is once for one word."""
+    numbers = layer.numbers(role)
+    content = f"{letter or _math(role.key)} <b>{numbers}</b>"
+    says = _numbers(role, numbers)
+    return _link(role.key, "wq-map-bar", content, numbers, says=says, of=of)
 
-    def _outline(self, role: Role | None) -> Iterable[str]:
-        if role and role.group == "weight":
-            return self._ways(role)
-        count = self.layer.count(role) if role else 1
-        each = self.layer.numbers(role) if role else self.layer.widest
-        gap = each / 8 if count > 1 else 0
-        return [
-            f"M{start + gap / 2:g} 0h{each - gap:g}v100h{gap - each:g}Z"
-            for start in self._starts(each, count)
-        ]
 
-    def _link(
-        self,
-        key: str,
-        css_class: str,
-        content: str,
-        numbers: int = 0,
-        *,
-        says: str = "",
-        of: str = "",
-    ) -> str:
-        """A part, which leads to the page that explains it; its shape is that of a source."""
-        role = _ROLES.get(key)
-        styles = [f"color:var(--role-{role.group})"] if role else []
-        styles += [f"--part:{numbers / self.layer.widest:.4g}"] if numbers else []
-        attributes = {
-            "class": css_class,
-            "href": href(PAGES[key]),
-            "data-role": role and key,
-            "data-of": of,
-            "aria-label": says,
-            "style": ";".join(styles),
-        }
-        written = "".join(
-            f' {name}="{html.escape(value)}"' for name, value in attributes.items() if value
-        )
-        return f"<a{written}>{content}</a>"
+def _bars(role: Role, count: int = 0, letter: str = "", of: str = "") -> str:
+    """What each head has for one word, or `count` of them, with a letter beside them."""
+    numbers, count = layer.numbers(role), count or layer.count(role)
+    content = f"<span><b>{numbers}</b></span>" * count
+    content += f'<i class="wq-map-letter">{letter}</i>' if letter else ""
+    says = _numbers(role, numbers)
+    return _link(role.key, "wq-map-bars", content, numbers * count, says=says, of=of)
+
+
+def _chip(role: Role) -> str:
+    numbers = layer.numbers(role)
+    content = f"{_math(role.key)} {numbers}"
+    return _link(role.key, "wq-map-chip", content, says=_numbers(role, numbers))
+
+
+def _funnel(weight: Role, words: str, of: str = "") -> str:
+    """The way through the weight of each head, or of the one that a source shows."""
+    content = f"{_picture(_ways(weight, one=bool(of)))}<span>{words}</span>"
+    return _link(weight.key, "wq-map-funnel", content, says=_takes(weight), of=of)
+
+
+def _ways(weight: Role, one: bool = False) -> Iterable[str]:
+    wide, ends = layer.widest(), layer.numbers(weight)
+    left = (wide - layer.takes(weight)) / 2
+    for start in _starts(ends, 1 if one else layer.count(weight)):
+        yield f"M{left:g} 0H{wide - left:g}L{start + ends:g} 100H{start:g}Z"
+
+
+def _starts(each: int, count: int) -> list[float]:
+    first = (layer.widest() - each * count) / 2
+    return [first + each * place for place in range(count)]
+
+
+def _picture(paths: Iterable[str]) -> str:
+    drawn = "".join(f'<path d="{path}"/>' for path in paths)
+    return (
+        f'<svg viewBox="0 0 {layer.widest()} 100" preserveAspectRatio="none" '
+        f'aria-hidden="true">{drawn}</svg>'
+    )
+
+
+def _small_part(key: str, *, lit: bool) -> str:
+    role = _ROLES.get(key)
+    group = role.group if role else "score"
+    letter = _math(key) if role else _meaning(key)
+    css_class = f"wq-{group} role-{group}{' wq-lit' * lit}"
+    return (
+        f'<span class="{css_class}">{_picture(_outline(role))}'
+        f"<span>{letter}{_word(role)}</span></span>"
+    )
+
+
+def _outline(role: Role | None) -> Iterable[str]:
+    if role and role.group == "weight":
+        return _ways(role)
+    count = layer.count(role) if role else 1
+    each = layer.numbers(role) if role else layer.widest()
+    gap = each / 8 if count > 1 else 0
+    return [
+        f"M{start + gap / 2:g} 0h{each - gap:g}v100h{gap - each:g}Z"
+        for start in _starts(each, count)
+    ]
+
+
+def _link(
+    key: str,
+    css_class: str,
+    content: str,
+    numbers: int = 0,
+    *,
+    says: str = "",
+    of: str = "",
+) -> str:
+    """A part, which leads to the page that explains it; its shape is that of a source."""
+    role = _ROLES.get(key)
+    styles = [f"color:var(--role-{role.group})"] if role else []
+    styles += [f"--part:{numbers / layer.widest():.4g}"] if numbers else []
+    attributes = {
+        "class": css_class,
+        "href": href(PAGES[key]),
+        "data-role": role and key,
+        "data-of": of,
+        "aria-label": says,
+        "style": ";".join(styles),
+    }
+    written = "".join(
+        f' {name}="{html.escape(value)}"' for name, value in attributes.items() if value
+    )
+    return f"<a{written}>{content}</a>"
+
+
+_DRAWN = {"sound": _sound, "paper": _paper, "code": _code}
+_IN_WORDS = {"sound": _sound_in_words, "paper": _paper_in_words, "code": _code_in_words}
 
 
 def _flag(role: Role) -> str:

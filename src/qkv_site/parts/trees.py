@@ -7,7 +7,6 @@ lines of the live layer are made of: it has no sums and no vectors, and heads th
 
 from qkv.notation.tree import (
     Apply,
-    Arithmetic,
     Expression,
     OverHeads,
     OverRoot,
@@ -33,8 +32,6 @@ def as_data(node: Expression) -> Tree:
     match node:
         case Symbol(role) if str(node) == role.key and len(role.shape) != 1:
             return ["Symbol", role.key]
-        case Arithmetic("*", left, right):
-            return ["Times", as_data(left), as_data(right)]
         case Product(left, right):
             return ["Product", as_data(left), as_data(right)]
         case OverRoot(of, size):
@@ -46,16 +43,5 @@ def as_data(node: Expression) -> Tree:
         case OverHeads("concat", each, "heads"):
             return ["Concat", as_data(each)]
     raise ValueError(
-        f"`{node}` is a node {type(node).__name__} that docs/assets/evaluate.js does not compute: "
-        f"{_expected(node)}."
+        f"`{node}` is a node {type(node).__name__} that docs/assets/evaluate.js does not compute"
     )
-
-
-def _expected(node: Expression) -> str:
-    """What may stand in the place of a node that the script does not compute."""
-    match node:
-        case Symbol(role) if str(node) != role.key:
-            return f"{role.key} is expected"
-        case OverHeads("concat", heads=heads):
-            return f"it goes over {heads}, and heads are expected"
-    return "expected are products, transposes and softmax of matrices, and heads joined"

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator
 
 from qkv_site.markdown import claims, evidence
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.parts.python import Python
 
+NAME = "link"
 _LINK = re.compile(r"\]\((?P<page>[\w./-]*\.md)?#(?P<part>[\w.-]+)\)")
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Links to an id that no page, no statement and no test has."""
     for link in _LINK.finditer(page.text):
         path, part = link["page"] or "", link["part"]
@@ -24,7 +25,7 @@ def faults(page: Page) -> Iterator[Fault]:
             there = target is None or part.startswith("qkv.") or has(target, part)
         if not there:
             line = page.text.count("\n", 0, link.start()) + 1
-            yield Fault(line, "link", f"{link[0][2:-1]!r}: nothing there has the id {part!r}")
+            yield line, f"{link[0][2:-1]!r}: nothing there has the id {part!r}"
 
 
 def has(page: Page, part: str) -> bool:

@@ -6,25 +6,25 @@ These are what readers take away, and "larger" for "smaller" is a wrong answer t
 import re
 from collections.abc import Iterator
 
-from qkv_site.page import Container, Fault, Page, Prose
+from qkv_site.page import Container, Page, Prose
 from qkv_site.rules import sides
 from qkv_site.rules.short_answers import ANSWER
 from qkv_site.run import COMPARED, blocks_of
 
+NAME = "comparison"
 _TYPED = re.compile(rf"\b(?:{'|'.join(COMPARED)})\b")
 # Conditions: what a reader thought, and for which layers a sentence holds.
 _IF = re.compile(r"\b(?:[Ii]f|where)\b[^.,:;]*")
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Comparisons that are typed."""
     if not page.name.startswith(("explanation/", "start/", "threads/")) or not blocks_of(page):
         return
     for line, said in _answers(page):
         for found in _TYPED.finditer(_IF.sub("", sides.typed(said))):
-            yield Fault(
+            yield (
                 line,
-                "comparison",
                 f"{found[0]!r} is typed, and nobody compares: expected what the build does, as in "
                 f'{{{{= said("{found[0]}", pair.size, one.size) }}}}, by names of the page\'s '
                 f"blocks, in: {' '.join(said.split())}",
@@ -34,7 +34,7 @@ def faults(page: Page) -> Iterator[Fault]:
 def _answers(page: Page) -> Iterator[tuple[int, str]]:
     """The short answer, the answers of exercises, and their lines."""
     if found := ANSWER.search(page.body):
-        yield page.start + page.body.count("\n", 0, found.start()), found["said"]
+        yield page.line_in(page.body, found.start()), found["said"]
     for part in page.walk():
         if isinstance(part, Container) and part.kind == "question":
             yield from ((each.line, each.text) for each in part.parts if isinstance(each, Prose))

@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.parts import formulas
 from qkv_site.rules import sides
 
+NAME = "formula"
 _FORMULA = re.compile(formulas.INLINE)
 _CODE = re.compile(r"(?P<ticks>`+).*?[^`](?P=ticks)(?!`)")
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Formulas that do not hold, or that some source cannot tell from their neighbours."""
     for line, text in _units(page):
         plain = _CODE.sub(lambda code: " " * len(code[0]), text)
@@ -23,13 +24,13 @@ def faults(page: Page) -> Iterator[Fault]:
             try:
                 formulas.check(content, source)
             except (SyntaxError, ValueError) as error:
-                yield Fault(at, "formula", f"formula `{content}`: {error}")
+                yield at, f"formula `{content}`: {error}"
                 continue
             if not source:
                 others = {other[2] for other in found[number + 1 :] if not other[1]}
                 with suppress(SyntaxError, ValueError):  # of another one, which is reported there
                     for message in formulas.not_told_apart(content, others):
-                        yield Fault(at, "letters", message)
+                        yield at, message
 
 
 def _units(page: Page) -> Iterator[tuple[int, str]]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.parts import map as layer_map
 
+NAME = "map"
 
-def faults(page: Page) -> Iterator[Fault]:
+
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Parts that the map does not have."""
     for message in layer_map.unknown(page.meta.get("map", "")):
-        yield Fault(page.line_of("\nmap:") + 1, "map", message)
+        yield page.line_of("\nmap:") + 1, message

@@ -5,31 +5,31 @@ import re
 from collections.abc import Iterator
 
 from qkv_site import menu
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.parts.path import Path
 from qkv_site.parts.python import Python
 
+NAME = "place"
 
-def faults(page: Page) -> Iterator[Fault]:
+
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """The lists that leave a page out."""
     folder, name = posixpath.split(page.name)
     if folder and name != "index.md":
         listing = menu.index(page.site, page.name)
         index = page.site.pages.get(listing)
         if index is None:
-            yield Fault(0, "index", f"its folder has no index: expected a page {listing}")
+            yield 0, f"its folder has no index: expected a page {listing}"
         elif not _leads_to(index, page.name):
-            yield Fault(
+            yield (
                 0,
-                "index",
                 f"{index.name} does not lead to it: expected a line there such as "
                 f"- [{page.title}]({index.link_to(page.name)}) Its short answer.",
             )
     known = menu.pages(page.site)
     if known and page.name not in known:
-        yield Fault(
+        yield (
             0,
-            "menu",
             "it has no place in the menu, and so in llms.txt: expected a line below nav in "
             f"mkdocs.yml such as - A few words: {page.name}",
         )

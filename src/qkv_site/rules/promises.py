@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterator
 
 from qkv_site.markdown import claims, evidence
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.parts import questions
+from qkv_site.rules.short_answers import ANSWER
 
+NAME = "promise"
 PROMISES = re.compile(r"\b(all|always|any|cannot|every|never|only|whatever)\b", re.IGNORECASE)
 # These name a thing, and promise nothing of it: the paper's title; the heads of one layer, whose
 # widths add up to a width with that name; a number or a set that the sentence itself gives.
@@ -22,25 +24,22 @@ NAMES = re.compile(
     re.IGNORECASE,
 )
 _LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
-_SHORT_ANSWER = re.compile(r"\*\*Short answer\.\*\*(.*?)(?:\n\n|\Z)", re.DOTALL)
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Promises that no check covers."""
     for claim in claims.of_page(page):
         if not claim.covers and (words := promises(claim.statement)):
-            yield Fault(
+            yield (
                 page.line_of(claim.statement),
-                "promise",
                 f"the statement promises ({_listed(words)}), and nobody knows over what its check "
                 'runs: expected covers="..." on its block, or a weaker word',
             )
     for line, answer, link in _answers(page):
         words = promises(answer)
         if words and not covered(page, link):
-            yield Fault(
+            yield (
                 line,
-                "promise",
                 f"the answer promises ({_listed(words)}) and leads to no claim: expected a link "
                 "to one, [so](#claim-name), or to a heading with one below it, or a weaker word",
             )
@@ -72,12 +71,11 @@ def leads_to_a_claim(page: Page, path: str, anchor: str) -> bool:
 
 def _answers(page: Page) -> Iterator[tuple[int, str, str]]:
     """The line of each answer in short, what it says, and the paragraph with its links."""
-    for found in _SHORT_ANSWER.finditer(page.body):
-        yield page.start + page.body.count("\n", 0, found.start()), found[1], found[1]
+    for found in ANSWER.finditer(page.body):
+        yield page.line_in(page.body, found.start()), found["said"], found["said"]
     if page.name == questions.INDEX:
         for found in questions.ENTRY.finditer(page.body):
-            line = page.start + page.body.count("\n", 0, found.start())
-            yield line, found["answer"], found[0]
+            yield page.line_in(page.body, found.start()), found["answer"], found[0]
 
 
 def _listed(words: list[str]) -> str:

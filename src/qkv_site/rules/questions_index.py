@@ -6,32 +6,31 @@ The answer in a few words says which answer it is; what it needs to be true stan
 import re
 from collections.abc import Iterator
 
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.parts import questions
 from qkv_site.rules import short_sentences
 
+NAME = "question"
 MOST = 12  # words of an answer, with its conditions on the page
 _LINE = re.compile(r"^- .*", re.MULTILINE)
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Lines that are no question with a short answer, and questions that stand there twice."""
     if page.name != questions.INDEX:
         return
     entries = {entry.start(): entry for entry in questions.ENTRY.finditer(page.body)}
     first: dict[str, int] = {}
     for found in _LINE.finditer(page.body):
-        line = page.start + page.body.count("\n", 0, found.start())
+        line = page.line_in(page.body, found.start())
         if found.start() not in entries:
-            yield Fault(
-                line, "question", f"{found[0]!r}: expected - [Question?](page.md#id) Answer."
-            )
+            yield line, f"{found[0]!r}: expected - [Question?](page.md#id) Answer."
             continue
         answer = entries[found.start()]["answer"]
         if "](" in answer or (words := len(short_sentences.plain(answer).split())) > MOST:
             said = "a second link" if "](" in answer else f"an answer of {words} words"
-            yield Fault(line, "question", f"{said}: expected one link, and {MOST} words at most")
+            yield line, f"{said}: expected one link, and {MOST} words at most"
         asked = " ".join(entries[found.start()]["question"].split())
         if asked in first:
-            yield Fault(line, "question", f"{asked!r} stands in line {first[asked]}, too")
+            yield line, f"{asked!r} stands in line {first[asked]}, too"
         first.setdefault(asked, line)

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.rules import sides
 
+NAME = "sentence"
 MOST, MEAN, FEWEST = 35, 17, 11
 _NO_SENTENCE = ("#", "|", "???", "!!!", "///", "<")
 _ONE_WORD = re.compile(r"\{\{.*?\}\}|`[^`]+`|\$[^$]+\$", re.DOTALL)
@@ -13,27 +14,23 @@ _WORD = re.compile(r"\w[^\s]*")
 _ADDRESS = re.compile(r"\]\([^)]*\)")
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Long sentences of an explanation, of the first pages; and an explanation of a few."""
     if not page.name.startswith(("explanation/", "start/")) and page.name != "index.md":
         return
     counted = [*lengths(page)]
     for line, words in counted:
         if words > MOST:
-            yield Fault(
+            yield (
                 line,
-                "sentence",
                 f"a sentence of {words} words, a formula counted as one: expected at most {MOST}. "
                 "Two sentences say it, the second of them with a verb of its own",
             )
     if len(counted) < FEWEST and page.name != "index.md":
-        yield Fault(
-            0, "sentence", f"{len(counted)} sentences explain nothing: expected {FEWEST} or more"
-        )
+        yield 0, f"{len(counted)} sentences explain nothing: expected {FEWEST} or more"
     elif counted and (mean := sum(words for _, words in counted) / len(counted)) > MEAN:
-        yield Fault(
+        yield (
             0,
-            "sentence",
             f"a sentence has {mean:.1f} words on average: expected at most {MEAN}, for readers "
             "whose first language is another one",
         )

@@ -13,8 +13,9 @@ in words: a statement in itself, a sentence below its heading.
 import re
 from collections.abc import Iterable, Iterator
 
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 
+NAME = "side"
 _WORDS = re.compile(
     r"\b(rows?|columns?|transposed?|above|below|beneath|beside|side by side"
     r"|(?:from|on|to|at) (?:the|its) (?:left|right))\b",
@@ -63,14 +64,14 @@ _TURNED = re.compile(r"\bequation\(")
 _LABEL = re.compile(r'\blabel ?= ?f?"([^"\n]*)"')
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Words of side, shapes and products that hold in one notation alone."""
     for line, sentence, named in _with_convention(sentences(page)):
         for message in (*_beside_symbols(sentence), *_without_symbols(sentence, named)):
-            yield Fault(line, "side", message)
+            yield line, message
     for fence in page.fences():
         for message in (*of_statement(fence.given.get("title", "")), *_of_labels(fence.code)):
-            yield Fault(fence.line, "side", message)
+            yield fence.line, message
 
 
 def sentences(page: Page) -> Iterator[tuple[int, str]]:

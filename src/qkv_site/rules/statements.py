@@ -4,18 +4,20 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from qkv_site.markdown import claims
-from qkv_site.page import Fault, Page, Site
+from qkv_site.page import Page, Site
+
+NAME = "claim"
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Statements of the front matter without evidence, and names that another page has."""
     for claim in claims.of_page(page):
         line = page.line_of(claim.statement)
         if not claim.block:
-            yield from (Fault(line, "claim", message) for message in claims.faults(claim))
+            yield from ((line, message) for message in claims.faults(claim))
         first = _first(page.site).get(claim.id, page.name)
         if first != page.name:
-            yield Fault(line, "claim", f"claim {claim.id!r} is made in {first}")
+            yield line, f"claim {claim.id!r} is made in {first}"
 
 
 @lru_cache(maxsize=1)  # a site is another one each time that it is built

@@ -5,10 +5,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.parts.python import Python
 from qkv_site.run import NUMBER
 
+NAME = "number"
 # Numbers of these forms follow from others: a shape, a count, a product, a ratio.
 TYPED = re.compile(
     r"\d+ × \d+|\(\d+(?:, \d+)+\)|(?<!\d)\d{1,3}(?:,\d{3})+|[·/+] \d+\)? = \d+"
@@ -27,14 +28,13 @@ GIVEN = {
 _QUOTES = "corrections.md"  # what was wrong
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Numbers that are typed, and numbers of which nobody could say which block they are from."""
     prose = page.prose()
     for line, number in typed(prose) if page.name != _QUOTES else ():
         if number not in GIVEN.get(page.name, ()):
-            yield Fault(
+            yield (
                 page.start + line,
-                "number",
                 f"{number!r} is typed, and follows from others: expected what the page computes, "
                 "{{= 3 * P_Q.size }}, by names of its blocks. A number that a source gives stands "
                 "in GIVEN of qkv_site/rules/typed_numbers.py",
@@ -43,9 +43,8 @@ def faults(page: Page) -> Iterator[Fault]:
     for number in NUMBER.finditer(prose):
         for name in _names(number[1]):
             if times[name] > 1:
-                yield Fault(
-                    page.start + prose.count("\n", 0, number.start()),
-                    "number",
+                yield (
+                    page.line_in(prose, number.start()),
                     f"{number[0]} is computed after the last block, and {times[name]} blocks make "
                     f"{name!r}: expected a name that one of them makes",
                 )

@@ -11,9 +11,10 @@ What is typed follows nobody. The paper has no X, no bias and no weight without 
 import re
 from collections.abc import Iterator
 
-from qkv_site.page import Fault, Page
+from qkv_site.page import Page
 from qkv_site.rules import sides
 
+NAME = "letters"
 _REPORTS = re.compile(
     r"\b[Ss]ections? \d|\b[Tt]he (?:paper|report|book|post|video|notebook)\b(?!['’])"
     r"|(?<!We )\b(?:calls|chooses|prints|defines)\b"
@@ -29,7 +30,7 @@ _THE_PAPERS_OWN = re.compile(rf"\b[Tt]he paper['’]s \$?({_NOT_THE_PAPERS})")
 _CELLS = re.compile(r"(?<!\\)\|")
 
 
-def faults(page: Page) -> Iterator[Fault]:
+def faults(page: Page) -> Iterator[tuple[int, str]]:
     """Symbols that follow the reader where a source's are meant, and letters that it has not."""
     for line, sentence in sides.sentences(page):
         symbols, text = _untied(sentence), " ".join(sentence.split())
@@ -77,20 +78,18 @@ def _of_sources(page: Page) -> Iterator[tuple[int, str, str]]:
                     yield line, named, cell
 
 
-def _follows(line: int, symbol: str, text: str) -> Fault:
-    return Fault(
+def _follows(line: int, symbol: str, text: str) -> tuple[int, str]:
+    return (
         line,
-        "letters",
         f"{{{{{symbol}}}}} follows the reader's choice, and what a source says does not: expected "
         f"{{{{paper-3-2-2: {symbol}}}}}, if these are its letters, or {{{{site: {symbol}}}}}, in: "
         f"{text}",
     )
 
 
-def _not_the_papers(line: int, letter: str, text: str) -> Fault:
-    return Fault(
+def _not_the_papers(line: int, letter: str, text: str) -> tuple[int, str]:
+    return (
         line,
-        "letters",
         f"the paper has no {letter}: expected a letter of section 3.2.1 or 3.2.2, such as W_i^Q, "
         f'"no letter", or words such as "with words as rows, in our letters", in: {text}',
     )

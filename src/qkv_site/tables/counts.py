@@ -13,7 +13,8 @@ _WIDTHS = ("d_model", "h", "h_kv", "d_k", "d_v")
 
 def models() -> list[dict]:
     """The models of `docs/explanation/model-sizes.toml`."""
-    return PAGE.get().site.data("explanation/model-sizes.toml")["model"]
+    file = PAGE.get().site.data("explanation/model-sizes.toml")
+    return [model["sizes"] | model for model in file["model"]]
 
 
 def of(name: str, n_q: int = 1, n_k: int | None = None) -> LayerCost:

@@ -25,7 +25,8 @@ _NONE = "—"
 
 def functions() -> list[dict]:
     """The functions of `docs/libraries/attention-functions.toml`."""
-    return PAGE.get().site.data("libraries/attention-functions.toml")["function"]
+    file = PAGE.get().site.data("libraries/attention-functions.toml")
+    return [file["usual"] | function for function in file["function"]]
 
 
 def sources() -> str:

@@ -1,7 +1,7 @@
 """What each role is, and its shape in each source: what the label of a letter says, as data."""
 
 import json
-from functools import partial
+from functools import cache, partial
 
 from qkv import notation
 from qkv.notation import Role
@@ -9,6 +9,7 @@ from qkv_site.markdown.mathml import to_mathml
 from qkv_site.parts import formulas
 
 
+@cache
 def labels() -> str:
     """JSON: of each role its meaning, its group, and its shapes, each with its sources."""
     said = {

@@ -13,6 +13,7 @@ from qkv_site.tables import slices
 
 _NOT_IN_THE_PAPER = ("d_out", "d_source", "d_source_k", "d_source_v", "h_kv")
 _INDEX = {"h": "i", "h_kv": "j"}  # what a head is called in Python
+_READ = re.compile(r"\[Read\]\(\.\./claims\.md#([\w-]+)\)")
 _DIRECTIONS = {
     "(out, in)": "The layer computes `x @ W.T`. A stored matrix is the transpose of the paper's.",
     "(in, out)": "The layer computes `x @ W`, as the paper does.",
@@ -68,7 +69,7 @@ def facts(name: str) -> str:
 
 def names() -> str:
     """The names of all layouts, each leading to its row."""
-    return " · ".join(f"[{own['name']}](#{name})" for name, own in said().items())
+    return " · ".join(f"[{own['name']}](#{name})" for name, own in entries().items())
 
 
 def rows() -> str:
@@ -86,23 +87,23 @@ def arguments() -> str:
     return fitting(("library", "arguments, in their order"), listed)
 
 
-def said() -> dict[str, dict]:
+def entries() -> dict[str, dict]:
     """What `docs/libraries/layouts.toml` says of each layout beside its data."""
     return PAGE.get().site.data("libraries/layouts.toml")
 
 
 def address(name: str) -> str:
     """Where the site tells of a layout: a page beside those of the libraries, or a part of one."""
-    return said()[name].get("page", f"index.md#{name}")
+    return entries()[name].get("page", f"index.md#{name}")
 
 
 def _link(layout: Layout) -> str:
-    return f"[{said()[layout.name]['name']}]({address(layout.name).removeprefix('index.md')})"
+    return f"[{entries()[layout.name]['name']}]({address(layout.name).removeprefix('index.md')})"
 
 
 def _row(layout: Layout) -> str:
     """What is compared stands open, whatever else there is in a fold."""
-    own = said()[layout.name]
+    own = entries()[layout.name]
     query, *others = _queries(layout)
     scaling = layout.scaling.replace("sqrt(d_k)", "√d_k")
     compared = (
@@ -132,7 +133,7 @@ def _opened(layout: Layout, own: dict) -> str:
     ]
     if traps := own.get("traps"):
         parts.append(f"**What goes wrong?**\n{{ #{layout.name}-traps }}")
-        parts.append("\n".join(map(_trap, traps)))
+        parts.append("\n".join(map(_trap, traps, traps.values())))
     parts += [
         f"**What goes in?** {_call(layout, letter='`{}`')}",
         "**What is stored?**",
@@ -143,20 +144,15 @@ def _opened(layout: Layout, own: dict) -> str:
         *_limits(layout),
     ]
     if "see" in own:
-        parts.append(f"More: {', '.join(own['see'])}.")
+        parts.append(f"More: {own['see']}.")
     return "\n\n".join((*filter(None, parts), "</details>"))
 
 
-def _trap(trap: dict[str, str]) -> str:
-    """What goes wrong, and how it is known."""
-    if "run" in trap:
-        on = f" on {trap['on']}" if "on" in trap else ""
-        known = f"[Run{on}](../claims.md#{trap['run'].replace('_', '-')})"
-    else:
-        read = claims.of_page(PAGE.get().site.pages["libraries/index.md"])
-        [source] = [claim.source for claim in read if claim.id == trap["read"]]
-        known = f"[Read](../claims.md#{trap['read']}): {source}"
-    return " ".join(filter(None, (f"- **{trap['says']}**", trap.get("more"), f"{known}.")))
+def _trap(says: str, more: str) -> str:
+    """What goes wrong, and how it is known; of what was read, the source."""
+    read = claims.of_page(PAGE.get().site.pages["libraries/index.md"])
+    sources = {claim.id: claim.source for claim in read}
+    return f"- **{says}** {_READ.sub(lambda link: f'{link[0]}: {sources[link[1]]}', more)}"
 
 
 def known_from(layout: Layout) -> str:

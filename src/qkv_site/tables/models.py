@@ -15,7 +15,9 @@ _KEYS = {
 
 def models() -> list[dict]:
     """The models of `docs/libraries/models.toml`; one that a test builds with type and layout."""
-    entries = PAGE.get().site.data("libraries/models.toml")
+    written = PAGE.get().site.data("libraries/models.toml")
+    usual = {name: {**model, "unseen": ()} for name, model in written.items()}
+    entries = {name: usual.get(model.get("like"), {}) | model for name, model in written.items()}
     known = {
         name: {"layout": layout.name} for layout in layouts().values() for name in layout.types
     }
@@ -42,23 +44,23 @@ def table() -> str:
 
 
 def _layout(model: dict) -> str:
-    name = _of(model["layout"]) if "layout" in model else "none"
+    name = _link_to(model["layout"]) if "layout" in model else "none"
     return f"{name}, *computed*" if is_computed(model) else name
 
 
-def _of(layout: str) -> str:
+def _link_to(layout: str) -> str:
     return f"[{layout}]({libraries.address(layout)})"
 
 
 def _notes(model: dict) -> str:
-    notes = [*(_of_layer(model) if "layout" in model else ())]
+    notes = [*(_facts_of(model) if "layout" in model else ())]
     if unseen := model.get("unseen"):
         options = ", ".join(f"{each['what']} (`{each['option']}`)" for each in unseen)
         notes.append(f"Not in the weights: {options}.")
     if saved := model.get("file"):
         notes.append(
             f"In a file the names begin with `{saved['layer']}`, and the layout is "
-            f"{_of(saved['layout'])}."
+            f"{_link_to(saved['layout'])}."
         )
     if "why" in model:
         notes.append(model["why"])
@@ -69,7 +71,7 @@ def _notes(model: dict) -> str:
     return " ".join(notes)
 
 
-def _of_layer(model: dict) -> Iterator[str]:
+def _facts_of(model: dict) -> Iterator[str]:
     known = layouts()[model["layout"]].types.get(model.get("type"))
     for own, renamed in (known.rename if known else model.get("rename", {})).items():
         yield f"Its `{own.strip('.')}` is the layout's `{renamed.strip('.')}`."

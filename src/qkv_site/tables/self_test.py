@@ -50,7 +50,7 @@ class Question:
 
     @classmethod
     def of(
-        cls, *, wrong: list[dict], why: str, code: str = "", answer: str = "", **said: str
+        cls, *, wrong: dict[str, str], why: str, code: str = "", answer: str = "", **said: str
     ) -> "Question":
         """Read an entry of the file: run its code, and compute what is an expression.
 
@@ -64,8 +64,8 @@ class Question:
             raise ValueError(
                 f"question {said['id']!r}: expected either an answer or code that prints it"
             )
-        right = _choice({"answer": f"`{printed}`" if printed else answer, "why": why}, names)
-        others = tuple(_choice(entry, names) for entry in wrong)
+        right = _choice(f"`{printed}`" if printed else answer, why, names)
+        others = tuple(_choice(*entry, names) for entry in wrong.items())
         answers = [right.answer, *(each.answer for each in others)]
         if len(set(answers)) < len(answers) or len(others) < 2:
             raise ValueError(
@@ -89,7 +89,8 @@ class Question:
 
 def questions() -> list[Question]:
     """All questions, in the order of the file."""
-    return [Question.of(**entry) for entry in _file()["question"]]
+    file = _file()
+    return [Question.of(group=group, **each) for group in file["groups"] for each in file[group]]
 
 
 def markdown() -> str:
@@ -184,10 +185,12 @@ def _printed(code: str, names: dict[str, object]) -> str:
     return printed.getvalue().strip()
 
 
-def _choice(entry: dict[str, str], names: dict[str, object]) -> Choice:
-    """A choice; its answer may be an expression, and its reason has numbers, by these names."""
-    answer = entry["answer"] if "answer" in entry else f"`{eval(entry['code'], names)}`"
-    return Choice(answer, NUMBER.sub(lambda number: say(eval(number[1], names)), entry["why"]))
+def _choice(answer: str, why: str, names: dict[str, object]) -> Choice:
+    """A choice, with its expressions computed by these names; one in an answer is shown as code."""
+    return Choice(
+        NUMBER.sub(lambda computed: f"`{eval(computed[1], names)}`", answer),
+        NUMBER.sub(lambda computed: say(eval(computed[1], names)), why),
+    )
 
 
 def _offer(question: Question, place: int) -> str:

@@ -4,9 +4,7 @@ hatchling builds it, as it does for everybody else. Its version ends in a hash o
 pip leaves an installed package where it is if a file's version is the same.
 """
 
-import re
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -17,12 +15,9 @@ from hatchling.builders.wheel import WheelBuilder
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
-import qkv
 from qkv_site.page import PAGE
 
 _PROJECT = Path(__file__).parents[3]
-_PACKAGE = _PROJECT / "src" / "qkv"
-_WHEEL = re.compile(r"which_q-[\w.+%]+-py3-none-any\.whl")
 
 
 @cache
@@ -74,24 +69,6 @@ def install() -> str:
             f"```console\npip install git+{PAGE.get().site.repository}\n```",
         ]
     return "\n\n".join(said)
-
-
-def faults(text: str, runs: bool) -> Iterator[tuple[int, str]]:
-    """What is wrong with what a page says of the wheel, and with what its blocks run.
-
-    Args:
-        text: The page's file.
-        runs: Whether the page shows blocks that run.
-
-    Yields:
-        The line, counted from 1, and the fault.
-    """
-    if runs and Path(qkv.__file__).resolve().parent != _PACKAGE.resolve():
-        yield 1, f"its blocks run {qkv.__file__}, which is another package than {_PACKAGE}"
-    for found in _WHEEL.finditer(text):
-        if found[0] != name():
-            line = text.count("\n", 0, found.start()) + 1
-            yield line, f"this build has no wheel {found[0]}, its wheel is {name()}"
 
 
 def _line(where: str) -> str:

@@ -147,17 +147,10 @@ class _Writer(Writer):
         """A formula as the line that it is, or as the source that it names writes it."""
         if source == "site" and not content.startswith(('"', "shape(")):
             return f"`{content}`"
-        try:
-            said = formulas.plain(content, source)
-        except (SyntaxError, ValueError):  # reported when the page is rendered
-            return f"`{content}`"
-        return said if content.startswith('"') else f"`{words(said.strip('$'))}`"
+        return super().inline(source, content)
 
-    def latex(self, latex: str, *, display: bool) -> str:
+    def latex(self, latex: str, *, display: bool = False) -> str:
         return f"`{words(latex.strip())}`"
-
-    def power(self, which: str, script: str) -> str:
-        return ("^" if which == "sup" else "_") + script
 
     def link(self, said: str, target: str) -> str:
         if re.match(r"[a-z]+:|\x02", target):

@@ -82,7 +82,7 @@ class _Around(Treeprocessor):
 
     def __init__(self, md: Markdown, page: _Run):
         super().__init__(md)
-        self._of = page
+        self._running = page
 
     def run(self, root: Element) -> None:
         for link in root.iter("a"):
@@ -91,7 +91,7 @@ class _Around(Treeprocessor):
                 link.set("data-kind", kind)
             if claims.INDEX in target:
                 link.set("href", evidence.leads_to(target, PAGE.get()))
-        page = self._of.page
+        page = self._running.page
         found = page and next((each for each in root.iter() if each.find("h1") is not None), None)
         if found is not None:
             self._title(page, found)
@@ -119,10 +119,10 @@ class _Finish(Postprocessor):
 
     def __init__(self, md: Markdown, page: _Run):
         super().__init__(md)
-        self._of = page
+        self._running = page
 
     def run(self, text: str) -> str:
-        page = self._of.page
+        page = self._running.page
         if page is None or choice.PLACE not in text:  # the table of contents comes here, too
             return text
         text = tables.finished(text)

@@ -146,6 +146,18 @@ class Writer(ABC):
         """Bold or italic words."""
         return f"{stars}{words}{stars}"
 
+    def inline(self, source: str, content: str) -> str:
+        """A formula in a sentence, `{{source: content}}`."""
+        try:
+            said = formulas.plain(content, source)
+        except (SyntaxError, ValueError):  # reported when the page is rendered
+            return f"`{content}`"
+        return said if content.startswith('"') else self.latex(said.strip("$"))
+
+    def power(self, which: str, script: str) -> str:
+        """A script of a letter: `sup` or `sub`."""
+        return ("^" if which == "sup" else "_") + script
+
     @abstractmethod
     def executed(self, block: Python, printed: Printed) -> Iterator[Piece]:
         """A block that ran, and what it printed."""
@@ -171,16 +183,8 @@ class Writer(ABC):
         """A heading."""
 
     @abstractmethod
-    def inline(self, source: str, content: str) -> str:
-        """A formula in a sentence, `{{source: content}}`."""
-
-    @abstractmethod
-    def latex(self, latex: str, *, display: bool) -> str:
-        """LaTeX that is no formula of the notation."""
-
-    @abstractmethod
-    def power(self, which: str, script: str) -> str:
-        """A script of a letter: `sup` or `sub`."""
+    def latex(self, latex: str, *, display: bool = False) -> str:
+        """LaTeX, which is no formula of the notation or has been one."""
 
     @abstractmethod
     def link(self, said: str, target: str) -> str:

@@ -80,10 +80,19 @@ def address(name: str) -> str:
 def _imported(code: str) -> Iterator[str]:
     """The packages that code imports."""
     for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            yield from (each.name.partition(".")[0] for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield (node.module or "").partition(".")[0]
+        yield from _imports(node).values()
+
+
+def _imports(node: ast.AST) -> dict[str, str]:
+    """The names that a statement gives to what it imports, and the package of each."""
+    match node:
+        case ast.Import(names):
+            packages = ((each.asname, each.name.partition(".")[0]) for each in names)
+            return {name or package: package for name, package in packages}
+        case ast.ImportFrom(module, names):
+            package = (module or "").partition(".")[0]
+            return {each.asname or each.name: package for each in names}
+    return {}
 
 
 def colab(folder: str, site: str) -> str:
@@ -99,16 +108,14 @@ def colab(folder: str, site: str) -> str:
     """
     if not folder:
         return ""
-    found = _GITHUB.fullmatch(folder)
+    found, fault = _GITHUB.fullmatch(folder), ""
     if not found:
-        expected = "https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
-        message = f"notebooks is {folder!r}: expected {expected}"
-        report(Fault(0, "notebooks", message, "mkdocs.yml"))
-        return ""
-    if not _is_public(site):
-        expected = "a public one, from which Colab gets the package"
-        message = f"notebooks is {folder!r}, but the site's address is {site!r}"
-        report(Fault(0, "notebooks", f"{message}: expected {expected}", "mkdocs.yml"))
+        fault = ": expected https://github.com/OWNER/NAME/blob/BRANCH, which Colab reads"
+    elif not _is_public(site):
+        fault = f", but the site's address is {site!r}: expected a public one, from which Colab "
+        fault += "gets the package"
+    if fault:
+        report(Fault(0, "notebooks", f"notebooks is {folder!r}{fault}", "mkdocs.yml"))
         return ""
     return f"https://colab.research.google.com/github/{found[1]}"
 
@@ -214,13 +221,7 @@ class _Writer(Writer):
         source = f" ({claim.source})" if claim.source else ""
         return f"**Checked:** {claim.statement}{source}"
 
-    def inline(self, source: str, content: str) -> str:
-        try:
-            return formulas.plain(content, source)
-        except ValueError:  # reported when the page is rendered
-            return f"`{content}`"
-
-    def latex(self, latex: str, *, display: bool) -> str:
+    def latex(self, latex: str, *, display: bool = False) -> str:
         return f"$${latex}$$" if display else f"${latex}$"
 
     def power(self, which: str, script: str) -> str:
@@ -276,7 +277,7 @@ def _is_ours(statement: ast.stmt, ours: set[str]) -> bool:
     written = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         written = {statement.name}
-    if imported := _imported_from_site(statement):
+    if imported := {name for name, of in _imports(statement).items() if of == "qkv_site"}:
         ours |= imported
         return True
     if ours & (read - written):
@@ -284,17 +285,6 @@ def _is_ours(statement: ast.stmt, ours: set[str]) -> bool:
         return True
     ours -= written
     return False
-
-
-def _imported_from_site(statement: ast.stmt) -> set[str]:
-    """The names that a statement gives to what only the site has."""
-    match statement:
-        case ast.Import(names):
-            packages = [(each, each.name.partition(".")[0]) for each in names]
-            return {each.asname or package for each, package in packages if package == "qkv_site"}
-        case ast.ImportFrom(str(module), names) if module.partition(".")[0] == "qkv_site":
-            return {each.asname or each.name for each in names}
-    return set()
 
 
 def _prints(statement: ast.stmt) -> bool:

@@ -7,7 +7,6 @@ questions, and by what people type to get there, in the fences `asked` of its pa
 
 import html
 import json
-import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,11 +26,6 @@ ADDRESS = "assets/search.json"
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _ID = re.compile(r"\{[^{}\n]*#([\w.-]+)")
 _EXAMPLE = re.compile(r"^ *>>> .*\n?(?: *\S.*\n?)*", re.MULTILINE)
-_ENTRY = re.compile(
-    r"^- \[(?P<question>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^\s()]+)\)"
-    r"(?P<answer>.*(?:\n  .*)*)",
-    re.MULTILINE,
-)
 _BEGINS = re.compile(r"(?:[-*:]|\d+\.) +")  # an item of a list, or a definition
 _RULE = re.compile(r"[|:\- ]+")  # between the head of a table and its rows
 _PIPE = re.compile(r"(?<!\\)\|")
@@ -144,14 +138,7 @@ class _Writer(Writer):
     def claim(self, claim: claims.Claim) -> str:
         return claim.statement
 
-    def inline(self, source: str, content: str) -> str:
-        try:
-            said = formulas.plain(content, source)
-        except (SyntaxError, ValueError):  # reported when the page is rendered
-            return content
-        return said if content.startswith('"') else words(said.strip("$"))
-
-    def latex(self, latex: str, *, display: bool) -> str:
+    def latex(self, latex: str, *, display: bool = False) -> str:
         return words(latex.strip())
 
     def code(self, code: str) -> str:
@@ -160,9 +147,6 @@ class _Writer(Writer):
 
     def emphasis(self, stars: str, words: str) -> str:
         return words
-
-    def power(self, which: str, script: str) -> str:
-        return ("^" if which == "sup" else "_") + script
 
     def link(self, said: str, target: str) -> str:
         return said
@@ -261,11 +245,10 @@ def _give(read: Page, sections: list[Section]) -> Iterator[Fault]:
 def _questions(page: Page, addresses: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Of each line of the index of questions, where it leads, its question and its answer."""
     writer = _Writer(page, addresses)
-    for entry in _ENTRY.finditer(page.body):
-        path, mark, anchor = entry["target"].partition("#")
-        address = addresses.get(posixpath.normpath(path))
+    for entry in questions.ENTRY.finditer(page.body):
+        address = addresses.get(page.linked(entry["page"]))
         if address is not None:  # else MkDocs reports it
             question, answer = (
                 " ".join(_lines(writer.plain(entry[name]))) for name in ("question", "answer")
             )
-            yield f"{address}{mark}{anchor}", question, answer
+            yield f"{address}#{entry['id'] or ''}", question, answer
