@@ -13,7 +13,18 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch")
+    """PyTorch with the seed 0, and without gradients."""
+    library = pytest.importorskip("torch")
+    library.manual_seed(0)
+    with library.no_grad():
+        yield library
+
+
+@pytest.fixture
+def gradients(torch):
+    """For tests that train."""
+    with torch.enable_grad():
+        yield
 
 
 @pytest.fixture

@@ -22,10 +22,7 @@ def tokens(torch, rng, batch=1):
 
 
 def test_keras_softmax_gives_ones_on_a_last_axis_of_length_one(keras, rng):
-    """Keras' softmax activation gives ones on a last axis of length 1, and axis=1 gives weights.
-
-    Energies (m, Tx, 1), as in the translation assignment: the context is then the plain sum.
-    """
+    """Keras' softmax activation gives ones on a last axis of length 1, and axis=1 gives weights."""
     energies = rng.normal(size=(2, 7, 1)).astype("float32")
     states = rng.normal(size=(2, 7, 4)).astype("float32")
 
@@ -41,10 +38,7 @@ def test_keras_softmax_gives_ones_on_a_last_axis_of_length_one(keras, rng):
 
 
 def test_torch_softmax_without_dim_takes_the_first_axis_of_three(torch, rng):
-    """PyTorch's `F.softmax` without `dim` takes the first axis of an array with three axes.
-
-    It warns. With two axes, or four, it takes the second one: of four axes that is the heads'.
-    """
+    """PyTorch's `F.softmax` without `dim` takes the first axis of an array with three axes."""
     softmax = torch.nn.functional.softmax
     for shape, axis in (((3, 5), 1), ((2, 3, 5), 0), ((2, 3, 4, 5), 1)):
         scores = torch.from_numpy(rng.normal(size=shape))
@@ -57,10 +51,7 @@ def test_torch_softmax_without_dim_takes_the_first_axis_of_three(torch, rng):
 
 
 def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch, rng):
-    """In PyTorch (1 - mask) times −∞ makes the weights NaN, and masked_fill does not.
-
-    With −10⁹ in float32 the product is finite. Each query sees one key at least.
-    """
+    """In PyTorch (1 - mask) times −∞ makes the weights NaN, and masked_fill does not."""
     mask = torch.ones(N, N).tril()
     scores = torch.from_numpy(rng.normal(size=(N, N)).astype("float32"))
     weights = torch.softmax(scores + (1 - mask) * float("-inf"), dim=-1)
@@ -72,10 +63,7 @@ def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch
 
 
 def test_a_float16_mask_times_minus_a_billion_is_nan_in_jax_and_not_in_torch(torch):
-    """In float16 (1 - mask) * -1e9 is NaN at visible keys in JAX, and 0 in PyTorch.
-
-    Where −10⁹ is a tensor of float16, it is NaN in PyTorch, too. Hidden keys get −∞.
-    """
+    """In float16 (1 - mask) * -1e9 is NaN at visible keys in JAX, and 0 in PyTorch."""
     jax = pytest.importorskip("jax")
     mask = np.tri(N, dtype=np.float16)
     of_jax = np.asarray((1 - jax.numpy.asarray(mask)) * -1e9)
@@ -91,11 +79,7 @@ def test_a_float16_mask_times_minus_a_billion_is_nan_in_jax_and_not_in_torch(tor
 
 
 def test_torch_two_least_numbers_add_up_to_minus_infinity(torch):
-    """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN.
-
-    In float16, bfloat16, float32 and float64. The same masks joined as booleans, and then filled,
-    are finite.
-    """
+    """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN."""
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         least = torch.finfo(dtype).min
         hidden_twice = torch.full((3,), least, dtype=dtype) + least
@@ -107,10 +91,6 @@ def test_torch_two_least_numbers_add_up_to_minus_infinity(torch):
 
 def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(torch, rng):
     """PyTorch's `scaled_dot_product_attention` gives zeros for a row of −∞, a softmax by hand NaN.
-
-    The row is False for each key, −∞ for each, or two least numbers of the dtype, added up. One
-    least number for each key gives numbers that are not zeros. In float16, where it adds up to −∞
-    with a score of −16, it gives the mean of the values.
 
     Covers: float16, bfloat16, float32 and float64, on the CPU.
     """
@@ -132,11 +112,7 @@ def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(t
 
 
 def test_torch_a_row_of_nan_gives_nan_gradients_though_the_loss_leaves_it_out(torch, rng):
-    """In PyTorch a row of NaN weights gives NaN gradients, even if the loss leaves the row out.
-
-    With masked_fill those of the values are NaN; where −∞ is added, those of queries and keys too.
-    With the row hidden by the least number of the dtype none is NaN.
-    """
+    """In PyTorch a row of NaN weights gives NaN gradients, even if the loss leaves the row out."""
     given = [torch.from_numpy(rng.normal(size=(N, D_K))).requires_grad_() for _ in range(3)]
     hidden = torch.ones(N, N).triu(1).bool()
     hidden[1] = True  # this query sees no key
@@ -170,11 +146,7 @@ def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):
 
 
 def test_torch_multihead_attention_drops_weights_in_training_and_divides_what_it_keeps(torch, rng):
-    """PyTorch's layer drops weights in training and divides the others by 1 − p; `eval()` does not.
-
-    With p = 0.2 and a causal mask the first query's weight is 0 or 1.25, and its output is then
-    that of zeros.
-    """
+    """PyTorch's layer drops weights in training, and divides others by 1 − p; `eval()` does not."""
     layer = torch_layer(rng, dropout=0.2, bias=False)
     x = tokens(torch, rng, batch=500)
     later = torch.ones(N, N, dtype=torch.bool).triu(1)
@@ -201,7 +173,6 @@ def test_torch_multihead_attention_drops_weights_in_training_and_divides_what_it
 def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_module(torch, rng):
     """PyTorch's `scaled_dot_product_attention` drops weights after `eval()` too.
 
-    It is a function and does not know the mode. nn.MultiheadAttention passes it 0 after eval().
     Covers: a module that is in training and one that is not, float32 on a CPU.
     """
 
@@ -219,10 +190,7 @@ def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_modul
 
 
 def test_torch_functional_dropout_drops_whatever_the_mode_of_the_module(torch):
-    """PyTorch's `F.dropout(x, p)` drops after `eval()` too, and nn.Dropout does not.
-
-    Its argument `training` is True unless it is given.
-    """
+    """PyTorch's `F.dropout(x, p)` drops after `eval()` too, and nn.Dropout does not."""
 
     class Careless(torch.nn.Module):
         def forward(self, x):
@@ -239,10 +207,7 @@ def test_torch_functional_dropout_drops_whatever_the_mode_of_the_module(torch):
 
 
 def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng):
-    """Flax drops the same places in each head and sentence unless told otherwise.
-
-    The default of linen's and nnx' weights is broadcast_dropout=True.
-    """
+    """Flax drops the same places in each head and sentence unless told otherwise."""
     jax = pytest.importorskip("jax")
     linen = pytest.importorskip("flax.linen")
     nnx = pytest.importorskip("flax.nnx.nn.attention")
@@ -262,11 +227,7 @@ def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng):
 
 
 def test_sam_adds_positions_from_the_unscaled_query_after_the_scale(torch, rng):
-    """SAM's layer in Transformers adds positions made from unscaled queries after the scale.
-
-    Its eager form and its form with scaled_dot_product_attention, which gets them as attn_mask,
-    agree. Positions from scaled queries, or scaled positions, give another output.
-    """
+    """SAM's layer in Transformers adds positions made from unscaled queries after the scale."""
     sam = transformers("sam")
     config = sam.SamVisionConfig(
         hidden_size=E, num_attention_heads=H, image_size=6, patch_size=2, use_rel_pos=True
@@ -290,10 +251,7 @@ def test_sam_adds_positions_from_the_unscaled_query_after_the_scale(torch, rng):
 
 
 def test_torch_adds_a_bias_after_the_scale(torch, rng):
-    """PyTorch's `scaled_dot_product_attention` adds a mask of floats after the scale.
-
-    A finite bias shows it. A mask of 0 and −∞ is the same before the scale and after it.
-    """
+    """PyTorch's `scaled_dot_product_attention` adds a mask of floats after the scale."""
     Q, K, V = rng.normal(size=(3, 1, H, N, D_K))
     bias, later = rng.normal(size=(N, N)), np.where(np.tri(N, dtype=bool), 0, -np.inf)
     attend = torch.nn.functional.scaled_dot_product_attention
@@ -309,10 +267,7 @@ def test_torch_adds_a_bias_after_the_scale(torch, rng):
 
 
 def test_torch_encoder_layer_asks_for_no_weights_and_its_own_call_gives_them(torch, rng):
-    """PyTorch's encoder layer asks for no weights, and a call of its `self_attn` gives them.
-
-    A hook sees (output, None). The call needs norm1(x) if norm_first=True, and the same masks.
-    """
+    """PyTorch's encoder layer asks for no weights, and a call of its `self_attn` gives them."""
     later = torch.ones(N, N, dtype=torch.bool).triu(1)
     for norm_first in (False, True):
         encoder = torch.nn.TransformerEncoderLayer
@@ -338,11 +293,7 @@ def test_torch_encoder_layer_asks_for_no_weights_and_its_own_call_gives_them(tor
 
 
 def test_torch_fast_path_does_not_call_self_attn_unless_it_has_a_hook(torch, rng, monkeypatch):
-    """PyTorch's encoder layer does not call its `self_attn` on the fast path, unless it has a hook.
-
-    The fast path is that of inference: eval() and no gradients. In PyTorch 2.13 a hook turns it
-    off, and so does torch.backends.mha.set_fastpath_enabled(False).
-    """
+    """PyTorch's encoder layer does not call `self_attn` on the fast path, unless it has a hook."""
     layer = torch.nn.TransformerEncoderLayer(E, H, 7, batch_first=True).double().eval()
     calls, forward = [], torch.nn.MultiheadAttention.forward
 
@@ -388,11 +339,7 @@ def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch):
 
 
 def test_longformer_and_swin_return_weights_of_windows(torch):
-    """Longformer and Swin return weights of windows, with other axes than most models.
-
-    Longformer's last axis is the window and one more. Swin's first axis counts images and windows.
-    Mistral's and Gemma 2's have the usual axes, with zeros outside the window.
-    """
+    """Longformer and Swin return weights of windows, with other axes than most models."""
     library = pytest.importorskip("transformers")
     config = library.LongformerConfig(
         vocab_size=11,
@@ -436,11 +383,7 @@ def test_longformer_and_swin_return_weights_of_windows(torch):
 
 
 def test_transformers_return_weights_of_the_layers_with_softmax_attention_alone(torch):
-    """Transformers returns weights of layers with softmax attention, so the first may be layer 3's.
-
-    Qwen3-Next with three layers of linear attention and one of softmax attention gives one array.
-    T5 gives three tuples: of the encoder, the decoder and the cross-attention.
-    """
+    """Transformers returns weights of layers with a softmax, so the first may be layer 3's."""
     library = pytest.importorskip("transformers")
     words = torch.tensor([[3, 1, 4, 1, 5]])
     asked = {"output_attentions": True}
@@ -493,11 +436,7 @@ def test_torch_strict_false_drops_bias_k_and_names_it_in_its_return_value(torch)
 
 
 def test_torch_added_keys_lengthen_the_weights(torch, rng):
-    """PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each.
-
-    bias_k and bias_v are (1, 1, E), and the projections' biases are in in_proj_bias, 3E numbers.
-    The zero token comes last, and each query may attend to it.
-    """
+    """PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each."""
     x = tokens(torch, rng)
     for options, more in (
         ({"add_bias_kv": True}, 1),
@@ -526,12 +465,7 @@ def test_torch_added_keys_lengthen_the_weights(torch, rng):
 
 
 def test_torch_is_causal_hides_what_add_bias_kv_adds(torch, rng):
-    """PyTorch's `is_causal=True` hides from each query what `add_bias_kv` or `add_zero_attn` adds.
-
-    It does so in self-attention with `need_weights=False` and without `key_padding_mask`: the
-    mask is dropped, and query i sees the first i + 1 keys. A longer sequence of queries sees more.
-    With the weights, or with the mask alone, each query sees what was added.
-    """
+    """PyTorch's `is_causal=True` hides from a query what `add_bias_kv` or `add_zero_attn` adds."""
     x, memory = tokens(torch, rng), tokens(torch, rng)[:, : N - 2]
     mask = torch.ones(N, N, dtype=torch.bool).triu(1)
     for options in ({"add_bias_kv": True}, {"add_zero_attn": True}):

@@ -134,10 +134,7 @@ def test_haiku_moves_to_flax_by_reshaping_and_to_torch_by_transposing(rng):
 
 
 def test_vit_of_google_moves_to_timm_by_reshaping_and_transposing(torch, rng):
-    """Google's ViT moves to timm if each kernel is reshaped to a square and transposed.
-
-    Without transposing it loads without an error, and computes something else.
-    """
+    """Google's ViT moves to timm if each kernel is reshaped to a square and transposed."""
     x = tokens(rng)
     flax = qkv.dump(qkv.MultiHead.random(E, H, bias=True), "flax")
     names = "query", "key", "value"
@@ -166,11 +163,7 @@ def test_vit_of_google_moves_to_timm_by_reshaping_and_transposing(torch, rng):
 
 
 def test_gpt_bigcode_with_the_sizes_of_santacoder_has_2304_rows(torch):
-    """GPT-BigCode with the sizes of SantaCoder stores c_attn as (2304, 2048).
-
-    The rows are 16 heads of queries, one of keys and one of values, each of 128: no thirds of 768.
-    With `multi_query=False` there are three times 2048 rows.
-    """
+    """GPT-BigCode with the sizes of SantaCoder stores c_attn as (2304, 2048)."""
     library = transformers("gpt_bigcode")
     sizes = {"n_embd": 2048, "n_head": 16}
     with torch.device("meta"):
@@ -207,8 +200,6 @@ def test_the_lines_of_the_table_of_fused_weights_cut_each_of_them(torch, rng):
 def test_key_rows_of_a_fused_bias_stay_small_in_training(torch):
     """The keys' part of a fused bias stays small while AdamW trains a layer without a rotation.
 
-    It starts at zero and has no gradient but rounding's.
-
     Covers: one nn.MultiheadAttention of 4 heads, 150 steps on one task, with the seeds 0, 1 and 2.
     """
     nn = torch.nn
@@ -236,10 +227,7 @@ def test_key_rows_of_a_fused_bias_stay_small_in_training(torch):
 
 
 def test_lora_stacked_in_thirds_trains_the_keys_of_gpt_neox(torch, rng):
-    """A LoRA update that is stacked as queries, zeros, values trains the keys of GPT-NeoX.
-
-    Its rows are per head. Put into the same order, the update changes queries and values alone.
-    """
+    """A LoRA update that is stacked as queries, zeros, values trains the keys of GPT-NeoX."""
     library = transformers("gpt_neox")
     config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
     layer = randomised(library.GPTNeoXAttention(config), rng)
@@ -274,10 +262,7 @@ def test_lora_stacked_in_thirds_trains_the_keys_of_gpt_neox(torch, rng):
 
 
 def test_lora_is_added_transposed_to_each_conv1d_of_gpt2(torch, rng):
-    """A LoRA update B A is added transposed to each Conv1D of GPT-2, to the square c_proj too.
-
-    To c_attn it does not fit untransposed. To attn.c_proj it fits, and the output is another one.
-    """
+    """A LoRA update B A is added transposed to each Conv1D of GPT-2, to the square c_proj too."""
     library = transformers("gpt2")
     layer = randomised(library.GPT2Attention(library.GPT2Config(n_embd=E, n_head=H)), rng)
     x = torch.from_numpy(tokens(rng))
@@ -324,11 +309,7 @@ def logits(model, ids):
 
 
 def test_qwen2_loses_its_biases_under_llama_without_a_word(torch, rng):
-    """Qwen2 under Llama's class loses the biases of queries, keys and values with strict=False.
-
-    With attention_bias=True the output's bias is missing; with zeros for it, the two compute the
-    same. With zeros for the keys' biases they do not, because keys are rotated after the bias.
-    """
+    """Qwen2 under Llama's class loses the biases of queries, keys and values with strict=False."""
     qwen = randomised(small(transformers("qwen2"), "Qwen2"), rng)
     ids = torch.arange(7)[None]
     expected = logits(qwen, ids)
@@ -357,8 +338,6 @@ def test_qwen2_loses_its_biases_under_llama_without_a_word(torch, rng):
 
 def test_a_constant_key_bias_cancels_until_it_is_large(torch):
     """A key bias of 1000 changes SDPA's output in float32 a little, 1e6 ruins it, NaN gives NaN.
-
-    In exact arithmetic a key bias has no effect. In float16, 1e5 is infinite. Zeros change nothing.
 
     Covers: 4 heads of width 16, 20 tokens, random normal queries, keys and values, on the CPU.
     """
@@ -407,11 +386,7 @@ def test_whisper_packed_with_a_key_bias_of_zeros_computes_the_same(torch, rng):
 
 
 def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_that_came(torch):
-    """The message of PyTorch's view holds the shape that the code wants and the size that came.
-
-    28672 = 28 · 8 · 128, where 64 heads of 128 were expected; 45568 = 4 · 178 · 64, half a head;
-    57344 = 28 · 2048, where all heads together were expected to be 4096 wide.
-    """
+    """The message of PyTorch's view holds the shape that the code wants and the size that came."""
     for came, wanted in (
         ((1, 28, 8 * 128), (1, 28, 64, 128)),
         ((1, 13, 16 * 128), (1, 13, 8, 128)),
@@ -424,11 +399,7 @@ def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_th
 
 
 def test_torch_names_the_keys_and_the_sentences_of_the_queries_where_batches_differ(torch):
-    """`nn.MultiheadAttention` names the keys, sentences of the queries times heads, and a width.
-
-    4 sentences of queries meet 2 of keys; and 2 sentences of 5 and 7 tokens are read as 5 and 7
-    sentences of 2 tokens, where `batch_first` is left out.
-    """
+    """`nn.MultiheadAttention` names the keys, sentences of the queries times heads, and a width."""
     for batch_first, queries, keys, shape in (
         (True, (4, 5), (2, 6), [6, 4 * 8, 64]),
         (False, (2, 5), (2, 7), [2, 5 * 8, 64]),
@@ -453,9 +424,6 @@ def shards(mh: qkv.MultiHead, tp: int) -> list[qkv.MultiHead]:
 
 def test_llama_on_more_ranks_than_key_heads_is_exact_if_whole_key_heads_are_repeated(torch, rng):
     """Llama on more ranks than key heads is exact if each rank holds a whole key head.
-
-    Rank r of tp holds the key head r · h_kv // tp, and its own heads of queries. The ranks' outputs
-    are added. Cut into rows evenly, a rank's keys cannot be viewed as heads.
 
     Covers: 8 heads of queries over 2, on 1, 2, 4 and 8 ranks, in float64.
     """
@@ -496,10 +464,7 @@ def test_llama_on_more_ranks_than_key_heads_is_exact_if_whole_key_heads_are_repe
 
 
 def test_torch_counts_no_operations_of_its_fused_attention_on_a_cpu(torch):
-    """PyTorch's FlopCounterMode counts no operations of its fused attention on a CPU.
-
-    With the math kernel it counts 4 · n · n · d_k for each head of queries.
-    """
+    """PyTorch's FlopCounterMode counts no operations of its fused attention on a CPU."""
     counter = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode
     kernels = pytest.importorskip("torch.nn.attention")
     n, h, d_k = 64, 8, 16

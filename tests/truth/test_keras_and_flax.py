@@ -43,10 +43,7 @@ def test_torch_weights_move_to_keras_in_two_lines(keras, mha, rng, x, y):
 
 
 def test_keras_takes_query_value_key_in_this_order(keras, rng, x):
-    """Keras takes query value key in this order.
-
-    Called as the paper writes it, (Q, K, V), Keras matches values and attends to keys.
-    """
+    """Keras takes query value key in this order."""
     layer = keras_layer(keras, rng)
     keys, values = rng.normal(size=(2, 1, N_K, E))
     mh = loaded(layer, "keras")
@@ -56,10 +53,7 @@ def test_keras_takes_query_value_key_in_this_order(keras, rng, x):
 
 
 def test_keras_ignores_a_mask_in_fourth_place(keras, rng, x):
-    """Keras ignores a mask in fourth place.
-
-    mha(x, x, x, mask), as courses write it, computes without the mask and says nothing.
-    """
+    """Keras ignores a mask in fourth place."""
     layer = keras_layer(keras, rng)
     mask = np.tri(N_Q, dtype=bool)[None]
     unmasked = of_keras(layer, x, x, x)
@@ -68,10 +62,7 @@ def test_keras_ignores_a_mask_in_fourth_place(keras, rng, x):
 
 
 def test_keras_takes_masks_of_two_three_and_four_axes(keras, rng, x):
-    """Keras takes a mask (queries, keys), with a batch before it, or with the batch and the heads.
-
-    A mask (batch, keys) raises an error, unless it fits as (queries, keys).
-    """
+    """Keras takes a mask (queries, keys), with a batch before it, or with batch and heads."""
     layer, mask = keras_layer(keras, rng), np.tri(N_Q, dtype=bool)
     expected = of_keras(layer, x, x, x, attention_mask=mask[None])
     whole = np.broadcast_to(mask, (len(x), H, N_Q, N_Q)).copy()
@@ -84,20 +75,14 @@ def test_keras_takes_masks_of_two_three_and_four_axes(keras, rng, x):
 
 
 def test_keras_key_dim_is_a_width_after_the_map(keras, rng):
-    """Keras `key_dim` is a width after the map.
-
-    key_dim is the paper's d_k, the width of one head; kdim of torch is the width of a source.
-    """
+    """Keras `key_dim` is a width after the map."""
     mh = loaded(keras_layer(keras, rng, key_dim=11), "keras")
     assert mh.W_K.shape == (H, E, 11)
     assert mh.d_k == 11
 
 
 def test_keras_key_dim_of_d_model_makes_the_layer_h_times_as_large(keras):
-    """Keras `key_dim` of d_model makes the layer h times as large.
-
-    With key_dim=512 in place of 64 there are 8,401,408 parameters, not 1,050,624.
-    """
+    """Keras `key_dim` of d_model makes the layer h times as large."""
     d_model, h = 512, 8
     for key_dim, parameters in ((64, 1_050_624), (512, 8_401_408)):
         layer = keras.layers.MultiHeadAttention(h, key_dim)
@@ -109,20 +94,14 @@ def test_keras_key_dim_of_d_model_makes_the_layer_h_times_as_large(keras):
 
 
 def test_keras_heads_need_not_divide_d_model(keras, rng):
-    """Keras heads need not divide d_model.
-
-    Eight heads in a model of width 4, as a course's test has it, is a layer like any other.
-    """
+    """Keras heads need not divide d_model."""
     layer = keras_layer(keras, rng, h=8, source=(None, None, 4), key_dim=4)
     mh = loaded(layer, "keras", h=8)
     assert mh.W_Q.shape == mh.W_O.shape == (8, 4, 4)
 
 
 def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y):
-    """Keras on PyTorch computes in float32 by default, and not if it is asked for the scores.
-
-    A layer of dtype float64 differs from itself by float32's rounding.
-    """
+    """Keras on PyTorch computes in float32 by default, and not if it is asked for the scores."""
     layer = keras_layer(keras, rng)
     exact = loaded(layer, "keras")(x, y)
     short = of_keras(layer, x, y)
@@ -132,11 +111,7 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
 
 
 def test_keras_rounds_float64_on_numpy_and_on_jax_without_its_64_bits(keras):
-    """Keras rounds float64 with NumPy as its backend, and with JAX unless `jax_enable_x64` is set.
-
-    It rounds there even if it is asked for the scores. With `jax_enable_x64` it then does not, as
-    on PyTorch.
-    """
+    """Keras rounds float64 with NumPy as backend, and with JAX unless `jax_enable_x64` is set."""
     pytest.importorskip("jax")
     code = """
 import keras, numpy as np, qkv
@@ -168,11 +143,7 @@ if keras.backend.backend() == "jax":
 
 
 def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
-    """Keras on PyTorch keeps float64 with dropout, and with attention over two axes.
-
-    Neither takes the fused path here. Over two axes, the tokens of both attend to each other.
-    Attention over one of two axes keeps float64, too.
-    """
+    """Keras on PyTorch keeps float64 with dropout, and with attention over two axes."""
     layer = keras_layer(keras, rng, dropout=0.1)
     assert close(of_keras(layer, x, x), loaded(layer, "keras")(x))
 
@@ -187,11 +158,7 @@ def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
 
 
 def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, rng, x):
-    """Attention without weights is a layer whose maps are identities.
-
-    softmax(x xᵀ/√d) x is one head with four identities and no bias. softmax(x xᵀ) x, without
-    the root, is another function.
-    """
+    """Attention without weights is a layer whose maps are identities."""
     layer = keras_layer(keras, rng, h=1, key_dim=E, use_bias=False)
     layer.set_weights([np.eye(E).reshape(weight.shape) for weight in layer.weights])
     output, _ = of_keras(layer, x, x, **SCORES)
@@ -200,11 +167,7 @@ def test_attention_without_weights_is_a_layer_whose_maps_are_identities(keras, r
 
 
 def test_keras_additive_attention_has_no_maps(keras, rng):
-    """Keras' `AdditiveAttention` has no maps: its one weight, by default, is Bahdanau's v.
-
-    softmax over the keys of v · tanh(q + k). `Attention` is q · k, without a weight and a root.
-    Keys twice as wide as the queries raise an error, with the additive score of `Attention` too.
-    """
+    """Keras' `AdditiveAttention` has no maps: its one weight, by default, is Bahdanau's v."""
     q, k, v = rng.normal(size=(1, 3, E)), rng.normal(size=(1, 5, E)), rng.normal(size=(1, 5, 2))
     additive = keras.layers.AdditiveAttention()
     output = of_keras(additive, [q, v, k])
@@ -226,10 +189,7 @@ def test_keras_additive_attention_has_no_maps(keras, rng):
 
 
 def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):
-    """Keras' output kernel holds one block for each head, and what the blocks give is added.
-
-    The kernel is (h, d_v, d_model). Each head meets its own block.
-    """
+    """Keras' output kernel holds one block for each head, and what the blocks give is added."""
     layer = keras_layer(keras, rng, value_dim=5)
     output, A = of_keras(layer, x, x, **SCORES)
     W_V, b_V, W_O, b_O = layer.get_weights()[4:]
@@ -239,10 +199,7 @@ def test_keras_w_o_is_stored_in_blocks_of_one_head(keras, rng, x):
 
 
 def test_flax_qkv_features_is_the_width_of_all_heads():
-    """Flax `qkv_features` is the width of all heads.
-
-    Where Keras wants the width of one head, Flax wants h·d_k; by default the source's width.
-    """
+    """Flax `qkv_features` is the width of all heads."""
     jax = pytest.importorskip("jax")
     linen = pytest.importorskip("flax.linen")
 
@@ -279,10 +236,7 @@ def test_jax_takes_the_last_key_head_for_an_index_beyond_it(torch, rng):
 
 
 def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, x):
-    """Flax nnx takes the softmax in float32 unless it has dropout or keeps the weights.
-
-    A layer of dtype float64 differs from itself by float32's rounding. linen does if told to.
-    """
+    """Flax nnx takes the softmax in float32 unless it has dropout or keeps the weights."""
     jax, nnx = pytest.importorskip("jax"), pytest.importorskip("flax.nnx")
     linen = pytest.importorskip("flax.linen")
 
@@ -309,10 +263,7 @@ def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, 
 
 
 def test_haiku_output_is_as_wide_as_all_heads_unless_told_otherwise():
-    """Haiku's output is as wide as all heads' queries unless told otherwise.
-
-    model_size is key_size·h by default, whatever the width of the source and value_size.
-    """
+    """Haiku's output is as wide as all heads' queries unless told otherwise."""
     jax = pytest.importorskip("jax")
     hk = pytest.importorskip("haiku")
 

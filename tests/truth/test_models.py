@@ -75,9 +75,6 @@ def first_layer(name, **options):
 def test_a_models_first_layer_is_as_the_table_says(name):
     """The first layer of a model is found under the layout and the prefix that the table gives it.
 
-    Its biases, its number of key heads, the option for their width, and what stands between its
-    maps are those of the table.
-
     Covers: the models of Transformers in the table that are computed, each built small.
     """
     model, found = BUILT[name], first_layer(name)
@@ -106,8 +103,6 @@ def test_a_model_that_is_not_computed_loads_under_the_layouts_names(name):
 def test_a_saved_models_layer_loads_under_the_names_of_its_file(name, tmp_path):
     """A layer of ViT or of DINOv2 has other names in a file, and loads under the layout of BERT.
 
-    It is the same layer.
-
     Covers: ViT and DINOv2 as Transformers saves them.
     """
     pytest.importorskip("safetensors")
@@ -125,8 +120,6 @@ def test_a_saved_models_layer_loads_under_the_names_of_its_file(name, tmp_path):
 )
 def test_the_rotation_of_deepseek_turns_neighbours(model, monkeypatch):
     """The rotation of DeepSeek-V2 and V3 turns neighbours as pairs.
-
-    Two coordinates are a pair if the rotation mixes them.
 
     Covers: the function that a small model with the default options calls, at one position.
     """
@@ -155,10 +148,7 @@ def test_the_rotation_of_deepseek_turns_neighbours(model, monkeypatch):
 
 
 def test_llama_4_rotates_in_three_layers_of_four():
-    """Llama 4 rotates in three layers of four by default.
-
-    The weights do not show which.
-    """
+    """Llama 4 rotates in three layers of four by default."""
     built = build(BUILT["llama4_text"], num_hidden_layers=8, num_local_experts=1)
     assert [bool(layer.self_attn.use_rope) for layer in built.layers] == [
         True,
@@ -173,8 +163,6 @@ def test_llama_4_rotates_in_three_layers_of_four():
 )
 def test_a_model_without_a_layout_is_refused(model):
     """A model's first layer is refused by each layout if the table of models gives it none.
-
-    Its names are missing from all of them.
 
     Covers: DeepSeek-V2 and V3, with each layout.
     """
@@ -195,8 +183,6 @@ UNSEEN = [
 @pytest.mark.parametrize(("model", "unseen"), UNSEEN)
 def test_an_option_in_the_table_changes_the_output_and_no_name(model, unseen):
     """An option in the table of models changes the output, and no name and no shape of a weight.
-
-    So weights do not show it.
 
     Covers: each option of each model in the table, with one value.
     """

@@ -28,10 +28,7 @@ def vit_attention(rng, **options):
 
 
 def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
-    """`vit-pytorch` normalises what it receives, so the source of its maps is norm(x).
-
-    The norm is a part of the module, and stands before to_qkv.
-    """
+    """`vit-pytorch` normalises what it receives, so the source of its maps is norm(x)."""
     layer = vit_attention(rng, heads=H, dim_head=D_K)
     mh = loaded(layer, "vit-pytorch")
     output = called(layer, x)
@@ -40,10 +37,7 @@ def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
 
 
 def test_cait_of_vit_pytorch_mixes_heads_after_the_softmax(torch, rng, x):
-    """CaiT of `vit-pytorch` mixes the heads' weights after the softmax, so some are negative.
-
-    What is multiplied with the values does not sum to 1. The scores are mixed before it, too.
-    """
+    """CaiT of `vit-pytorch` mixes the heads' weights after the softmax, so some are negative."""
     layer = randomised(alone("vit_pytorch.cait").Attention(E, heads=H, dim_head=D_K), rng)
     source = layer.norm(torch.from_numpy(x))
     q, k, v = (
@@ -60,10 +54,7 @@ def test_cait_of_vit_pytorch_mixes_heads_after_the_softmax(torch, rng, x):
 
 
 def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng, x):
-    """In `vit-pytorch` one head as wide as the token has no output map.
-
-    What it returns is the head itself. Two heads, or a head of another width, have one.
-    """
+    """In `vit-pytorch` one head as wide as the token has no output map."""
     layer = vit_attention(rng, heads=1, dim_head=E)
     assert not any(name.startswith("to_out") for name in layer.state_dict())
     source = layer.norm(torch.from_numpy(x))
@@ -75,19 +66,13 @@ def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng,
 
 
 def test_vit_pytorch_heads_are_64_wide_whatever_dim_is(rng):
-    """In `vit-pytorch` heads are 64 wide unless told otherwise; dim does not set their width.
-
-    `dim_head` is the width of one head, and heads need not fill dim.
-    """
+    """In `vit-pytorch` heads are 64 wide unless told otherwise; dim does not set their width."""
     assert vit_attention(rng).to_qkv.weight.shape == (3 * 8 * 64, E)
     assert vit_attention(rng, heads=H, dim_head=5).to_qkv.weight.shape == (3 * H * 5, E)
 
 
 def test_siglip_probe_takes_w_q_into_itself(torch, rng, x):
-    """SigLIP's pooling head in Transformers gives the same output with its probe folded into W_Q.
-
-    The probe becomes its projected queries, W_Q the identity, and the bias of the queries zero.
-    """
+    """SigLIP's pooling head in Transformers has the same output with its probe folded into W_Q."""
     library = transformers("siglip")
     config = library.SiglipVisionConfig(
         hidden_size=E, num_attention_heads=H, intermediate_size=11, num_hidden_layers=1
@@ -101,10 +86,7 @@ def test_siglip_probe_takes_w_q_into_itself(torch, rng, x):
 
 
 def test_timm_norm_stands_between_the_heads_and_the_output_map(torch, rng, x):
-    """In timm with scale_norm=True, `norm` normalises the joined heads before the output map.
-
-    `qkv.load` refuses it.
-    """
+    """In timm with scale_norm=True, `norm` normalises the joined heads before the output map."""
     library = timm_code()
     layer = library.Attention(E, H, scale_norm=True, norm_layer=torch.nn.LayerNorm)
     state = randomised(layer, rng).state_dict()
@@ -120,20 +102,14 @@ def test_timm_norm_stands_between_the_heads_and_the_output_map(torch, rng, x):
 
 
 def test_timm_has_no_qkv_bias_unless_asked_for():
-    """In timm Attention has no bias of queries, keys and values unless asked for.
-
-    The output map has one.
-    """
+    """In timm Attention has no bias of queries, keys and values unless asked for."""
     library = timm_code()
     assert [*library.Attention(E, H).state_dict()] == ["qkv.weight", "proj.weight", "proj.bias"]
     assert "qkv.bias" in library.Attention(E, H, qkv_bias=True).state_dict()
 
 
 def test_timm_qk_norm_without_weights_loads_and_changes_the_output(torch, rng, x):
-    """In timm a norm of queries and keys without weights loads, and changes the output.
-
-    With qk_norm=True the names of the weights are the same then.
-    """
+    """In timm a norm of queries and keys without weights loads, and changes the output."""
     library = timm_code()
     norm = partial(torch.nn.LayerNorm, elementwise_affine=False)
     layer = randomised(library.Attention(E, H, qk_norm=True, norm_layer=norm), rng)
@@ -145,10 +121,7 @@ def test_timm_qk_norm_without_weights_loads_and_changes_the_output(torch, rng, x
 
 
 def test_timm_latent_query_takes_its_projection_into_itself(torch, rng, x, monkeypatch):
-    """`AttentionPoolLatent` of timm without `q_proj` gives the same output from a folded latent.
-
-    `scaled_dot_product_attention` gets this latent as its query, cut into heads.
-    """
+    """`AttentionPoolLatent` of timm without `q_proj` gives the same output from a folded latent."""
     AttentionPoolLatent = timm_code("attention_pool").AttentionPoolLatent
     sizes = {"in_features": E, "num_heads": H, "latent_len": 3, "pool_type": ""}
     whole = randomised(AttentionPoolLatent(**sizes), rng)
@@ -172,11 +145,7 @@ def test_timm_latent_query_takes_its_projection_into_itself(torch, rng, x, monke
 
 
 def test_diffusers_may_add_the_source_and_divide(torch, rng, x):
-    """In diffusers Attention may add the source to its output, and divide.
-
-    residual_connection adds, and rescale_output_factor divides the sum, or the output alone. No
-    weight shows them.
-    """
+    """In diffusers Attention may add the source to its output, and divide."""
     for adds in (True, False):
         options = {"residual_connection": adds, "rescale_output_factor": 2.0}
         layer = diffusers_layer(rng, dim_head=D_K, **options)
@@ -194,11 +163,7 @@ def test_diffusers_with_pre_only_has_no_output_map(rng):
 
 
 def test_diffusers_with_added_kv_proj_dim_holds_second_matrices(rng):
-    """In diffusers a layer made with added_kv_proj_dim holds second matrices of keys and values.
-
-    With context_pre_only True or False it holds one of queries too, and with False one for the
-    output. With only_cross_attention=True it holds no first ones of keys and values.
-    """
+    """In diffusers a layer made with added_kv_proj_dim holds second matrices of keys and values."""
     first, keys, values = {"to_q", "to_out.0"}, {"to_k", "add_k_proj"}, {"to_v", "add_v_proj"}
     second = {None: set(), True: {"add_q_proj"}, False: {"add_q_proj", "to_add_out"}}
     for context, more in second.items():
@@ -229,20 +194,13 @@ def test_diffusers_unets_take_the_number_of_heads_as_attention_head_dim():
 
 
 def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):
-    """In diffusers heads are 64 wide unless told otherwise.
-
-    query_dim does not set their width.
-    """
+    """In diffusers heads are 64 wide unless told otherwise."""
     assert diffusers_layer(rng).to_q.weight.shape == (H * 64, E)
     assert diffusers_layer(rng, dim_head=5).to_q.weight.shape == (H * 5, E)
 
 
 def test_keras_and_diffusers_have_classes_with_fewer_heads_of_keys(torch, keras, rng, x):
-    """Keras and diffusers have classes that hold fewer heads of keys and values than of queries.
-
-    They are Keras' GroupQueryAttention, and diffusers' Attention made with kv_heads and a processor
-    that computes them. qkv.load refuses both.
-    """
+    """Keras and diffusers have classes that hold fewer heads of keys and values than of queries."""
     grouped = keras.layers.GroupQueryAttention(D_K, 4, 2)
     assert grouped(x, x).shape == x.shape
     shapes = {weight.path.partition("/")[2]: weight.shape for weight in grouped.weights}
@@ -262,10 +220,7 @@ def test_keras_and_diffusers_have_classes_with_fewer_heads_of_keys(torch, keras,
 
 
 def test_diffusers_without_scale_qk_does_not_scale(torch, rng, x):
-    """In diffusers Attention made with scale_qk=False does not scale.
-
-    It has another processor then, and the same names of weights. Given AttnProcessor2_0 it scales.
-    """
+    """In diffusers Attention made with scale_qk=False does not scale."""
     layer = diffusers_layer(rng, dim_head=D_K, scale_qk=False)
     mh = loaded(layer, "diffusers")
     real = called(layer, x)
@@ -279,11 +234,7 @@ def test_diffusers_without_scale_qk_does_not_scale(torch, rng, x):
 
 
 def test_diffusers_qk_norms_without_weights_load_and_change_the_output(torch, rng, x):
-    """In diffusers a norm of queries and keys without weights loads, and changes the output.
-
-    "l2" and "fp32_layer_norm" have none, nor have "layer_norm" and "rms_norm" with
-    elementwise_affine=False. Those across heads have weights in spite of it.
-    """
+    """In diffusers a norm of queries and keys without weights loads, and changes the output."""
     plain = diffusers_layer(rng, dim_head=D_K)
     affine = {"elementwise_affine": False}
     for options in (
@@ -304,11 +255,7 @@ def test_diffusers_qk_norms_without_weights_load_and_change_the_output(torch, rn
 
 
 def test_openai_whisper_computes_the_same_with_and_without_sdpa(rng, x, monkeypatch):
-    """OpenAI's Whisper computes the same with and without sdpa, but for rounding.
-
-    Without it, queries and keys are each multiplied by the fourth root of 1/d_k, and the softmax is
-    taken in float32. Then the layer reads the mask.
-    """
+    """OpenAI's Whisper computes the same with and without sdpa, but for rounding."""
     library = openai_whisper_code()
     layer = openai_whisper_layer(rng)
     mh = loaded(layer, "openai-whisper")

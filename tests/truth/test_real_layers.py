@@ -80,9 +80,6 @@ def test_dumped_weights_are_what_the_real_layer_stores(case: Case):
 def test_a_key_bias_is_read_as_a_value_bias_is(name, key, value):
     """`qkv.load` takes the numbers of a key bias in the order of those of a value bias.
 
-    With the same numbers stored for both, b_K and b_V are equal. Outputs show b_V, and the softmax
-    hides b_K.
-
     Covers: layers of Keras, Flax linen, Haiku, BERT, Llama, CLIP and diffusers.
     """
     case = CASES[name]
@@ -147,10 +144,7 @@ def with_a_gate():
 def test_what_a_real_layer_does_beyond_multi_head_attention_is_refused(
     build, layout, message, unchecked
 ):
-    """`qkv.load` refuses five layers whose weights show more than multi-head attention.
-
-    An added token, QK-norm in Llama's layout and in Flax, relative positions, and a gate.
-    """
+    """`qkv.load` refuses five layers whose weights show more than multi-head attention."""
     with pytest.raises(ValueError, match=message):
         qkv.load(build(), layout, h=2)
 
@@ -240,11 +234,7 @@ def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(form,
 
 
 def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_file(tmp_path):
-    """The ViT of Transformers 5.23 has the names of Llama's layer in memory, and others in a file.
-
-    It does not rotate. `find_layers` reads that from the configuration; names and shapes do not
-    tell.
-    """
+    """The ViT of Transformers 5.23 has the names of Llama's layer in memory, others in a file."""
     model = whole_models.built("vit", transformers("vit"))
     whole_models.check(model, model.module.state_dict())
     by_names = qkv.find_layers(model.module.state_dict(), h=2)
@@ -263,10 +253,7 @@ def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_fi
 
 
 def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
-    """Without its configuration, a model with QK-norm, such as Qwen 3, is listed and refused.
-
-    With it, the norm is a step of the loaded layer.
-    """
+    """Without its configuration, a model with QK-norm, such as Qwen 3, is listed and refused."""
     library = transformers("qwen3")
     config = library.Qwen3Config(
         hidden_size=18,

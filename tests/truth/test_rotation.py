@@ -13,10 +13,7 @@ import qkv
 
 
 def test_gptj_rotates_neighbours_and_llama_rotates_halves(torch):
-    """GPTJ rotates neighbours as pairs, and Llama rotates halves.
-
-    A quarter turn takes one coordinate to the place of the other one of its pair.
-    """
+    """GPTJ rotates neighbours as pairs, and Llama rotates halves."""
     first = torch.eye(4)[0][None, None, None]  # one query of one head, and it is (1, 0, 0, 0)
     neighbours = transformers("gptj").apply_rotary_pos_emb(
         first, sin=torch.ones(1, 1, 2), cos=torch.zeros(1, 1, 2)
@@ -29,12 +26,7 @@ def test_gptj_rotates_neighbours_and_llama_rotates_halves(torch):
 
 
 def test_gptj_and_codegen_turn_a_quarter_of_a_head_which_no_reordering_makes_llamas(torch):
-    """GPT-J and CodeGen turn a quarter of a head by default, which no reordering makes Llama's.
-
-    If GPT-J turns the whole head, queries and keys whose coordinates are reordered from neighbours
-    to halves get its scores from Llama's rotation. If it turns a quarter, they get others, whether
-    the whole head or that quarter is reordered.
-    """
+    """GPT-J and CodeGen turn a quarter of a head by default, which no reordering makes Llama's."""
     gptj, llama = transformers("gptj"), transformers("llama")
     for config in (gptj.GPTJConfig(), transformers("codegen").CodeGenConfig()):
         assert 4 * config.rotary_dim == config.n_embd // config.n_head
@@ -64,10 +56,7 @@ def test_gptj_and_codegen_turn_a_quarter_of_a_head_which_no_reordering_makes_lla
 
 
 def test_gpt_neox_rotates_a_quarter_of_each_head_and_there_a_key_bias_counts(torch, rng):
-    """GPT-NeoX rotates a quarter of each head by default, and there a key bias counts.
-
-    On the coordinates that it does not rotate, the softmax removes a key bias.
-    """
+    """GPT-NeoX rotates a quarter of each head by default, and there a key bias counts."""
     sizes = {"hidden_size": 16, "head_dim": 8}
     layer = rotary_layer("GPTNeoX", rng, **sizes)
     assert layer.rotary_ndims == 8 // 4
@@ -81,11 +70,7 @@ def test_gpt_neox_rotates_a_quarter_of_each_head_and_there_a_key_bias_counts(tor
 
 
 def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch, rng):
-    """GPT-NeoX takes pairs and frequencies of a partial rotation from the rotated part alone.
-
-    Of 64 coordinates with a quarter rotated, coordinate i is paired with i + 8, and the angles are
-    theta^(-2i/16). The other 48 pass through.
-    """
+    """GPT-NeoX takes pairs and frequencies of a partial rotation from the rotated part alone."""
     library = transformers("gpt_neox")
     config = library.GPTNeoXConfig(hidden_size=2 * 64, num_attention_heads=2)
     rotary = library.GPTNeoXRotaryEmbedding(config)
@@ -102,10 +87,7 @@ def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch, rng):
 
 
 def test_llama_refuses_a_rotation_of_a_part_of_the_head_at_dimension_3(torch):
-    """Llama's code refuses a rotation of a part of the head, and names dimension 3.
-
-    The two numbers are the width of the head and that of the rotation, which may be larger, too.
-    """
+    """Llama's code refuses a rotation of a part of the head, and names dimension 3."""
     q = torch.ones(2, H, N_Q, 16)
     for width in (4, 32):
         cos = torch.ones(2, N_Q, width)
@@ -118,10 +100,7 @@ def test_llama_refuses_a_rotation_of_a_part_of_the_head_at_dimension_3(torch):
 def test_yarn_and_longrope_multiply_scores_at_distance_zero_and_linear_scaling_does_not(
     torch, kind
 ):
-    """YaRN and LongRoPE multiply scores at distance zero, and linear scaling does not.
-
-    By the square of the attention factor, in Transformers' Llama, for four times the length.
-    """
+    """YaRN and LongRoPE multiply scores at distance zero, and linear scaling does not."""
     llama = transformers("llama")
     given = {"rope_type": kind, "factor": 4.0, "rope_theta": 1e4}
     if kind != "linear":
@@ -140,10 +119,7 @@ def test_yarn_and_longrope_multiply_scores_at_distance_zero_and_linear_scaling_d
 
 
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):
-    """Rotation makes the score of two tokens depend on their distance.
-
-    Copies of one token all score alike without RoPE; with it no single W_QK gives the scores.
-    """
+    """Rotation makes the score of two tokens depend on their distance."""
     layer = rotary_layer("Llama", rng, attn_implementation="eager")
     copies = np.repeat(x[:, :1], N_Q, axis=1)
     rotation = angles_of(layer, copies)
@@ -157,11 +133,7 @@ def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, 
 
 
 def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
-    """Without biases QK-norm makes Qwen3's attention weights ignore the length of a token.
-
-    Qwen3 normalises projected queries and keys, so its scores are not bilinear in the tokens. With
-    attention_bias=True the weights change.
-    """
+    """Without biases QK-norm makes Qwen3's attention weights ignore the length of a token."""
     longer = x.copy()
     longer[:, 1] *= 5
 
@@ -208,20 +180,14 @@ def orders_that_fit(torch, rng, x, model):
 
 
 def test_order_of_rotation_and_norm_counts_with_gains(torch, rng, x):
-    """If gains differ, the order of rotation and norm counts: Qwen3 norms first, HunYuan last.
-
-    NanoChat rotates first and its norm has no gains, so both orders give its weights.
-    """
+    """If gains differ, the order of rotation and norm counts: Qwen3 norms first, HunYuan last."""
     assert orders_that_fit(torch, rng, x, "Qwen3") == {"normed"}
     assert orders_that_fit(torch, rng, x, "HunYuanDenseV1") == {"rotated"}
     assert orders_that_fit(torch, rng, x, "NanoChat") == {"normed", "rotated"}
 
 
 def test_mla_keys_have_the_rank_of_the_latent(torch, rng):
-    """DeepSeek-V3's keys without position are one low-rank map, times a number of each token's own.
-
-    The rank of the map is the width of the latent, 5. It gives the keys of all heads, 12 numbers.
-    """
+    """DeepSeek-V3's keys without position are one low-rank map, times a number of each token."""
     ranks = {"kv_lora_rank": 5, "qk_nope_head_dim": 6, "v_head_dim": 3}
     layer = attention_of("DeepseekV3", rng, hidden_size=13, num_attention_heads=H, **ranks)
     x = rng.normal(size=(N_Q, 13))
@@ -241,11 +207,7 @@ def test_mla_keys_have_the_rank_of_the_latent(torch, rng):
 
 
 def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
-    """DeepSeek-V3 has a norm between two maps of its queries, so the two are no single map.
-
-    It has them if `q_lora_rank` is a number, as by default. Its queries are those of one merged
-    map, times a number of each token's own.
-    """
+    """DeepSeek-V3 has a norm between two maps of its queries, so the two are no single map."""
     layer = attention_of("DeepseekV3", rng, hidden_size=13, num_attention_heads=H, q_lora_rank=5)
     x = rng.normal(size=(N_Q, 13))
     queries = layer.q_b_proj(layer.q_a_layernorm(layer.q_a_proj(torch.from_numpy(x)))).numpy()
@@ -259,10 +221,7 @@ def test_mla_has_a_norm_between_two_maps_so_they_are_no_single_map(torch, rng):
 
 
 def test_mla_scores_are_larger_where_yarn_lengthens_the_context(torch):
-    """MLA scores are larger where yarn lengthens the context.
-
-    DeepSeek-V3's √192 becomes √192 / 1.87 with the factor of 40 of its released weights.
-    """
+    """MLA scores are larger where yarn lengthens the context."""
     library = transformers("deepseek_v3")
     rope = {"rope_type": "default", "rope_theta": 10_000.0}
     yarn = rope | {
@@ -283,13 +242,7 @@ def test_mla_scores_are_larger_where_yarn_lengthens_the_context(torch):
 
 
 def test_qk_norm_bounds_scores_by_its_gains(torch, rng):
-    """QK-norm bounds scores by its gains.
-
-    With gains of 3 on both sides a scaled score of Qwen3 reaches 9 √d_k, whatever the token. The
-    rotation comes after the gains, so a gain of 2 for queries meets one of 2 for keys in the other
-    coordinate of its pair: 4 √d_k, where a coordinate's own two gains have the product 2. No score
-    of 200 random queries with as many keys, turned by random angles, is larger.
-    """
+    """QK-norm bounds scores by its gains."""
     layer = rotary_layer("Qwen3", rng)
     for norm in (layer.q_norm, layer.k_norm):
         norm.weight.fill_(3)

@@ -32,12 +32,7 @@ from qkv.between import Rotation
 
 
 def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
-    """In Llama past_key_values holds keys and values for each layer, and no queries.
-
-    Their axes are batch, key heads, words so far and width of a head. A step with the new word
-    alone adds one word, and gives the last word's output of the whole computation. In a StaticCache
-    the third axis has its full length from the first call on, and get_seq_length counts the words.
-    """
+    """In Llama past_key_values holds keys and values for each layer, and no queries."""
     llama = transformers("llama")
     sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
     config = llama.LlamaConfig(
@@ -65,10 +60,7 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
 
 
 def test_llama_a_cache_keeps_older_angles_if_they_depend_on_the_length(torch):
-    """Llama with rope_type "dynamic": a long text has other outputs with a cache than at once.
-
-    The angles depend on the length of the text, and kept keys have those of a shorter one.
-    """
+    """Llama with rope_type "dynamic": a long text has other outputs with a cache than at once."""
     llama = transformers("llama")
     sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
     sizes |= {"num_hidden_layers": 2, "intermediate_size": 8, "vocab_size": 11, "bos_token_id": 0}
@@ -94,9 +86,6 @@ def test_llama_a_cache_keeps_older_angles_if_they_depend_on_the_length(torch):
 
 def test_not_each_layer_keeps_keys_and_values_of_its_own(torch):
     """Of Qwen3-Next's 48 layers 12 keep keys and values, of Gemma 3n's 35 layers 20, by default.
-
-    Three layers of four in Qwen3-Next have linear attention. In Gemma 3n the last 15 use keys and
-    values of an earlier layer. A layer with a window keeps those of the last words alone.
 
     Covers: the numbers of layers in the default configurations; a small Gemma 3n, 2 of 4 layers.
     """
@@ -125,10 +114,7 @@ def test_not_each_layer_keeps_keys_and_values_of_its_own(torch):
 
 
 def test_past_key_values_of_deepseek_v3_hold_the_latent_and_the_rotated_key(torch):
-    """In DeepSeek-V3 past_key_values holds the latent and the rotated key, once for all heads.
-
-    In Qwen3-Next three layers of four have linear attention, and keep a state in place of keys.
-    """
+    """In DeepSeek-V3 past_key_values holds the latent and the rotated key, once for all heads."""
     sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_key_value_heads": 3}
     sizes |= {"intermediate_size": 8, "vocab_size": 11, "bos_token_id": 0, "eos_token_id": 1}
     latents = {"q_lora_rank": 8, "kv_lora_rank": 6, "qk_rope_head_dim": 4, "qk_nope_head_dim": 10}
@@ -154,11 +140,7 @@ def test_past_key_values_of_deepseek_v3_hold_the_latent_and_the_rotated_key(torc
 
 
 def test_gpt_neox_first_third_is_not_the_queries(rng, x):
-    """With several heads, GPT-NeoX's first third is not the queries.
-
-    query_key_value holds q, k and v of head 0, then of head 1; in GPT-2's order it loads too. With
-    one head the two orders are one.
-    """
+    """With several heads, GPT-NeoX's first third is not the queries."""
     state = attention_of("GPTNeoX", rng, hidden_size=E, num_attention_heads=1).state_dict()
     queries = state["query_key_value.weight"][:E].numpy().T
     assert_array_equal(qkv.load(state, "gpt-neox", h=1).W_Q[0], queries)
@@ -198,10 +180,7 @@ def phi3_and_what_it_computes(rng, x):
 
 
 def test_phi3_cut_into_thirds_is_wrong_where_heads_are_grouped(rng, x):
-    """Phi-3 cut into thirds is wrong where heads are grouped.
-
-    With four heads of queries over two, half of the rows of qkv_proj are queries.
-    """
+    """Phi-3 cut into thirds is wrong where heads are grouped."""
     layer, mh, _ = phi3_and_what_it_computes(rng, x)
     weight = layer.qkv_proj.weight.numpy()
     assert len(weight) == 8 * D_K
@@ -213,11 +192,7 @@ def test_phi3_cut_into_thirds_is_wrong_where_heads_are_grouped(rng, x):
 
 
 def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
-    """`Phi3` read in the order of Falcon is wrong without an error if keys have several heads.
-
-    Both arrays have h + 2 h_kv heads. Falcon's has them in groups. With one head of keys that
-    is the same order.
-    """
+    """`Phi3` read in the order of Falcon is wrong without an error if keys have several heads."""
     layer, mh, output = phi3_and_what_it_computes(rng, x)
     wide = {  # Falcon's heads fill its width, so the source gets as many zeros as it needs
         "query_key_value.weight": np.pad(layer.qkv_proj.weight, ((0, 0), (0, 6))),
@@ -234,11 +209,7 @@ def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
 
 
 def test_falcon_queries_do_not_come_first_if_there_are_groups(rng):
-    """In Falcon queries do not come first if there are several groups.
-
-    A group of the new architecture is its heads of queries, then one key, then one value. Read in
-    Phi-3's order the same weights load, and the layer computes something else.
-    """
+    """In Falcon queries do not come first if there are several groups."""
     layer = falcon_layer(rng, new_decoder_architecture=True, num_kv_heads=2)
     x = rng.normal(size=(1, N_Q, 12))
     real, _ = attend(layer, x, alibi=None)
@@ -257,10 +228,7 @@ def test_falcon_queries_do_not_come_first_if_there_are_groups(rng):
 
 
 def test_falcon_multi_query_ignores_num_kv_heads(rng):
-    """Falcon with multi_query has one head of keys, and num_kv_heads changes nothing.
-
-    In the new architecture num_kv_heads counts, and multi_query changes nothing.
-    """
+    """Falcon with multi_query has one head of keys, and num_kv_heads changes nothing."""
 
     def rows(**options):
         return len(falcon_layer(rng, **options).query_key_value.weight)
@@ -275,10 +243,7 @@ def test_falcon_multi_query_ignores_num_kv_heads(rng):
 
 
 def test_gpt_bigcode_stores_out_in_under_the_names_of_gpt2(torch, rng):
-    """GPT-BigCode stores (out, in) under the names of GPT-2, which stores (in, out).
-
-    Its c_attn and c_proj are Linear layers.
-    """
+    """GPT-BigCode stores (out, in) under the names of GPT-2, which stores (in, out)."""
     ours = gpt_bigcode_layer(rng, multi_query=False)
     gpt2 = attention_of("GPT2", rng, n_embd=E, n_head=H)
     for name in ("c_attn", "c_proj"):
@@ -291,10 +256,7 @@ def test_gpt_bigcode_stores_out_in_under_the_names_of_gpt2(torch, rng):
 
 
 def test_gpt_bigcode_with_many_heads_of_keys_is_stored_head_after_head(rng, x):
-    """GPT-BigCode with as many heads of keys as of queries is stored head after head.
-
-    nanoGPT has the same names and shapes in thirds. Read so, the layer computes something else.
-    """
+    """GPT-BigCode with as many heads of keys as of queries is stored head after head."""
     layer = gpt_bigcode_layer(rng, multi_query=False)
     real = called(layer, x, attention_mask=np.zeros((1, 1, N_Q, N_Q)))[0]
     mh = loaded(layer, "gpt-bigcode")
@@ -312,12 +274,7 @@ def bloom_output(layer, x, residual=0, alibi=0):
 
 
 def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
-    """Bloom adds the residual to its output and ALiBi to its scores.
-
-    Given zeros for both, the layer is the paper's. By default the block gives it its own input as
-    the residual, and that input normed as the source. With
-    apply_residual_connection_post_layernorm=True both are the normed input.
-    """
+    """Bloom adds the residual to its output and ALiBi to its scores."""
     library, layer = transformers("bloom"), bloom_layer(rng)
     mh = loaded(layer, "bloom")
     plain = bloom_output(layer, x)
@@ -341,10 +298,7 @@ def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
 
 
 def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
-    """Bloom leaves out the output's bias with slow_but_exact=True and pretraining_tp above 1.
-
-    The bias is stored all the same.
-    """
+    """Bloom leaves out the output's bias with slow_but_exact=True and pretraining_tp above 1."""
     for tp, exact in ((1, True), (2, False), (2, True)):
         layer = bloom_layer(rng, pretraining_tp=tp, slow_but_exact=exact)
         mh = loaded(layer, "bloom")
@@ -354,10 +308,7 @@ def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
 
 
 def test_bloom_and_gptj_take_the_softmax_in_float32(torch, rng, x):
-    """Bloom and GPTJ take the softmax in float32, and a layer in float64 rounds so.
-
-    GPT-J computes the scores in float32 too, and so does CodeGen.
-    """
+    """Bloom and GPTJ take the softmax in float32, and a layer in float64 rounds so."""
     layer = bloom_layer(rng)
     pairs = [(bloom_output(layer, x), qkv.load(layer.state_dict(), "bloom", h=H)(x))]
     wide = rng.normal(size=(1, N_Q, 4 * D_K))
@@ -372,10 +323,7 @@ def test_bloom_and_gptj_take_the_softmax_in_float32(torch, rng, x):
 
 
 def test_codegen_stores_values_before_keys_in_four_blocks(torch, rng):
-    """CodeGen stores values before keys, in four blocks.
-
-    Read as queries, keys and values of all heads, the weights load, and compute something else.
-    """
+    """CodeGen stores values before keys, in four blocks."""
     layer = attention_of("CodeGen", rng, n_embd=24, n_head=8, rotary_dim=2)
     x = rng.normal(size=(1, N_Q, 24))
     real = called(layer, x, position_ids=torch.zeros(1, N_Q, dtype=int))[0]
@@ -398,10 +346,7 @@ OF_TRANSFORMERS = [
 
 @pytest.mark.parametrize("layout", OF_TRANSFORMERS, ids=lambda layout: layout.name)
 def test_transformers_takes_these_arguments_in_this_order(layout):
-    """A layer of Transformers takes these arguments in this order.
-
-    One that is listed with =... is given by name.
-    """
+    """A layer of Transformers takes these arguments in this order."""
     kind = re.search(r"models/(\w+)/", layout.read_in)[1]
     forward = getattr(transformers(kind), re.search(r", (\w+)", layout.title)[1]).forward
     taken = [*inspect.signature(forward).parameters][1:]
@@ -412,10 +357,7 @@ def test_transformers_takes_these_arguments_in_this_order(layout):
 
 
 def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
-    """GPT-2 stores (in, out) where linear stores (out, in).
-
-    Conv1D computes x @ W + b with the W that it stores, nn.Linear x @ Wᵀ + b.
-    """
+    """GPT-2 stores (in, out) where linear stores (out, in)."""
     Conv1D = pytest.importorskip("transformers.pytorch_utils").Conv1D
     conv1d = Conv1D(nf=13, nx=11)
     linear = torch.nn.Linear(11, 13)
@@ -433,11 +375,7 @@ def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
 
 @pytest.mark.parametrize("kinds", [(), ("c2p",), ("c2p", "p2c")])
 def test_deberta_divides_by_the_root_of_as_many_widths_as_it_adds_scores(torch, rng, kinds):
-    """DeBERTa v2 and v3 divide by √(n·d_k), where n counts the scores that are added.
-
-    With content-to-position and position-to-content n is 3; each of the added scores is divided.
-    The kinds that the config names are counted, even with `relative_attention=False`.
-    """
+    """DeBERTa v2 and v3 divide by √(n·d_k), where n counts the scores that are added."""
     library = transformers("deberta_v2")
     config = library.DebertaV2Config(
         hidden_size=E, num_attention_heads=H, pos_att_type=list(kinds), relative_attention=True,
@@ -488,10 +426,7 @@ def test_bert_has_no_causal_mask(rng, x):
 
 
 def test_t5_does_not_scale_its_scores(torch, rng, x):
-    """T5 does not scale its scores.
-
-    1/√d_k is missing from T5's scores; it stands in the first weights of the queries.
-    """
+    """T5 does not scale its scores."""
     library = transformers("t5")
     made = {"d_model": E, "num_heads": H, "attn_implementation": "eager"}
     layer = attention_of("T5", rng, **made, d_kv=5)
@@ -538,10 +473,7 @@ def test_gpt_neo_does_not_scale_and_wants_larger_queries_from_a_kernel_that_does
 
 
 def test_t5_heads_need_not_fill_d_model(rng):
-    """T5 heads need not fill d_model.
-
-    d_kv times the number of heads may be more or less than d_model.
-    """
+    """T5 heads need not fill d_model."""
     for d_kv in (2, 5):
         layer = attention_of("T5", rng, d_model=E, num_heads=H, d_kv=d_kv)
         assert layer.q.weight.shape == (H * d_kv, E)
@@ -566,18 +498,12 @@ def assert_rounds_in_eager_mode(layer, layout, x):
 
 
 def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
-    """Llama takes the softmax in float32 in eager mode.
-
-    A model in float64 differs from itself by float32's rounding.
-    """
+    """Llama takes the softmax in float32 in eager mode."""
     assert_rounds_in_eager_mode(rotary_layer("Llama", rng), "llama", x)
 
 
 def test_phi3_clip_and_gpt_bigcode_take_the_softmax_in_float32_in_eager_mode(rng, x):
-    """Phi-3, CLIP and GPT-BigCode take the softmax in float32 in eager mode.
-
-    A model in float64 differs from itself by float32's rounding.
-    """
+    """Phi-3, CLIP and GPT-BigCode take the softmax in float32 in eager mode."""
     assert_rounds_in_eager_mode(rotary_layer("Phi3", rng, pad_token_id=0), "phi3", x)
     assert_rounds_in_eager_mode(gpt_bigcode_layer(rng, multi_query=False), "gpt-bigcode", x)
     library = transformers("clip")
@@ -588,19 +514,13 @@ def test_phi3_clip_and_gpt_bigcode_take_the_softmax_in_float32_in_eager_mode(rng
 
 
 def test_gpt_neox_takes_the_softmax_in_float32_in_eager_mode(rng, x):
-    """In eager mode GPT-NeoX takes the softmax in float32, and with sdpa it does not.
-
-    A model in float64 differs from itself by float32's rounding.
-    """
+    """In eager mode GPT-NeoX takes the softmax in float32, and with sdpa it does not."""
     layer = rotary_layer("GPTNeoX", rng, head_dim=D_K)
     assert_rounds_in_eager_mode(layer, "gpt-neox", x)
 
 
 def test_qwen3_heads_need_not_fill_hidden_size(torch):
-    """Qwen3 heads need not fill hidden size.
-
-    4B: 2560 and 32 heads of 128, 8 of keys and values; 0.6B: 1024 and 16 heads of 128.
-    """
+    """Qwen3 heads need not fill hidden size."""
     library = transformers("qwen3")
     for width, h, h_kv in ((2560, 32, 8), (1024, 16, 8)):
         sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
@@ -612,10 +532,7 @@ def test_qwen3_heads_need_not_fill_hidden_size(torch):
 
 
 def test_llama_groups_are_counted_by_key_heads_and_not_by_num_key_value_groups(torch):
-    """Llama's `num_key_value_groups` is how many query heads one group has.
-
-    32 query heads and 8 key heads (`num_key_value_heads`): 8 groups, of 4 query heads.
-    """
+    """Llama's `num_key_value_groups` is how many query heads one group has."""
     library = transformers("llama")
     sizes = {"hidden_size": 64, "num_attention_heads": 32, "num_key_value_heads": 8}
     layer = library.LlamaAttention(library.LlamaConfig(**sizes), layer_idx=0)
@@ -627,10 +544,7 @@ def test_llama_groups_are_counted_by_key_heads_and_not_by_num_key_value_groups(t
 
 
 def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):
-    """Llama's `k_proj` has fewer rows than `q_proj` where heads are grouped.
-
-    hidden_size 4096, 32 query heads, 8 key heads: k_proj (1024, 4096), q_proj (4096, 4096).
-    """
+    """Llama's `k_proj` has fewer rows than `q_proj` where heads are grouped."""
     library = transformers("llama")
     sizes = {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
     with torch.device("meta"):

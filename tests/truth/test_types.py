@@ -84,9 +84,6 @@ def own_mask(layer, X_Q, X_K):
 def test_a_loaded_layer_gives_the_models_own_output(kind):
     """A layer that `find_layers` loads with a model's config gives the model's own output.
 
-    Rotation, norms, scale, cap, window, sinks and a bias by position are those of the model, and so
-    is the mask.
-
     Covers: the attention layers of one small random model of a type, run whole, to 1e-4 of the
     largest output; the thorough tests do so for each type that a layout knows.
     """
@@ -179,10 +176,8 @@ def without(layer) -> Iterator[tuple]:
 def test_leaving_out_what_a_config_says_is_noticed(name):
     """Without any one of the steps that a config asks for, a loaded layer gives another output.
 
-    With all of them it gives the model's own.
-
-    Covers: small windows, caps, clips, norms, sinks, biases by position, scales, and the three
-    ways to stretch a rotation, each in one small random model that was run whole.
+    Covers: small windows, caps, clips, norms, sinks, biases by position, scales, and the three ways
+    to stretch a rotation, each in one small random model that was run whole.
     """
     kind, options, expected = OPTIONS[name]
     noticed = {}
@@ -230,8 +225,6 @@ UNPLACED = {"ALiBi", "table"}  # Falcon with ALiBi, and T5, take no positions
 @pytest.mark.parametrize("name", STEPS)
 def test_a_decoding_step_with_a_cache_gives_the_models_own_output(name):
     """In a decoding step a loaded layer gives the model's own output, at the positions it has.
-
-    The new token's query meets the keys of all tokens; `FoundLayer.mask(1, n)` is the mask.
 
     Covers: Llama, Qwen3, Gemma 2, gpt-oss, GPT-NeoX, Falcon with ALiBi and T5's decoder, small and
     random, with ten tokens in the cache; at random positions where the model takes positions.
