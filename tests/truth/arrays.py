@@ -53,7 +53,7 @@ def called(module, *sources, **options):
     torch = pytest.importorskip("torch")
     for name, value in options.items():
         if isinstance(value, np.ndarray):
-            options[name] = torch.from_numpy(value)
+            options[name] = torch.from_numpy(np.array(value))
     with torch.no_grad():
         result = module(*map(torch.from_numpy, sources), **options)
     if torch.is_tensor(result):
