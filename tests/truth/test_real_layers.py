@@ -6,7 +6,6 @@ from functools import cache
 import masked_layers
 import numpy as np
 import pytest
-import whole_models
 from arrays import sdpa
 from real_layers import (
     CASES,
@@ -198,53 +197,58 @@ def test_an_option_that_stores_nothing_changes_the_output_unseen(case: Case, nam
 
 # Whole models
 
+LINES = {
+    "llama": "layers.0-3.self_attn.  llama   none    h=4, h_kv=2, d_model=32, d_k=8",
+    "gpt_neox": "layers.0-3.attention.  gpt-neox  b_Q b_K b_V b_O  h=4, d_model=32, d_k=8",
+    "whisper": "encoder.layers.0-1.self_attn.     whisper  b_Q b_V b_O  h=4, d_model=32, d_k=8",
+}
 
-@pytest.mark.parametrize("form", ["state_dict", "file"])
-@pytest.mark.parametrize("name", ["llama", "gpt_neox", "whisper"])
-def test_whole_models_of_transformers_get_a_table_and_their_layers_are_loaded(name, form, tmp_path):
-    """A whole model of Transformers gets a table, and its loaded layers compute what its own do.
+
+@pytest.mark.parametrize("kind", LINES)
+def test_whole_models_get_a_table_and_their_layers_are_loaded(kind, tmp_path):
+    """A whole model of Transformers gets a table, and its layers are loaded, from its file too.
 
     Covers: a small Llama, GPT-NeoX and Whisper, each as a state_dict and as a safetensors file;
-    encoder, decoder and cross-attention; in float64, to 1e-12.
+    encoder, decoder and cross-attention.
     """
-    model = whole_models.built(name, transformers(name))
-    if form == "state_dict":
-        whole_models.check(model, model.module.state_dict())
-    else:
-        model.module.save_pretrained(tmp_path)
-        whole_models.check(model, tmp_path)
+    config = configured(kind)
+    model = built(config)
+    model.save_pretrained(tmp_path)
+    found, in_file = (
+        qkv.find_layers(weights, config=config) for weights in (model.state_dict(), tmp_path)
+    )
+    assert LINES[kind] in str(found).splitlines()
+    assert f"{len(found)} attention layers." in str(found)
+    loaded = {layer.prefix: layer.load() for layer in found}
+    assert {layer.prefix: layer.load() for layer in in_file} == loaded
+    assert len(loaded) == 2 + 2 * 2 if kind == "whisper" else 4
 
 
-@pytest.mark.parametrize("form", ["state_dict", "file"])
-def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(form, tmp_path):
-    """A whole ViT of vit-pytorch gets a table, and its loaded layers compute what its own do.
-
-    Covers: a small ViT as a state_dict and as a safetensors file; in float64, to 1e-12.
-    """
-    model = whole_models.built("vit_pytorch", vit_pytorch_code())
-    weights = model.module.state_dict()
-    if form == "file":
-        save_file = pytest.importorskip("safetensors.torch").save_file
-        save_file(weights, tmp_path / "model.safetensors")
-        weights = tmp_path / "model.safetensors"
-    whole_models.check(model, weights)
+def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(tmp_path):
+    """A whole ViT of vit-pytorch gets a table, and its layers are loaded, from a file too."""
+    sizes = {"image_size": 4, "patch_size": 2, "num_classes": 3, "dim": 14, "depth": 3}
+    weights = vit_pytorch_code().ViT(**sizes, heads=2, mlp_dim=11, dim_head=5).state_dict()
+    pytest.importorskip("safetensors.torch").save_file(weights, tmp_path / "model.safetensors")
+    found = qkv.find_layers(weights, h=2)
+    line = "transformer.layers.0-2.0.  vit-pytorch  b_O     h=2, d_model=14, d_k=5"
+    assert line in str(found).splitlines()
+    in_file = qkv.find_layers(tmp_path / "model.safetensors", h=2)
+    assert [layer.load() for layer in in_file] == [layer.load() for layer in found]
 
 
 def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_file(tmp_path):
     """The ViT of Transformers 5.23 has the names of Llama's layer in memory, others in a file."""
-    model = whole_models.built("vit", transformers("vit"))
-    weights = model.module.state_dict()
-    whole_models.check(model, weights)
-    said = " ".join(str(qkv.find_layers(weights, h=2)).split())
+    config = configured("vit")
+    model = built(config)
+    model.save_pretrained(tmp_path)
+    said = " ".join(str(qkv.find_layers(model.state_dict(), h=4)).split())
     assert "do not tell what stands between the maps (a rotation," in said
-    found = qkv.find_layers(weights, config=model.config)
+    found = qkv.find_layers(model.state_dict(), config=config)
+    assert str(found).splitlines()[1].startswith("layers.0-3.attention.  llama ")
     assert {layer.load().between for layer in found} == {()}
-
-    model.module.save_pretrained(tmp_path)
-    in_file = qkv.find_layers(tmp_path, config=model.config)
-    line = "encoder.layer.0-2.attention.  bert    b_Q b_K b_V b_O  h=2, d_model=14, d_k=7"
-    assert str(in_file).splitlines()[1] == line
-    assert [file.load() for file in in_file] == [memory.load() for memory in found]
+    in_file = qkv.find_layers(tmp_path, config=config)
+    assert str(in_file).splitlines()[1].startswith("encoder.layer.0-3.attention.  bert ")
+    assert [layer.load() for layer in in_file] == [layer.load() for layer in found]
 
 
 def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
