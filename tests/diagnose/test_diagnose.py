@@ -216,24 +216,6 @@ def test_the_real_layer_with_a_reversed_mask_gives_nan_and_is_explained():
     assert MASKED.found(called(layer, *MASKED.sources, attn_mask=~mask)).right
 
 
-def test_the_real_layer_adds_a_mask_of_floats():
-    output = called(
-        torch_mha(MASKED.mh), *MASKED.sources, attn_mask=torch.tensor(MASKED.mask).double()
-    )
-    assert names_of(MASKED.found(output)) == {"mask-of-ones-added"}
-
-
-def test_the_real_layer_without_batch_first():
-    output = called(torch_mha(SMALL.mh, batch_first=False), *SMALL.sources)
-    assert names_of(SMALL.found(output)) == {"batch-and-tokens-exchanged"}
-
-
-def test_the_real_layer_projects_what_is_projected():
-    projected = [each.swapaxes(1, 2).reshape(2, 5, 12) for each in SMALL.mh.project(*SMALL.sources)]
-    output = called(torch_mha(SMALL.mh), *projected)
-    assert names_of(SMALL.found(output)) == {"queries-and-keys-and-values-projected-twice"}
-
-
 def test_the_real_layer_of_keras_takes_the_value_before_the_key():
     keras = keras_library()
     mh = MultiHead.random(12, 2, bias=True, seed=11)
