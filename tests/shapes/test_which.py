@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from qkv import MultiHead, w_qk, w_vo, which
 from qkv.layouts import layouts
+from support import refuses
 
 PAPER = {"d_model": 512, "h": 8}
 GROUPED = {"d_model": 7, "h": 6, "h_kv": 2, "d_k": 5}
@@ -306,24 +307,22 @@ def test_the_arrays_of_a_layer_follow_each_other(widths, h):
     [
         (
             [(10, 512), (64, 512), (64, 512)],
-            [
-                "no array of shape (64, 512) can follow one of shape (64, 512)",
-                "may give 512 (packed heads) or 512 (source)",
-                "this may take",
-                "512 (source)",
-                "Perhaps both take the same 512 numbers, those of a source.",
-            ],
+            (
+                "no array of shape (64, 512) can follow one of shape (64, 512) … "
+                "may give 512 (packed heads) or 512 (source) … this may take … 512 (source) … "
+                "Perhaps both take the same 512 numbers, those of a source."
+            ),
         ),
-        ([(10, 512), (10, 512)], ["(10, 512) can follow one of shape (10, 512)"]),
-        ([(10, 512), (512, 512), (100,)], ["No array of attention", "shape (100,)"]),
-        ([(10, 512), (1536, 512), (512, 512)], ["(512, 512) can follow one of shape (1536, 512)"]),
-        ([(10, 512), 512], ["axis 1 of the shape", "is 512", "of several in a row their shapes"]),
-        ([(512, 512)], ["axis 0 of the shape", "(512, 512)", "which(*shape, ...)"]),
-        ([(10, 512), (512, 0)], ["axis 1 of the shape must be a positive whole number"]),
+        ([(10, 512), (10, 512)], "(10, 512) can follow one of shape (10, 512)"),
+        ([(10, 512), (512, 512), (100,)], "No array of attention … shape (100,)"),
+        ([(10, 512), (1536, 512), (512, 512)], "(512, 512) can follow one of shape (1536, 512)"),
+        ([(10, 512), 512], "axis 1 of the shape … is 512 … of several in a row their shapes"),
+        ([(512, 512)], "axis 0 of the shape … (512, 512) … which(*shape, ...)"),
+        ([(10, 512), (512, 0)], "axis 1 of the shape must be a positive whole number"),
     ],
 )
 def test_shapes_that_do_not_follow_each_other(shapes, parts):
-    with pytest.raises(ValueError, match=".*".join(map(re.escape, parts))):
+    with refuses(parts):
         which(*shapes, **PAPER)
 
 

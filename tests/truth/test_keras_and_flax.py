@@ -239,8 +239,7 @@ def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, 
 
 
 @pytest.mark.parametrize(
-    ("widths", "d_v", "d_out"),
-    [({}, 5, 10), ({"value_size": 7}, 7, 10), ({"model_size": 3}, 5, 3)],
+    ("widths", "d_v", "d_out"), [({}, 5, 10), ({"value_size": 7}, 7, 10), ({"model_size": 3}, 5, 3)]
 )
 def test_haiku_output_is_as_wide_as_all_heads_unless_told_otherwise(widths, d_v, d_out):
     """Haiku's output is as wide as all heads' queries unless told otherwise."""
