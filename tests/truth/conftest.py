@@ -1,4 +1,7 @@
-"""What tests of the real libraries share."""
+"""What tests of the real libraries share.
+
+The first line of a test's docstring is the claim. Pages that state it name the test.
+"""
 
 import numpy as np
 import pytest

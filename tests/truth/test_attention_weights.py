@@ -1,7 +1,4 @@
-"""What libraries do with attention weights: the softmax, dropout, added biases, hooks.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What libraries do with attention weights: the softmax, dropout, added biases, hooks."""
 
 import numpy as np
 import pytest

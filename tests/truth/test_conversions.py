@@ -1,7 +1,4 @@
-"""Weights on their way from one library to another, each way run on the libraries themselves.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""Weights on their way from one library to another, each way run on the libraries themselves."""
 
 import re
 from dataclasses import replace

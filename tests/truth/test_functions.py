@@ -1,7 +1,4 @@
-"""What the attention functions of libraries take and do: each line of the table, run.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What the attention functions of libraries take and do: each line of the table, run."""
 
 import os
 import subprocess

@@ -1,7 +1,4 @@
-"""What the layers of Keras, Flax, Haiku and JAX do.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What the layers of Keras, Flax, Haiku and JAX do."""
 
 import inspect
 import os

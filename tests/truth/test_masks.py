@@ -1,7 +1,4 @@
-"""What libraries do with masks, and with ALiBi.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What libraries do with masks, and with ALiBi."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""What the layers of vit-pytorch, timm, diffusers and OpenAI's Whisper do.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What the layers of vit-pytorch, timm, diffusers and OpenAI's Whisper do."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,4 @@
-"""Rotations, QK-norm and latent attention, in Transformers.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""Rotations, QK-norm and latent attention, in Transformers."""
 
 import sys
 

@@ -1,7 +1,4 @@
-"""Where a bias, a map, a norm or a scale may move, and when a head is gone, on the libraries.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""Where a bias, a map, a norm or a scale may move, and when a head is gone, on the libraries."""
 
 from copy import deepcopy
 

@@ -1,7 +1,4 @@
-"""What PyTorch's layer takes, stores and learns.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What PyTorch's layer takes, stores and learns."""
 
 import inspect
 import re

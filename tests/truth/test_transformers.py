@@ -1,7 +1,4 @@
-"""What the layers of Transformers store and compute.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What the layers of Transformers store and compute."""
 
 import inspect
 import re
