@@ -150,7 +150,7 @@ def test_sizes_hold(line):
     ],
 )
 @pytest.mark.usefixtures("unchecked")
-def test_what_does_not_hold_is_refuses(line, parts):
+def test_what_does_not_hold_is_refused(line, parts):
     with refuses(parts):
         check(line)
 
@@ -195,7 +195,7 @@ def test_what_does_not_hold_is_refuses(line, parts):
         ("X_Q = X_K = X", "is not part"),
     ],
 )
-def test_what_is_no_formula_is_refuses(line, parts):
+def test_what_is_no_formula_is_refused(line, parts):
     with refuses(parts):
         check(line)
 
