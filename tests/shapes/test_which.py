@@ -135,25 +135,6 @@ def test_grouped_heads_part_queries_from_keys(sizes):
 # Who stores it so
 
 
-@pytest.mark.parametrize(
-    ("shape", "sizes", "symbol", "stored_by"),
-    [
-        ((1536, 512), PAPER, "W_Q, W_K and W_V", "pytorch: in_proj_weight"),
-        ((512, 1536), PAPER, "W_Q, W_K and W_V", "gpt2: c_attn.weight"),
-        ((512, 512), PAPER, "W_O", "pytorch: out_proj.weight"),
-        ((512, 8, 64), PAPER, "W_Q, W_K or W_V", "keras: query/kernel, key/kernel, value/kernel"),
-        ((8, 512, 64), PAPER, "W_Q, W_K or W_V", "transformerlens: W_Q, W_K, W_V, _W_K, _W_V"),
-        ((8, 64), PAPER, "b_Q, b_K or b_V", "flax: query/bias, key/bias, value/bias"),
-        ((512, 1024), PAPER, "W_K and W_V", "gpt2: c_attn.weight"),
-        ((10, 7), GROUPED, "W_K or W_V", "llama: k_proj.weight, v_proj.weight"),
-        ((30, 7), GROUPED, "W_Q", "llama: q_proj.weight"),
-    ],
-)
-def test_layouts_that_store_it_so_are_named(shape, sizes, symbol, stored_by):
-    [found, *_] = [each for each in which(*shape, **sizes) if each.symbol == symbol]
-    assert stored_by in found.stored_by
-
-
 @pytest.mark.parametrize("layout", layouts().values(), ids=layouts())
 def test_each_array_of_a_layout_names_it(layout):
     """Widths that the layout fixes are those of the layer; every part has a reading."""

@@ -347,24 +347,26 @@ def test_torch_strict_false_drops_bias_k_and_names_it_in_its_return_value(torch)
         without.load_state_dict(with_them.state_dict())
 
 
-def test_torch_added_keys_lengthen_the_weights(torch, rng):
-    """PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each."""
-    x, bias_kv, zero = tokens(torch, rng), {"add_bias_kv": True}, {"add_zero_attn": True}
-    for options, more in (bias_kv, 1), (zero, 1), (bias_kv | zero, 2):
-        layer = torch_layer(rng, **options)
-        _, weights = layer(x, x, x)
-        assert weights.shape == (1, N, N + more)
-        assert (weights[..., -1] > 0).all()
-        shapes = {name: tuple(array.shape) for name, array in layer.state_dict().items()}
-        assert shapes["in_proj_bias"] == (3 * E,)
-        assert shapes.get("bias_k") == shapes.get("bias_v")
-        assert shapes.get("bias_k") == ((1, 1, E) if "add_bias_kv" in options else None)
-
-    layer = torch_layer(rng, **zero)
-    mh = loaded(layer)
-    Q, K, V = mh.project(x.numpy())
-    K, V = (np.concatenate([each, np.zeros((1, H, 1, D_K))], axis=-2) for each in (K, V))
-    assert close(mh.join(qkv.attention(Q, K, V)), layer(x, x, x)[0])
+@pytest.mark.parametrize(
+    "options",
+    [{"add_bias_kv": True}, {"add_zero_attn": True}, {"add_bias_kv": True, "add_zero_attn": True}],
+)
+def test_torch_added_keys_lengthen_the_weights(torch, rng, options):
+    """PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each, a token."""
+    layer, x = torch_layer(rng, **options), tokens(torch, rng)
+    output, weights = layer(x, x, x)
+    assert weights.shape == (1, N, N + len(options))
+    assert (weights[..., -1] > 0).all()
+    state, zero = layer.state_dict(), torch.zeros(1, 1, E)
+    assert state["in_proj_bias"].shape == (3 * E,)
+    learned = [state.pop(name, None) for name in ("bias_k", "bias_v")]
+    mh = qkv.load(state, "pytorch", h=H)
+    Q, *given = mh.project(x.numpy())
+    for n, token in enumerate(learned):  # the learned token comes before the one of zeros
+        added = [token] if "add_bias_kv" in options else []
+        added += [zero] if "add_zero_attn" in options else []
+        given[n] = np.concatenate([given[n], *(each.reshape(1, H, 1, D_K) for each in added)], -2)
+    assert close(mh.join(qkv.attention(Q, *given)), output)
 
 
 @pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])

@@ -99,19 +99,6 @@ def test_torch_value_bias_passes_through_to_the_output(torch, mha, x, y, rng):
         assert np.ptp(written(torch_layer(rng, **added_key)), axis=1).max() > 0.01
 
 
-def test_torch_bias_k_is_a_token_and_no_bias(torch, x, y, rng):
-    """PyTorch `bias_k` is a token and no bias."""
-    mha = torch_layer(rng, add_bias_kv=True)
-    output, weights = called(mha, x, y, y)
-    assert weights.shape == (1, N_Q, N_K + 1)
-    state = mha.state_dict()
-    extra = [state.pop(name).numpy().reshape(1, H, 1, D_K) for name in ("bias_k", "bias_v")]
-    mh = qkv.load(state, "pytorch", h=H)
-    Q, *rest = mh.project(x, y)
-    K, V = (np.concatenate(pair, axis=-2) for pair in zip(rest, extra, strict=True))
-    assert close(mh.join(qkv.attention(Q, K, V)), output)
-
-
 def test_rotation_makes_a_key_bias_count(torch, rng, x):
     """Rotation makes a key bias count."""
     layer = rotary_layer("Llama", rng, attention_bias=True)
