@@ -198,6 +198,7 @@ def test_torch_functional_dropout_drops_whatever_the_mode_of_the_module(torch):
 @pytest.mark.parametrize("name", ["flax.linen", "flax.nnx.nn.attention"])
 def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng, name):
     """Flax drops the same places in each head and sentence unless told otherwise."""
+    pytest.importorskip("flax")
     library, jax = pytest.importorskip(name), pytest.importorskip("jax")
     Q, K = rng.normal(size=(2, 3, N, H, D_K)).astype("float32")
     options = {"dropout_rng": jax.random.key(0), "dropout_rate": 0.5, "deterministic": False}

@@ -20,7 +20,7 @@ from arrays import (
     rotary_layer,
     torch_layer,
 )
-from real_layers import in_float64, keras_library, randomised, timm_code, transformers
+from real_layers import keras_library, randomised, timm_code, transformers
 
 import qkv
 from qkv_site.tables import counts, fused
@@ -47,33 +47,35 @@ def nested(weights, prefix=""):
     return modules
 
 
-def computed(library: str, weights, x) -> np.ndarray:
-    """The output of a library's layer with these weights."""
-    if library == "pytorch":
-        torch = pytest.importorskip("torch")
-        layer = torch.nn.MultiheadAttention(E, H, batch_first=True, dtype=torch.float64)
-        layer.load_state_dict(stated(weights))
-        return called(layer, x, x, x)[0]
-    if library == "keras":
-        layer = keras_layer(keras_library(), np.random.default_rng(0))
-        layer.set_weights(list(weights.values()))
-        return of_keras(layer, x, x, **SCORES)[0]
-    if library == "flax":
-        linen = pytest.importorskip("flax.linen")
-        layer = linen.MultiHeadDotProductAttention(H, param_dtype=np.float64)
-        with in_float64():
-            return np.asarray(layer.apply({"params": nested(weights)}, x))
-    hk = pytest.importorskip("haiku")
-    layer = hk.transform(lambda x: hk.MultiHeadAttention(H, D_K, w_init=np.zeros)(x, x, x))
-    with in_float64():
-        return np.asarray(layer.apply(nested(weights, "multi_head_attention/"), None, x))
-
-
 def far(a, b) -> bool:
     return not close(a, b, 1e-3)
 
 
-# From library to library
+def of_pytorch(weights, x) -> np.ndarray:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.MultiheadAttention(E, H, batch_first=True, dtype=torch.float64)
+    layer.load_state_dict(stated(weights))
+    return called(layer, x, x, x)[0]
+
+
+def of_the_layer_of_keras(weights, x) -> np.ndarray:
+    layer = keras_layer(keras_library(), np.random.default_rng(0))
+    layer.set_weights(list(weights.values()))
+    return of_keras(layer, x, x, **SCORES)[0]
+
+
+def of_flax(weights, x) -> np.ndarray:
+    jax, linen = pytest.importorskip("jax"), pytest.importorskip("flax.linen")
+    layer = linen.MultiHeadDotProductAttention(H, param_dtype=np.float64)
+    with jax.enable_x64(True):
+        return np.asarray(layer.apply({"params": nested(weights)}, x))
+
+
+def of_haiku(weights, x) -> np.ndarray:
+    jax, hk = pytest.importorskip("jax"), pytest.importorskip("haiku")
+    layer = hk.transform(lambda x: hk.MultiHeadAttention(H, D_K, w_init=np.zeros)(x, x, x))
+    with jax.enable_x64(True):
+        return np.asarray(layer.apply(nested(weights, "multi_head_attention/"), None, x))
 
 
 @pytest.mark.parametrize(
@@ -84,10 +86,11 @@ def test_weights_move_between_torch_keras_flax_and_haiku(source, target, rng):
 
     Covers: the 12 directions between these four, with biases, in float64, to 1e-12.
     """
-    x = tokens(rng)
+    x, layers = tokens(rng), {"pytorch": of_pytorch, "keras": of_the_layer_of_keras}
+    layers |= {"flax": of_flax, "haiku": of_haiku}
     stored = qkv.dump(qkv.MultiHead.random(E, H, bias=True), source)
     moved = qkv.dump(qkv.load(stored, source, h=H), target)
-    assert close(computed(target, moved, x), computed(source, stored, x))
+    assert close(layers[target](moved, x), layers[source](stored, x))
 
 
 def test_haiku_moves_to_flax_by_reshaping_and_to_torch_by_transposing(rng):
@@ -103,11 +106,11 @@ def test_haiku_moves_to_flax_by_reshaping_and_to_torch_by_transposing(rng):
         "out_proj.weight": stored["linear/w"].T,
         "out_proj.bias": stored["linear/b"],
     }
-    expected = computed("haiku", stored, x)
-    assert close(computed("flax", flax, x), expected)
-    assert close(computed("pytorch", pytorch, x), expected)
+    expected = of_haiku(stored, x)
+    assert close(of_flax(flax, x), expected)
+    assert close(of_pytorch(pytorch, x), expected)
     untransposed = pytorch | {"out_proj.weight": stored["linear/w"]}
-    assert far(computed("pytorch", untransposed, x), expected)
+    assert far(of_pytorch(untransposed, x), expected)
 
 
 @pytest.mark.parametrize("turned", [True, False])
@@ -125,7 +128,7 @@ def test_vit_of_google_moves_to_timm_by_reshaping_and_transposing(rng, turned):
     }
     layer = timm_code().Attention(E, num_heads=H, qkv_bias=True).double().eval()
     layer.load_state_dict(stated(state))
-    assert close(called(layer, x), computed("flax", flax, x), 1e-12 if turned else 1e-3) == turned
+    assert close(called(layer, x), of_flax(flax, x), 1e-12 if turned else 1e-3) == turned
 
 
 # Fused weights

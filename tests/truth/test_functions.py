@@ -53,7 +53,7 @@ def of_table(function, mask: np.ndarray) -> np.ndarray:
     return mask[None] if function["mask_axes"] == "batch, n_q, n_k" else mask
 
 
-def said(function, mask: np.ndarray) -> dict:
+def option_of(function, mask: np.ndarray) -> dict:
     """The option that gives a function a boolean mask, True for what is seen."""
     return {function["mask"]: mask if function["true"] == "attend" else ~mask}
 
@@ -89,7 +89,7 @@ def test_keras_layer_takes_sources_of_any_width_and_torchs_takes_one(keras, torc
 def test_true_in_a_mask_of_an_attention_function_means_what_the_table_says(function, rng):
     """True means attend in seven functions and in Keras' layer, and hide in PyTorch's layer."""
     (Q, K, V), mask = drawn(rng), a_mask(rng)
-    output = call(function, Q, K, V, **said(function, of_table(function, mask)))
+    output = call(function, Q, K, V, **option_of(function, of_table(function, mask)))
     assert near(output, qkv.attention(Q, K, V, mask=mask))
     assert not near(output, qkv.attention(Q, K, V))
 
@@ -188,7 +188,7 @@ def test_a_query_that_may_see_nothing_gets_what_the_table_says(function, rng):
     """A query that may see nothing gets zeros, the mean of the values, or NaN."""
     (Q, K, V), mask = drawn(rng), np.ones((N_Q, N_K), dtype=bool)
     mask[1] = False
-    of_nothing = call(function, Q, K, V, **said(function, of_table(function, mask)))[:, :, 1]
+    of_nothing = call(function, Q, K, V, **option_of(function, of_table(function, mask)))[:, :, 1]
     zeros, mean = np.zeros_like(of_nothing), V.mean(axis=2)
     expected = {"zeros": zeros, "mean": mean, "NaN": zeros + np.nan}[function["nothing"]]
     assert np.allclose(of_nothing, expected, rtol=0, atol=1e-5, equal_nan=True)
@@ -264,7 +264,7 @@ def test_keras_layer_takes_exchanged_queries_and_values_in_a_later_call(keras, r
     five, three = {"query": values}, {"value": queries}
     mask, scores = {"attention_mask": np.ones((1, 3, 5), bool)}, {"return_attention_scores": True}
 
-    def built(**options):
+    def made(**options):
         layer = keras.layers.MultiHeadAttention(H, D_K, **options)
         layer(**five, value=values, key=values)
         return layer
@@ -280,15 +280,15 @@ def test_keras_layer_takes_exchanged_queries_and_values_in_a_later_call(keras, r
     layer = keras.layers.MultiHeadAttention(H, D_K, dropout=0.1)
     assert layer(**five, **three, **scores)[0].shape == (BATCH, 5, D_K)
     refuses(layer, "must be broadcastable", key=None, **mask)
-    layer = built()
+    layer = made()
     assert layer(**five, **three, key=values).shape == (BATCH, 5, D_K)
     refuses(layer, "does not broadcast", **scores)
     refuses(layer, "must match", **mask)
-    refuses(built(dropout=0.1), "does not broadcast")
-    refuses(built(value_dim=D_K + 1), "Expected size for first two dimensions")
+    refuses(made(dropout=0.1), "does not broadcast")
+    refuses(made(value_dim=D_K + 1), "Expected size for first two dimensions")
     values, queries = values[:, None], queries[:, None]  # four axes
     five, three = {"query": values}, {"value": queries}
-    refuses(built(attention_axes=2), "does not broadcast", key=values)
+    refuses(made(attention_axes=2), "does not broadcast", key=values)
 
 
 @pytest.mark.parametrize("n_v", [6, 3, 2, 1])
@@ -365,7 +365,7 @@ def test_torch_takes_a_padding_mask_for_queries_and_keys_if_it_fits(rng):
     assert not near(as_queries, right)
     assert near(sdpa(Q, K, V, attn_mask=real[:, None, None]), right)
     for name in ("nn.MultiheadAttention", "F.scaled_dot_product_attention"):
-        assert near(call(RUN[name], Q, K, V, **said(RUN[name], real)), as_queries)
+        assert near(call(RUN[name], Q, K, V, **option_of(RUN[name], real)), as_queries)
         assert refused(RUN[name], Q, K, V, attn_mask=real[:3])
 
 
@@ -446,7 +446,7 @@ def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng
         "batch, n_q, n_k": [(BATCH,)],
     }[function["mask_axes"]]
     for axes in (), (H,), (BATCH, 1), (BATCH * H,), (BATCH,):
-        each = said(function, np.broadcast_to(mask, (*axes, N_Q, N_K)))
+        each = option_of(function, np.broadcast_to(mask, (*axes, N_Q, N_K)))
         if axes in taken:
             assert near(call(function, Q, K, V, **each), qkv.attention(Q, K, V, mask=mask))
         elif len(axes) == 1:

@@ -31,6 +31,17 @@ from real_layers import in_float64, randomised, transformers
 import qkv
 
 
+def test_torch_multihead_attention_and_scaled_dot_product_attention_read_masks_inversely(
+    mha, x, y, rng
+):
+    """PyTorch `MultiheadAttention` and `scaled_dot_product_attention` read True inversely."""
+    mask = rng.random((N_Q, N_K)) < 0.5
+    mask[:, 0], mask[:, 1] = True, False
+    mh = loaded(mha)
+    assert close(called(mha, x, y, y, attn_mask=~mask)[0], mh(x, y, mask=mask))
+    assert close(mh.join(sdpa(*mh.project(x, y), attn_mask=mask)), mh(x, y, mask=mask))
+
+
 def test_torch_adds_a_mask_of_floats_so_zero_allows(mha, x, y, rng):
     """PyTorch adds a mask of floats to the scores, so 0.0 allows, and −∞ hides."""
     added, padding = rng.normal(size=(N_Q, N_K)), np.zeros((1, N_K))

@@ -267,7 +267,7 @@ def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
 
 @pytest.mark.parametrize("dtype", [None, np.float64], ids=["boolean", "added"])
 @pytest.mark.parametrize("form", ["attn_mask", "key_padding_mask", "sdpa"])
-def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(form, dtype):
+def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(torch, form, dtype):
     """PyTorch masks that `qkv` converts hide what the boolean mask hides.
 
     Covers: `attn_mask` and `key_padding_mask` of nn.MultiheadAttention and `attn_mask` of
@@ -277,7 +277,16 @@ def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(form, d
     masked_layers.check(*masked_layers.layer_with(form, dtype), **masks)
 
 
-@pytest.mark.parametrize("library", ["keras", "flax-linen", "flax-nnx", "haiku", "transformers"])
+@pytest.mark.parametrize(
+    "library",
+    [
+        pytest.param("keras"),
+        pytest.param("flax.linen"),
+        pytest.param("flax.nnx"),
+        pytest.param("haiku"),
+        pytest.param("transformers"),
+    ],
+)
 def test_masks_that_are_converted_hide_what_the_boolean_mask_hides(library):
     """Masks that `qkv` converts for Keras, Flax, Haiku and BERT hide what the boolean mask hides.
 
@@ -285,7 +294,7 @@ def test_masks_that_are_converted_hide_what_the_boolean_mask_hides(library):
     1e-12.
     """
     dtype = np.float64 if library == "transformers" else None
-    masked_layers.check(*masked_layers.layer_with(library, dtype))
+    masked_layers.check(*masked_layers.layer_with(library.replace(".", "-"), dtype))
 
 
 @pytest.mark.parametrize("aligned", ["start", "end"])

@@ -7,6 +7,7 @@ from arrays import E, H, called, close, loaded, torch_layer
 from qkv import MultiHead, example, softmax
 
 
+@pytest.mark.usefixtures("gradients")
 def test_torch_heads_that_start_equal_stay_equal(torch, rng, x):
     """Heads that start equal, with equal parts of W_O, stay equal. If only W_O differs, they part.
 
@@ -110,6 +111,7 @@ def test_graph_attention_gives_each_query_the_same_order_of_keys(torch, rng):
     assert len({*map(str, additive.argsort(dim=1))}) > 1
 
 
+@pytest.mark.usefixtures("gradients")
 def test_three_adapters_of_rank_r_are_one_of_rank_3r(torch, rng):
     """Three LoRA adapters of rank r in a fused weight are one of rank 3r, with B block-diagonal."""
     A, B = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 2, 6), (3, 4, 2)))
