@@ -24,8 +24,9 @@ CI = os.environ.get("CI", "").lower() == "true"
 
 
 def refuses(*parts: str, error: type[Exception] = ValueError):
-    """Expect an error whose message has these parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, parts)))
+    """Expect an error whose message has these parts in this order; a gap is written " … "."""
+    words = " … ".join(parts).split(" … ")
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, words)))
 
 
 def thorough(*values) -> list:

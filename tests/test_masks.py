@@ -105,84 +105,78 @@ def test_floats_that_are_added(form, dtype):
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "parts"),
+    ("make", "parts"),
     [
-        (lambda: padding(LENGTHS, 4), ValueError, ["from 0 to n_k = 4, but one is 5"]),
-        (lambda: padding([-1, 2], 4), ValueError, ["from 0 to n_k = 4, but one is -1"]),
-        (lambda: padding(LENGTHS, 0), ValueError, ["n_k must be a positive whole number"]),
-        (lambda: padding([1.0], 4), ValueError, ["shape (1,) and dtype float64"]),
+        (lambda: padding(LENGTHS, 4), "from 0 to n_k = 4, but one is 5"),
+        (lambda: padding([-1, 2], 4), "from 0 to n_k = 4, but one is -1"),
+        (lambda: padding(LENGTHS, 0), "n_k must be a positive whole number"),
+        (lambda: padding([1.0], 4), "shape (1,) and dtype float64"),
         (
             lambda: padding(np.ones((2, 4), bool), 4),
-            ValueError,
-            ["shape (2, 4) and dtype bool", "array[:, None, None, :]"],
+            "shape (2, 4) and dtype bool … array[:, None, None, :]",
         ),
-        (lambda: causal(0), ValueError, ["n_q must be a positive whole number, but is 0"]),
-        (lambda: causal(2, 3), ValueError, ["n_q = 2 and n_k = 3 differ", "'start'", "'end'"]),
-        (lambda: causal(3, aligned="left"), ValueError, ["aligned must be one of 'start', 'end'"]),
-        (lambda: convert_mask(causal(3), "torch"), ValueError, ["form must be one of 'attn_mask'"]),
-        (lambda: convert_mask(np.tri(3), "sdpa"), TypeError, ["mask must be boolean", "float64"]),
+        (lambda: causal(0), "n_q must be a positive whole number, but is 0"),
+        (lambda: causal(2, 3), "n_q = 2 and n_k = 3 differ … 'start' … 'end'"),
+        (lambda: causal(3, aligned="left"), "aligned must be one of 'start', 'end'"),
+        (lambda: convert_mask(causal(3), "torch"), "form must be one of 'attn_mask'"),
         (
             lambda: convert_mask(np.ones((2, 3, 3), bool), "sdpa"),
-            ValueError,
-            ["(n_q, n_k) or (batch, h, n_q, n_k)", "shape (2, 3, 3)", "pass mask[:, None]"],
+            "(n_q, n_k) or (batch, h, n_q, n_k) … shape (2, 3, 3) … pass mask[:, None]",
         ),
         (
             lambda: convert_mask(padding(LENGTHS, 5), "attn_mask", n_q=4),
-            ValueError,
-            ["shape (3, 1, 4, 5)", "Pass h, the number of heads."],
+            "shape (3, 1, 4, 5) … Pass h, the number of heads.",
         ),
         (
             lambda: convert_mask(padding(LENGTHS, 5), "attn_mask", n_q=4, h=0),
-            ValueError,
-            ["h must be a positive whole number, but is 0"],
+            "h must be a positive whole number, but is 0",
         ),
         (
             lambda: convert_mask(padding(LENGTHS, 5), "attn_mask", h=2),
-            ValueError,
-            ["(3, 1, 1, 5), with 1 for the queries", "pass n_q", "'key_padding_mask'"],
+            "(3, 1, 1, 5), with 1 for the queries … pass n_q … 'key_padding_mask'",
         ),
         (
             lambda: convert_mask(causal(3), "attn_mask", n_q=4),
-            ValueError,
-            ["an axis of n_q = 4 or 1, but has (1, 1, 3, 3)"],
+            "an axis of n_q = 4 or 1, but has (1, 1, 3, 3)",
         ),
         (
             lambda: convert_mask(causal(3), "sdpa", dtype="bfloat16"),
-            ValueError,
-            ["dtype is bfloat16", "NumPy has no bfloat16: take float16"],
+            "dtype is bfloat16 … NumPy has no bfloat16: take float16",
         ),
         (
             lambda: convert_mask(np.ones((1, 3, 5, 5), bool), "attn_mask", h=2),
-            ValueError,
-            ["h = 2 heads or 1, but has (1, 3, 5, 5)"],
+            "h = 2 heads or 1, but has (1, 3, 5, 5)",
         ),
         (
             lambda: convert_mask(causal(3), "key_padding_mask"),
-            ValueError,
-            ["from all queries and heads", "(1, 1, 3, 3)", "pass it as attn_mask"],
+            "from all queries and heads … (1, 1, 3, 3) … pass it as attn_mask",
         ),
         (
             lambda: convert_mask(np.ones((1, 3, 5, 5), bool), "keras"),
-            ValueError,
-            ["one mask for all heads", "(1, 3, 5, 5), with 3 heads"],
+            "one mask for all heads … (1, 3, 5, 5), with 3 heads",
         ),
         (
             lambda: convert_mask(causal(3), "transformers"),
-            ValueError,
-            ["'transformers' adds a mask of floats: pass dtype, such as np.float32"],
+            "'transformers' adds a mask of floats: pass dtype, such as np.float32",
         ),
         (
             lambda: convert_mask(causal(3), "keras", dtype=np.float32),
-            ValueError,
-            ["'keras' is boolean, but dtype is", "float32"],
+            "'keras' is boolean, but dtype is … float32",
         ),
         (
             lambda: convert_mask(causal(3), "sdpa", dtype=int),
-            ValueError,
-            ["'sdpa' adds a mask of floats: pass dtype", "int"],
+            "'sdpa' adds a mask of floats: pass dtype … int",
         ),
     ],
 )
-def test_what_is_refused(make, error, parts):
-    with refuses(*parts, error=error):
+def test_what_is_refused(make, parts):
+    with refuses(parts):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"), [(lambda: convert_mask(np.tri(3), "sdpa"), "mask must be boolean … float64")]
+)
+def test_a_mask_of_numbers_is_refused(make, parts):
+    with refuses(parts, error=TypeError):
         make()

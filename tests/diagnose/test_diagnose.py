@@ -216,24 +216,6 @@ def test_the_real_layer_with_a_reversed_mask_gives_nan_and_is_explained():
     assert MASKED.found(called(layer, *MASKED.sources, attn_mask=~mask)).right
 
 
-def test_the_real_layer_adds_a_mask_of_floats():
-    output = called(
-        torch_mha(MASKED.mh), *MASKED.sources, attn_mask=torch.tensor(MASKED.mask).double()
-    )
-    assert names_of(MASKED.found(output)) == {"mask-of-ones-added"}
-
-
-def test_the_real_layer_without_batch_first():
-    output = called(torch_mha(SMALL.mh, batch_first=False), *SMALL.sources)
-    assert names_of(SMALL.found(output)) == {"batch-and-tokens-exchanged"}
-
-
-def test_the_real_layer_projects_what_is_projected():
-    projected = [each.swapaxes(1, 2).reshape(2, 5, 12) for each in SMALL.mh.project(*SMALL.sources)]
-    output = called(torch_mha(SMALL.mh), *projected)
-    assert names_of(SMALL.found(output)) == {"queries-and-keys-and-values-projected-twice"}
-
-
 def test_the_real_layer_of_keras_takes_the_value_before_the_key():
     keras = keras_library()
     mh = MultiHead.random(12, 2, bias=True, seed=11)
@@ -424,7 +406,7 @@ def test_a_layer_is_judged_with_what_stands_between_its_maps():
 
 def test_a_layer_of_which_a_step_is_not_known_is_not_judged():
     unknown = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
-    with refuses("rotate queries and keys (RoPE)", "find_layers", "between=()"):
+    with refuses("rotate queries and keys (RoPE) … find_layers … between=()"):
         diagnose(unknown, SMALL.right, SMALL.sources[0])
 
 
@@ -495,35 +477,35 @@ def test_an_output_of_another_shape(shape, parts):
 @pytest.mark.usefixtures("unchecked")
 def test_joined_heads_are_recognised_by_their_width():
     mh = MultiHead.random(12, 2, d_v=7)
-    with refuses("(5, 12)", "(5, 14)", "W_O is not applied"):
+    with refuses("(5, 12) … (5, 14) … W_O is not applied"):
         diagnose(mh, np.ones((5, 14)), normal(5, 12))
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_refused():
     mh, X, output = SMALL.mh, SMALL.sources[0], SMALL.right
-    with refuses("output must hold floating-point numbers", "int64", error=TypeError):
+    with refuses("output must hold floating-point numbers … int64", error=TypeError):
         diagnose(mh, output.astype(int), X)
-    with refuses("mh must be a MultiHead, or stored arrays", "dict", error=TypeError):
+    with refuses("mh must be a MultiHead, or stored arrays … dict", error=TypeError):
         diagnose(dump(mh, "pytorch"), output, X)
     with refuses("are for stored arrays, but mh is a MultiHead", error=TypeError):
         diagnose(mh, output, X, h=2)
-    with refuses("name in intermediates", "'Q', 'K'", "'score'"):
+    with refuses("name in intermediates … 'Q', 'K' … 'score'"):
         diagnose(mh, output, X, intermediates={"score": output})
-    with refuses("intermediates['scores'] must have shape (2, 2, 5, 5)", "(2, 5, 5)"):
+    with refuses("intermediates['scores'] must have shape (2, 2, 5, 5) … (2, 5, 5)"):
         diagnose(mh, output, X, intermediates={"scores": normal(2, 5, 5)})
     for tolerance in (-1, "a"):
         with refuses(f"tolerance must be between 0 and 1, but is {tolerance!r}"):
             diagnose(mh, output, X, tolerance=tolerance)
-    with refuses("must be one array, but is a tuple of 2", "pass the first", error=TypeError):
+    with refuses("must be one array, but is a tuple of 2 … pass the first", error=TypeError):
         diagnose(mh, (output, None), X)
-    with refuses("output must be an array of shape (2, 5, 12)", "call .float()", error=TypeError):
+    with refuses("output must be an array of shape (2, 5, 12) … call .float()", error=TypeError):
         diagnose(mh, torch.from_numpy(output).bfloat16(), X)
-    with refuses("X_Q must be an array", "but is None", error=TypeError):
+    with refuses("X_Q must be an array … but is None", error=TypeError):
         diagnose(mh, output, None)
-    with refuses("output must be an array", "but is 'x'", error=TypeError):
+    with refuses("output must be an array … but is 'x'", error=TypeError):
         diagnose(mh, "x", X)
-    with refuses("intermediates must be a mapping", "a list", "'scores'", error=TypeError):
+    with refuses("intermediates must be a mapping … a list … 'scores'", error=TypeError):
         diagnose(mh, output, X, intermediates=[X])
     with refuses("mask hides all keys from all queries"):
         diagnose(mh, output, X, mask=np.zeros((5, 5), bool))
@@ -538,7 +520,7 @@ def test_bad_input_is_refused():
 def test_nan_that_no_mask_explains():
     output = SMALL.right.copy()
     output[1, 2, 3] = np.nan
-    with refuses("output must be finite", "output[1, 2, 3] is nan"):
+    with refuses("output must be finite … output[1, 2, 3] is nan"):
         SMALL.found(output)
 
 

@@ -4,6 +4,7 @@ They were written before a look at the mistakes that `qkv.diagnose` knows, and n
 from there: whoever adds a mistake may add a layer, and no layer is bent to what is found.
 """
 
+import inspect
 import math
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch.nn import functional as F  # noqa: N812 - as PyTorch users call it
 
 from qkv import MultiHead
 
-WRONG = {}  # name of a layer to its function, its sizes, its mask and its mistakes
+WRONG = {}  # of each layer, by the names of its mistakes: its function, its mask and its sizes
 
 
 class Linears(nn.Module):
@@ -43,52 +44,117 @@ class Linears(nn.Module):
         return MultiHead(**parts, b_O=numbers.get("o.bias"))
 
 
-def wrong(*named, cross=False, mask=None, **sizes):
+def wrong(*named, layer, mask=None, **sizes):
     """A layer that has to be named so: the names of its mistakes, then what it is tried with."""
-
-    def register(layer):
-        WRONG[layer.__name__] = (layer, named, cross, mask, sizes)
-        return layer
-
-    return register
+    WRONG[" and ".join(named)] = (layer, named, mask, {"d_model": 16, "h": 4} | sizes)
 
 
 def tried(name):
     """What `diagnose` is asked about a layer, and its mistakes."""
-    layer, named, cross, mask, sizes = WRONG[name]
-    sizes = {"n": 7, "batch": 2} | sizes
-    shape = (sizes.pop("batch"), sizes.pop("n"), sizes["d_model"])
+    layer, named, mask, sizes = WRONG[name]
     torch.manual_seed(0)
-    L = Linears(**sizes)
-    sources = [torch.randn(shape, dtype=torch.float64) for _ in range(1 + cross)]
+    L, shape = Linears(**sizes), (2, 7, sizes["d_model"])
+    _, *names = inspect.signature(layer).parameters
+    sources = [torch.randn(shape, dtype=torch.float64) for _ in names]
     with torch.no_grad():
         output = layer(L, *sources).numpy()
     given = (L.multi_head(), output, *(X.numpy() for X in sources))
     return given, None if mask is None else mask(sources[0]).numpy(), named
 
 
+# The steps of a layer, each right where nothing else is given
+
+
 def split(x, h):
     return x.view(*x.shape[:2], h, -1).transpose(1, 2)
 
 
-def join(x):
-    return x.transpose(1, 2).flatten(2)
+def join(heads):
+    return heads.transpose(1, 2).flatten(2)
 
 
-def qkv_of(L, x, memory=None):
+def heads_of(L, x, memory=None, apply=lambda linear, x: linear(x)):
+    """Queries, keys and values; `apply` is how a source meets a map."""
     memory = x if memory is None else memory
-    return split(L.q(x), L.h), split(L.k(memory), L.h_kv), split(L.v(memory), L.h_kv)
+    maps = (L.q, x, L.h), (L.k, memory, L.h_kv), (L.v, memory, L.h_kv)
+    return [split(apply(linear, source), h) for linear, source, h in maps]
 
 
-def attended(L, q, k, v, mask=None):
-    """The joined heads, where nothing up to here is wrong but what is given."""
-    s = q @ k.transpose(-2, -1) / math.sqrt(L.d_k)
+def attend(L, q, k, v, mask=None, *, root=None, weigh=lambda s: s.softmax(-1), join=join, out=None):
+    """The output: `root` divides scores, `weigh` makes weights of them, `out` is the last map."""
+    s = q @ k.transpose(-2, -1) / (root or math.sqrt(L.d_k))
     s = s if mask is None else s.masked_fill(~mask, -1e9)
-    return join(s.softmax(-1) @ v)
+    return (out or L.o)(join(weigh(s) @ v))
+
+
+def layer(L, x, mask=None, **steps):
+    return attend(L, *heads_of(L, x), mask, **steps)
+
+
+def grouped(L, x, repeated, mask=None, **steps):
+    q, k, v = heads_of(L, x)
+    return attend(L, q, repeated(k), repeated(v), mask, **steps)
+
+
+def tiled(t):
+    return t.repeat(1, 4, 1, 1)
+
+
+def by_view(L, x):
+    b, n, _ = x.shape
+    return [m(x).view(b, L.h, n, L.d_k) for m in (L.q, L.k, L.v)]
+
+
+def heads_last(L, x):
+    b, n, _ = x.shape
+    return [m(x).view(b, n, L.d_k, L.h).permute(0, 3, 1, 2) for m in (L.q, L.k, L.v)]
+
+
+def fused(L, x):
+    return x @ torch.cat([L.q.weight, L.k.weight, L.v.weight]).T
+
+
+def thirds_as_k_q_v(L, x):
+    k, q, v = (split(t, L.h) for t in fused(L, x).chunk(3, dim=-1))
+    return attend(L, q, k, v)
+
+
+def thirds_per_head(L, x):
+    b, n, _ = x.shape
+    return attend(L, *fused(L, x).view(b, n, L.h, 3, L.d_k).permute(3, 0, 2, 1, 4))
+
+
+def one_head(L, x):
+    return attend(L, L.q(x), L.k(x), L.v(x), root=math.sqrt(L.d_model), join=unchanged)
+
+
+def values_from(L, v, x, memory):
+    q, k, _ = heads_of(L, x, memory)
+    return attend(L, q, k, v)
+
+
+def unchanged(x):
+    return x
+
+
+def turned(linear, x):
+    return x @ linear.weight
+
+
+def unbiased(linear, x):
+    return x @ linear.weight.T
+
+
+def over_queries(s):
+    return F.softmax(s, dim=-2)
 
 
 def causal(x):
     return torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+
+
+def one_ahead(x):
+    return ~torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(diagonal=2)
 
 
 def padding(x):
@@ -98,247 +164,117 @@ def padding(x):
     return keep
 
 
-# One mistake
+def masked_after(mask):
+    return lambda s: s.softmax(-1) * mask
 
 
-@wrong("softmax-over-queries", d_model=16, h=4)
-def softmax_rows(L, x):
-    q, k, v = qkv_of(L, x)
-    s = q @ k.transpose(-2, -1) / math.sqrt(L.d_k)
-    return L.o(join(F.softmax(s, dim=-2) @ v))
+# One mistake: the softmax, the scale, the mask
 
+wrong("softmax-over-queries", layer=lambda L, x: layer(L, x, weigh=over_queries))
+wrong("softmax-twice", layer=lambda L, x: layer(L, x, weigh=lambda s: s.softmax(-1).softmax(-1)))
+wrong("scale-missing", layer=lambda L, x: layer(L, x, causal(x), root=1), mask=causal)
+wrong("scale-by-root-of-d_model", layer=lambda L, x: layer(L, x, root=L.d_model**0.5), h=2)
+wrong("scale-twice-or-by-d_k", layer=lambda L, x: layer(L, x, root=L.d_k), d_model=64, h=8)
+wrong("mask-reversed", layer=lambda L, x: layer(L, x, ~padding(x)), mask=padding)
+wrong("mask-turned", layer=lambda L, x: layer(L, x, padding(x).transpose(-2, -1)), mask=padding)
+wrong("causal-mask-sees-one-token-ahead", layer=lambda L, x: layer(L, x, one_ahead(x)), mask=causal)
+wrong(
+    "mask-after-the-softmax",
+    layer=lambda L, x: layer(L, x, weigh=masked_after(causal(x))),
+    mask=causal,
+)
+wrong(
+    "mask-of-ones-added",
+    layer=lambda L, x: layer(L, x, weigh=lambda s: (s + causal(x).to(x.dtype)).softmax(-1)),
+    mask=causal,
+    h=2,
+)
+wrong(
+    "mask-ignored",
+    layer=lambda L, x: grouped(L, x, lambda t: t.repeat_interleave(3, dim=1)),
+    mask=causal,
+    d_model=48,
+    h=6,
+    h_kv=2,
+)
 
-@wrong("scale-missing", d_model=32, h=4, mask=causal)
-def no_scale(L, x):
-    q, k, v = qkv_of(L, x)
-    s = (q @ k.transpose(-2, -1)).masked_fill(~causal(x), -torch.inf)
-    return L.o(join(s.softmax(-1) @ v))
+# The heads and the stored weights
 
+wrong("heads-split-by-view", layer=lambda L, x: attend(L, *by_view(L, x)))
+wrong("heads-interleaved", layer=lambda L, x: attend(L, *heads_last(L, x)))
+wrong("heads-not-split", layer=one_head)
+wrong(
+    "heads-joined-by-view",
+    layer=lambda L, x: layer(L, x, causal(x), join=lambda heads: heads.reshape(x.shape)),
+    mask=causal,
+)
+wrong("thirds-read-as-k-q-v", layer=thirds_as_k_q_v)
+wrong("thirds-read-head-by-head", layer=thirds_per_head)
+wrong("groups-tiled", layer=lambda L, x: grouped(L, x, tiled), d_model=32, h=8, h_kv=2)
+wrong("W_K-used-for-V", layer=lambda L, x: values_from(L, split(L.k(x), L.h), x, x), h=2)
+wrong("W_O-turned", layer=lambda L, x: layer(L, x, out=lambda heads: heads @ L.o.weight))
+wrong("output-not-projected", layer=lambda L, x: layer(L, x, out=unchanged), h=8)
+wrong("W_Q-and-W_K-and-W_V-turned", layer=lambda L, x: attend(L, *heads_of(L, x, apply=turned)))
+wrong(
+    "b_Q-and-b_K-and-b_V-left-out",
+    layer=lambda L, x: attend(L, *heads_of(L, x, apply=unbiased)),
+    bias=True,
+)
+wrong(
+    "b_O-left-out",
+    layer=lambda L, x: layer(L, x, causal(x), out=lambda heads: unbiased(L.o, heads)),
+    mask=causal,
+    bias=True,
+)
 
-@wrong("scale-by-root-of-d_model", d_model=16, h=2)
-def scale_d_model(L, x):
-    q, k, v = qkv_of(L, x)
-    s = q @ k.transpose(-2, -1) * L.d_model**-0.5
-    return L.o(join(s.softmax(-1) @ v))
+# The sources
 
-
-@wrong("scale-twice-or-by-d_k", d_model=64, h=8, n=10)
-def scale_d_k(L, x):
-    q, k, v = qkv_of(L, x)
-    s = q @ k.transpose(-2, -1) / L.d_k
-    return L.o(join(s.softmax(-1) @ v))
-
-
-@wrong("softmax-twice", d_model=16, h=4)
-def softmax_twice(L, x):
-    q, k, v = qkv_of(L, x)
-    a = (q @ k.transpose(-2, -1) / math.sqrt(L.d_k)).softmax(-1)
-    return L.o(join(F.softmax(a, dim=-1) @ v))
-
-
-@wrong("heads-split-by-view", d_model=16, h=4, n=6)
-def split_by_view(L, x):
-    b, n, _ = x.shape
-    q, k, v = (m(x).view(b, L.h, n, L.d_k) for m in (L.q, L.k, L.v))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("heads-joined-by-view", d_model=24, h=4, n=9, mask=causal)
-def join_by_view(L, x):
-    q, k, v = qkv_of(L, x)
-    s = (q @ k.transpose(-2, -1) / math.sqrt(L.d_k)).masked_fill(~causal(x), -1e9)
-    return L.o((s.softmax(-1) @ v).reshape(x.shape[0], x.shape[1], -1))
-
-
-@wrong("heads-interleaved", d_model=20, h=4)
-def heads_last(L, x):
-    b, n, _ = x.shape
-    q, k, v = (m(x).view(b, n, L.d_k, L.h).permute(0, 3, 1, 2) for m in (L.q, L.k, L.v))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("heads-not-split", d_model=16, h=4)
-def one_head(L, x):
-    q, k, v = L.q(x), L.k(x), L.v(x)
-    s = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    return L.o(s.softmax(-1) @ v)
-
-
-@wrong("mask-reversed", d_model=16, h=4, mask=padding)
-def mask_inverted(L, x):
-    q, k, v = qkv_of(L, x)
-    return L.o(attended(L, q, k, v, ~padding(x)))  # True hides there
-
-
-@wrong("mask-after-the-softmax", d_model=32, h=4, mask=causal)
-def mask_after(L, x):
-    q, k, v = qkv_of(L, x)
-    a = (q @ k.transpose(-2, -1) / math.sqrt(L.d_k)).softmax(-1)
-    return L.o(join(a * causal(x) @ v))
-
-
-@wrong("mask-ignored", d_model=48, h=6, h_kv=2, mask=causal)
-def mask_forgotten(L, x):
-    q, k, v = qkv_of(L, x)
-    k, v = (t.repeat_interleave(L.h // L.h_kv, dim=1) for t in (k, v))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("mask-of-ones-added", d_model=16, h=2, mask=causal)
-def mask_added(L, x):
-    q, k, v = qkv_of(L, x)
-    s = q @ k.transpose(-2, -1) / math.sqrt(L.d_k) + causal(x).to(x.dtype)
-    return L.o(join(s.softmax(-1) @ v))
-
-
-@wrong("causal-mask-sees-one-token-ahead", d_model=16, h=4, bias=True, mask=causal)
-def causal_off_by_one(L, x):
-    q, k, v = qkv_of(L, x)
-    future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(diagonal=2)
-    return L.o(attended(L, q, k, v, ~future))
-
-
-@wrong("mask-turned", d_model=16, h=4, mask=padding)
-def mask_rows(L, x):
-    q, k, v = qkv_of(L, x)
-    return L.o(attended(L, q, k, v, padding(x).transpose(-2, -1)))
-
-
-@wrong("thirds-read-as-k-q-v", d_model=24, h=4)
-def fused_order(L, x):
-    fused = torch.cat([L.q.weight, L.k.weight, L.v.weight])
-    k, q, v = (split(t, L.h) for t in (x @ fused.T).chunk(3, dim=-1))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("thirds-read-head-by-head", d_model=24, h=4)
-def fused_per_head(L, x):
-    fused = torch.cat([L.q.weight, L.k.weight, L.v.weight])
-    b, n, _ = x.shape
-    q, k, v = (x @ fused.T).view(b, n, L.h, 3, L.d_k).permute(3, 0, 2, 1, 4)
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("W_K-used-for-V", d_model=16, h=2)
-def v_from_wk(L, x):
-    q, k, v = split(L.q(x), L.h), split(L.k(x), L.h), split(L.k(x), L.h)
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("output-not-projected", d_model=32, h=8)
-def no_output_map(L, x):
-    q, k, v = qkv_of(L, x)
-    return attended(L, q, k, v)
-
-
-@wrong("W_O-turned", d_model=16, h=4)
-def output_transposed(L, x):
-    q, k, v = qkv_of(L, x)
-    return attended(L, q, k, v) @ L.o.weight
-
-
-@wrong("W_Q-and-W_K-and-W_V-turned", d_model=32, h=4)
-def stored_transposed(L, x):
-    q, k, v = (split(x @ m.weight, L.h) for m in (L.q, L.k, L.v))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("b_Q-and-b_K-and-b_V-left-out", d_model=24, h=4, bias=True)
-def no_biases(L, x):
-    q, k, v = (split(x @ m.weight.T, L.h) for m in (L.q, L.k, L.v))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("b_O-left-out", d_model=24, h=4, bias=True, mask=causal)
-def no_output_bias(L, x):
-    q, k, v = qkv_of(L, x)
-    return attended(L, q, k, v, causal(x)) @ L.o.weight.T
-
-
-@wrong("groups-tiled", d_model=32, h=8, h_kv=2)
-def grouped_tiled(L, x):
-    q, k, v = qkv_of(L, x)
-    k, v = (t.repeat(1, L.h // L.h_kv, 1, 1) for t in (k, v))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("X_Q-used-for-X_V", d_model=16, h=4, cross=True)
-def values_from_target(L, x, memory):
-    q, k, v = split(L.q(x), L.h), split(L.k(memory), L.h), split(L.v(x), L.h)
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("X_Q-and-the-others-exchanged", d_model=24, h=3, cross=True)
-def sources_exchanged(L, x, memory):
-    q, k, v = qkv_of(L, memory, x)
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("queries-and-keys-and-values-projected-twice", d_model=16, h=4)
-def projected_twice(L, x):
-    q, k, v = (split(m(m(x)), L.h) for m in (L.q, L.k, L.v))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("residual-added", d_model=16, h=4, bias=True)
-def residual(L, x):
-    q, k, v = qkv_of(L, x)
-    s = q @ k.transpose(-2, -1) / math.sqrt(L.d_k)
-    return x + L.o(join(s.softmax(-1) @ v))
-
-
-@wrong("layer-norm-on-the-sources", d_model=32, h=4)
-def norm_before(L, x):
-    q, k, v = qkv_of(L, F.layer_norm(x, (L.d_model,)))
-    return L.o(attended(L, q, k, v))
-
-
-@wrong("dropout", d_model=32, h=4, n=12)  # it differs from call to call: it is only asked about
-def dropout_on(L, x):
-    q, k, v = qkv_of(L, x)
-    s = q @ k.transpose(-2, -1) / math.sqrt(L.d_k)
-    return L.o(join(F.dropout(s.softmax(-1), 0.1) @ v))
-
+wrong("X_Q-used-for-X_V", layer=lambda L, x, y: values_from(L, split(L.v(x), L.h), x, y))
+wrong("X_Q-and-the-others-exchanged", layer=lambda L, x, y: attend(L, *heads_of(L, y, x)))
+wrong(
+    "queries-and-keys-and-values-projected-twice",
+    layer=lambda L, x: attend(L, *heads_of(L, x, apply=lambda linear, x: linear(linear(x)))),
+)
+wrong("residual-added", layer=lambda L, x: x + layer(L, x), bias=True)
+wrong("layer-norm-on-the-sources", layer=lambda L, x: layer(L, F.layer_norm(x, (L.d_model,))))
+# It differs from call to call, so it is only asked about.
+wrong("dropout", layer=lambda L, x: layer(L, x, weigh=lambda s: F.dropout(s.softmax(-1), 0.1)))
 
 # Two common ones
 
-
-@wrong("scale-missing", "mask-ignored", d_model=16, h=4, mask=causal)
-def two_scale_mask(L, x):
-    q, k, v = qkv_of(L, x)
-    return L.o(join((q @ k.transpose(-2, -1)).softmax(-1) @ v))
-
-
-@wrong("softmax-over-queries", "scale-by-root-of-d_model", d_model=32, h=4)
-def two_axis_scale(L, x):
-    q, k, v = qkv_of(L, x)
-    s = q @ k.transpose(-2, -1) / math.sqrt(L.d_model)
-    return L.o(join(F.softmax(s, dim=-2) @ v))
-
-
-@wrong("heads-split-by-view", "output-not-projected", d_model=24, h=4)
-def two_split_output(L, x):
-    b, n, _ = x.shape
-    q, k, v = (m(x).view(b, L.h, n, L.d_k) for m in (L.q, L.k, L.v))
-    return attended(L, q, k, v)
-
-
-@wrong("mask-reversed", "heads-joined-by-view", d_model=16, h=2, mask=padding)
-def two_mask_join(L, x):
-    q, k, v = qkv_of(L, x)
-    s = (q @ k.transpose(-2, -1) / math.sqrt(L.d_k)).masked_fill(padding(x), -torch.inf)
-    return L.o((s.softmax(-1) @ v).reshape(x.shape))
-
-
-@wrong("W_Q-and-W_K-and-W_V-turned", "b_O-left-out", d_model=16, h=4, bias=True)
-def two_transposed_bias(L, x):
-    q, k, v = (split(x @ m.weight + m.bias, L.h) for m in (L.q, L.k, L.v))
-    return attended(L, q, k, v) @ L.o.weight.T
-
-
-@wrong("groups-tiled", "mask-after-the-softmax", d_model=32, h=8, h_kv=2, mask=causal)
-def two_tiled_mask(L, x):
-    q, k, v = qkv_of(L, x)
-    k, v = (t.repeat(1, L.h // L.h_kv, 1, 1) for t in (k, v))
-    a = (q @ k.transpose(-2, -1) / math.sqrt(L.d_k)).softmax(-1)
-    return L.o(join(a * causal(x) @ v))
+wrong("scale-missing", "mask-ignored", layer=lambda L, x: layer(L, x, root=1), mask=causal)
+wrong(
+    "softmax-over-queries",
+    "scale-by-root-of-d_model",
+    layer=lambda L, x: layer(L, x, weigh=over_queries, root=L.d_model**0.5),
+)
+wrong(
+    "heads-split-by-view",
+    "output-not-projected",
+    layer=lambda L, x: attend(L, *by_view(L, x), out=unchanged),
+)
+wrong(
+    "mask-reversed",
+    "heads-joined-by-view",
+    layer=lambda L, x: layer(L, x, ~padding(x), join=lambda heads: heads.reshape(x.shape)),
+    mask=padding,
+    h=2,
+)
+wrong(
+    "W_Q-and-W_K-and-W_V-turned",
+    "b_O-left-out",
+    layer=lambda L, x: attend(
+        L,
+        *heads_of(L, x, apply=lambda linear, x: turned(linear, x) + linear.bias),
+        out=lambda heads: unbiased(L.o, heads),
+    ),
+    bias=True,
+)
+wrong(
+    "groups-tiled",
+    "mask-after-the-softmax",
+    layer=lambda L, x: grouped(L, x, tiled, weigh=masked_after(causal(x))),
+    mask=causal,
+    h=8,
+    h_kv=2,
+)

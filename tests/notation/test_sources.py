@@ -1,6 +1,5 @@
 """Each file of a source is whole, cited, and writes every formula of the site."""
 
-import re
 from importlib.resources import files
 
 import pytest
@@ -18,6 +17,7 @@ from qkv.notation import (
     sources,
     typeset,
 )
+from support import refuses
 
 FILES = sorted(
     path.name
@@ -156,7 +156,7 @@ def test_a_new_source_is_a_new_file():
 )
 @pytest.mark.usefixtures("unchecked")
 def test_a_file_that_is_not_whole_is_refused(entry, instead, parts):
-    with pytest.raises(ValueError, match=".*".join(map(re.escape, ["new.toml: ", *parts]))):
+    with refuses("new.toml: ", *parts):
         parse_source("new", WHOLE.replace(entry, instead, 1))
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from qkv import MultiHead, w_qk, w_vo, which
 from qkv.layouts import layouts
+from support import refuses
 
 PAPER = {"d_model": 512, "h": 8}
 GROUPED = {"d_model": 7, "h": 6, "h_kv": 2, "d_k": 5}
@@ -132,25 +133,6 @@ def test_grouped_heads_part_queries_from_keys(sizes):
 
 
 # Who stores it so
-
-
-@pytest.mark.parametrize(
-    ("shape", "sizes", "symbol", "stored_by"),
-    [
-        ((1536, 512), PAPER, "W_Q, W_K and W_V", "pytorch: in_proj_weight"),
-        ((512, 1536), PAPER, "W_Q, W_K and W_V", "gpt2: c_attn.weight"),
-        ((512, 512), PAPER, "W_O", "pytorch: out_proj.weight"),
-        ((512, 8, 64), PAPER, "W_Q, W_K or W_V", "keras: query/kernel, key/kernel, value/kernel"),
-        ((8, 512, 64), PAPER, "W_Q, W_K or W_V", "transformerlens: W_Q, W_K, W_V, _W_K, _W_V"),
-        ((8, 64), PAPER, "b_Q, b_K or b_V", "flax: query/bias, key/bias, value/bias"),
-        ((512, 1024), PAPER, "W_K and W_V", "gpt2: c_attn.weight"),
-        ((10, 7), GROUPED, "W_K or W_V", "llama: k_proj.weight, v_proj.weight"),
-        ((30, 7), GROUPED, "W_Q", "llama: q_proj.weight"),
-    ],
-)
-def test_layouts_that_store_it_so_are_named(shape, sizes, symbol, stored_by):
-    [found, *_] = [each for each in which(*shape, **sizes) if each.symbol == symbol]
-    assert stored_by in found.stored_by
 
 
 @pytest.mark.parametrize("layout", layouts().values(), ids=layouts())
@@ -306,24 +288,22 @@ def test_the_arrays_of_a_layer_follow_each_other(widths, h):
     [
         (
             [(10, 512), (64, 512), (64, 512)],
-            [
-                "no array of shape (64, 512) can follow one of shape (64, 512)",
-                "may give 512 (packed heads) or 512 (source)",
-                "this may take",
-                "512 (source)",
-                "Perhaps both take the same 512 numbers, those of a source.",
-            ],
+            (
+                "no array of shape (64, 512) can follow one of shape (64, 512) … "
+                "may give 512 (packed heads) or 512 (source) … this may take … 512 (source) … "
+                "Perhaps both take the same 512 numbers, those of a source."
+            ),
         ),
-        ([(10, 512), (10, 512)], ["(10, 512) can follow one of shape (10, 512)"]),
-        ([(10, 512), (512, 512), (100,)], ["No array of attention", "shape (100,)"]),
-        ([(10, 512), (1536, 512), (512, 512)], ["(512, 512) can follow one of shape (1536, 512)"]),
-        ([(10, 512), 512], ["axis 1 of the shape", "is 512", "of several in a row their shapes"]),
-        ([(512, 512)], ["axis 0 of the shape", "(512, 512)", "which(*shape, ...)"]),
-        ([(10, 512), (512, 0)], ["axis 1 of the shape must be a positive whole number"]),
+        ([(10, 512), (10, 512)], "(10, 512) can follow one of shape (10, 512)"),
+        ([(10, 512), (512, 512), (100,)], "No array of attention … shape (100,)"),
+        ([(10, 512), (1536, 512), (512, 512)], "(512, 512) can follow one of shape (1536, 512)"),
+        ([(10, 512), 512], "axis 1 of the shape … is 512 … of several in a row their shapes"),
+        ([(512, 512)], "axis 0 of the shape … (512, 512) … which(*shape, ...)"),
+        ([(10, 512), (512, 0)], "axis 1 of the shape must be a positive whole number"),
     ],
 )
 def test_shapes_that_do_not_follow_each_other(shapes, parts):
-    with pytest.raises(ValueError, match=".*".join(map(re.escape, parts))):
+    with refuses(parts):
         which(*shapes, **PAPER)
 
 

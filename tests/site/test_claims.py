@@ -190,8 +190,10 @@ def test_links_to_a_test_say_how_the_statement_is_known_and_lead_to_its_place():
 
 def test_a_trap_states_the_first_line_of_its_docstring():
     traps = {trap.test: trap for trap in claims.traps()}
-    trap = traps["test_torch_bias_k_is_a_token_and_no_bias"]
-    assert trap.statement == "PyTorch `bias_k` is a token and no bias"
+    trap = traps["test_torch_added_keys_lengthen_the_weights"]
+    assert trap.statement == (
+        "PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each, a token"
+    )
     for trap in traps.values():
         assert trap.statement[0].isupper() or trap.statement[0] == "`", trap.test
         assert not trap.statement.endswith((".", ",")), trap.test

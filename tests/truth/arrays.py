@@ -53,7 +53,7 @@ def called(module, *sources, **options):
     torch = pytest.importorskip("torch")
     for name, value in options.items():
         if isinstance(value, np.ndarray):
-            options[name] = torch.from_numpy(value)
+            options[name] = torch.from_numpy(np.array(value))
     with torch.no_grad():
         result = module(*map(torch.from_numpy, sources), **options)
     if torch.is_tensor(result):
@@ -163,6 +163,31 @@ def gpt_bigcode_layer(rng, **options):
     """GPT-BigCode's attention of width E."""
     made = {"n_embd": E, "n_head": H, "attn_implementation": "sdpa"}
     return attention_of("GPTBigCode", rng, **made, **options)
+
+
+def clip_layer(rng):
+    """CLIP's attention of width E."""
+    library = transformers("clip")
+    sizes = {"hidden_size": E, "num_attention_heads": H, "attn_implementation": "sdpa"}
+    return randomised(library.CLIPAttention(library.CLIPTextConfig(**sizes)), rng)
+
+
+def layer_of(layout: str, rng):
+    """A small layer with sdpa of a layout of Transformers, and what it is called with but masks."""
+    unturned = {"position_embeddings": no_rotation()}
+    made = {
+        "clip": lambda: (clip_layer(rng), {}),
+        "falcon": lambda: (falcon_layer(rng), {"alibi": None} | unturned),
+        "gpt-bigcode": lambda: (gpt_bigcode_layer(rng, multi_query=False), {}),
+        "gpt-neox": lambda: (rotary_layer("GPTNeoX", rng, head_dim=D_K), unturned),
+        "gpt2": lambda: (
+            attention_of("GPT2", rng, n_embd=E, n_head=H, attn_implementation="sdpa"),
+            {},
+        ),
+        "llama": lambda: (rotary_layer("Llama", rng, head_dim=D_K), unturned),
+        "phi3": lambda: (rotary_layer("Phi3", rng, pad_token_id=0), unturned),
+    }
+    return made[layout]()
 
 
 # Others

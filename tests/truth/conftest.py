@@ -1,4 +1,7 @@
-"""What tests of the real libraries share."""
+"""What tests of the real libraries share.
+
+The first line of a test's docstring is the claim. Pages that state it name the test.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +16,18 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch")
+    """PyTorch with the seed 0, and without gradients."""
+    library = pytest.importorskip("torch")
+    library.manual_seed(0)
+    with library.no_grad():
+        yield library
+
+
+@pytest.fixture
+def gradients(torch):
+    """For tests that train."""
+    with torch.enable_grad():
+        yield
 
 
 @pytest.fixture

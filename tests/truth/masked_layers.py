@@ -1,95 +1,58 @@
-"""Layers that take a mask, each called with its own form of a boolean one.
-
-Each function builds a layer, as this package reads its weights, and a function that calls the
-library's own with a mask that is converted to the library's form.
-"""
+"""Layers that take a mask, each called with its own form of a boolean one."""
 
 import numpy as np
-import pytest
-from real_layers import CASES, randomised
+from arrays import SCORES, E, H, called, keras_layer, loaded, of_keras, sdpa, torch_layer
+from real_layers import CASES, keras_library, randomised, transformers
 
-import qkv
 from qkv.layouts import convert_mask
 from qkv.masks import causal, padding
 
-E, H, BATCH, N = 6, 2, 3, 5
-LENGTHS = np.array([5, 3, 1])
-PADDING, CAUSAL = padding(LENGTHS, N), causal(N)
-MASKS = (PADDING, CAUSAL, PADDING & CAUSAL)
+BATCH, N = 3, 5
+PADDING, CAUSAL = padding(np.array([5, 3, 1]), N), causal(N)
 
 
-def tensors(*arrays):
-    torch = pytest.importorskip("torch")
-    return [torch.from_numpy(array) for array in arrays]
+def layer_with(form, dtype=None):
+    """A layer as this package reads its weights, and how its library is called.
+
+    Args:
+        form: What the library calls its mask: a form of `convert_mask`, or a case's name.
+        dtype: That of a mask that is added.
+    """
+    rng = np.random.default_rng(1)
+
+    def converted(mask, form=form):
+        return convert_mask(mask, form, h=H, n_q=N, dtype=dtype)
+
+    if form == "keras":
+        layer = keras_layer(keras_library(), rng)
+        return loaded(layer, "keras"), lambda X, mask: of_keras(
+            layer, X, X, attention_mask=converted(mask), **SCORES
+        )[0]
+    if form in CASES:  # they hand the mask on as it comes
+        layer, case = CASES[form].layer(), CASES[form]
+        return case.load(layer.weights), lambda X, mask: layer.call(
+            X, None, None, converted(mask, case.layout)
+        )
+    if form == "transformers":  # BERT's layer in eager mode adds what it is given
+        bert = transformers("bert")
+        sizes = {"hidden_size": E, "num_attention_heads": H, "attn_implementation": "eager"}
+        layer = randomised(bert.BertAttention(bert.BertConfig(**sizes)), rng)
+        return loaded(layer, "bert"), lambda X, mask: called(
+            layer.output.dense, called(layer.self, X, attention_mask=converted(mask))[0]
+        )
+    layer = torch_layer(rng)
+    mh = loaded(layer)
+    if form == "sdpa":
+        return mh, lambda X, mask: mh.join(sdpa(*mh.project(X), attn_mask=converted(mask)))
+    return mh, lambda X, mask: called(
+        layer, X, X, X, need_weights=False, **{form: converted(mask)}
+    )[0]
 
 
-def check(mh, call, masks=MASKS):
+def check(mh, call, masks=(PADDING, CAUSAL, PADDING & CAUSAL)):
     """The library's layer computes with its form of a mask what `mh` does with the boolean one."""
     X = np.random.default_rng(0).normal(size=(BATCH, N, E))
     for mask in masks:
         expected = mh(X, mask=mask)
         np.testing.assert_allclose(call(X, mask), expected, rtol=0, atol=1e-12)
         assert not np.allclose(mh(X), expected, atol=1e-3)
-
-
-def multihead_attention(torch, argument, dtype=None):
-    """PyTorch's layer, with the mask as one of its arguments."""
-    module = torch.nn.MultiheadAttention(E, H, batch_first=True)
-    module = randomised(module, np.random.default_rng(1))
-
-    def call(X, mask):
-        X, converted = tensors(X, convert_mask(mask, argument, h=H, n_q=N, dtype=dtype))
-        with torch.no_grad():
-            return module(X, X, X, **{argument: converted}, need_weights=False)[0].numpy()
-
-    return qkv.load(module.state_dict(), "pytorch", h=H), call
-
-
-def scaled_dot_product_attention(torch, dtype=None):
-    """PyTorch's function, between the projections of a layer."""
-    mh = qkv.MultiHead.random(E, H)
-
-    def call(X, mask):
-        *projected, converted = tensors(*mh.project(X), convert_mask(mask, "sdpa", dtype=dtype))
-        attend = torch.nn.functional.scaled_dot_product_attention
-        return (attend(*projected, attn_mask=converted).numpy() @ mh.W_O).sum(axis=1)
-
-    return mh, call
-
-
-def keras_layer(keras):
-    """Keras' layer; without the scores it would compute in float32."""
-    layer = keras.layers.MultiHeadAttention(H, 3, dtype="float64")
-    layer.build((None, None, E), (None, None, E))
-    rng = np.random.default_rng(1)
-    layer.set_weights([rng.normal(scale=0.3, size=weight.shape) for weight in layer.weights])
-
-    def call(X, mask):
-        converted = convert_mask(mask, "keras")
-        output, _ = layer(X, X, attention_mask=converted, return_attention_scores=True)
-        return keras.ops.convert_to_numpy(output)
-
-    return qkv.load(layer.get_weights(), "keras", h=H), call
-
-
-def case_of(name, form):
-    """A layer of `real_layers` that hands its mask on as it comes."""
-    case = CASES[name]
-    layer = case.layer()
-    return case.load(layer.weights), lambda X, mask: layer.call(
-        X, None, None, convert_mask(mask, form)
-    )
-
-
-def bert(library):
-    """BERT's layer in Transformers, in eager mode: it adds what it is given."""
-    config = library.BertConfig(hidden_size=E, num_attention_heads=H, attn_implementation="eager")
-    module = randomised(library.BertAttention(config), np.random.default_rng(1))
-    torch = pytest.importorskip("torch")
-
-    def call(X, mask):
-        X, added = tensors(X, convert_mask(mask, "transformers", dtype=X.dtype))
-        with torch.no_grad():
-            return module.output.dense(module.self(X, attention_mask=added)[0]).numpy()
-
-    return qkv.load(module.state_dict(), "bert", h=H), call

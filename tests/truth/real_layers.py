@@ -138,19 +138,8 @@ def torch_layer(module, forward: Callable, rng: np.random.Generator) -> Layer:
         with torch.no_grad():
             return forward(module, *tensors).numpy()
 
-    return Layer(module.state_dict(), call)
-
-
-def pytorch(case: Case, rng: np.random.Generator) -> Layer:
-    nn = pytest.importorskip("torch").nn
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        if mask is not None:  # True means blocked here, and the heads are folded into the batch
-            mask = ~mask.repeat_interleave(case.h, dim=1).flatten(0, 1)
-        return module(*spelt_out(X_Q, X_K, X_V), attn_mask=mask)[0]
-
-    module = nn.MultiheadAttention(case.widths[0], case.h, batch_first=True, **case.options)
-    return torch_layer(module, forward, rng)
+    weights = module.state_dict()  # a norm of BERT's module comes after its attention
+    return Layer({name: w for name, w in weights.items() if "LayerNorm" not in name}, call)
 
 
 def keras_library():
@@ -262,35 +251,6 @@ def added(X_Q, X_K, mask):
     return zeros if mask is None else zeros.masked_fill(~mask, float("-inf"))
 
 
-def bert(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("bert")
-    config = library.BertConfig(
-        hidden_size=case.widths[0], num_attention_heads=case.h, attn_implementation="sdpa"
-    )
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        sources = [X_Q] if X_K is None else [X_Q, X_K]
-        heads, _ = module.self(*sources, attention_mask=added(X_Q, X_K, mask))
-        return module.output.dense(heads)  # the module goes on: residual connection and norm
-
-    layer = torch_layer(library.BertAttention(config, **case.options), forward, rng)
-    weights = {name: w for name, w in layer.weights.items() if "LayerNorm" not in name}
-    return replace(layer, weights=weights)
-
-
-def gpt2(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("gpt2")
-    config = library.GPT2Config(n_embd=case.widths[0], n_head=case.h, attn_implementation="sdpa")
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        mask = added(X_Q, X_K, mask)
-        if X_K is None:
-            return module(X_Q, attention_mask=mask)[0]
-        return module(X_Q, encoder_hidden_states=X_K, encoder_attention_mask=mask)[0]
-
-    return torch_layer(library.GPT2Attention(config, **case.options), forward, rng)
-
-
 class InFloat64:
     """PyTorch as a model's module sees it, with float64 in place of float32.
 
@@ -300,6 +260,15 @@ class InFloat64:
     def __getattr__(self, name: str):
         torch = pytest.importorskip("torch")
         return getattr(torch, "float64" if name == "float32" else name)
+
+
+def of(make: Callable, forward: Callable):
+    """What builds a case's layer: `make` a module of PyTorch, `forward` calls it with tensors."""
+
+    def build(case: Case, rng: np.random.Generator) -> Layer:
+        return torch_layer(make(case), partial(forward, case), rng)
+
+    return build
 
 
 def of_transformers(name: str, model: str, sizes: str, forward: Callable, **options):
@@ -313,16 +282,18 @@ def of_transformers(name: str, model: str, sizes: str, forward: Callable, **opti
         options: Other entries of the configuration.
     """
 
-    def build(case: Case, rng: np.random.Generator) -> Layer:
+    def make(case: Case):
         library = transformers(name)
         named = dict(zip(sizes.split(), (case.widths[0], case.h, case.h_kv), strict=False))
         named["attn_implementation"] = "sdpa"  # the other one takes the softmax in float32
+        made = {key: case.options[key] for key in case.options if key == "is_cross_attention"}
         config = getattr(library, f"{model}Config")(**named, **options, **case.options)
         attention = getattr(library, f"{model.removesuffix('Text')}Attention")
-        place = {"layer_idx": 0} if "layer_idx" in signature(attention).parameters else {}
-        return torch_layer(attention(config, **place), forward, rng)
+        if "layer_idx" in signature(attention).parameters:
+            made["layer_idx"] = 0
+        return attention(config, **made)
 
-    return build
+    return of(make, lambda case, *given: forward(*given))
 
 
 def masked(module, X_Q, X_K, X_V, mask, **options):
@@ -355,6 +326,19 @@ def of_t5(module, X_Q, X_K, X_V, mask):
     return module(X_Q, mask=added(X_Q, X_K, mask), key_value_states=X_K)[0]
 
 
+def of_bert(module, X_Q, X_K, X_V, mask):
+    """Without the residual connection and the norm that the module goes on with."""
+    sources = [X_Q] if X_K is None else [X_Q, X_K]
+    return module.output.dense(module.self(*sources, attention_mask=added(X_Q, X_K, mask))[0])
+
+
+def of_gpt2(module, X_Q, X_K, X_V, mask):
+    if X_K is None:
+        return masked(module, X_Q, X_K, X_V, mask)
+    mask = added(X_Q, X_K, mask)
+    return module(X_Q, encoder_hidden_states=X_K, encoder_attention_mask=mask)[0]
+
+
 _USUAL = "hidden_size num_attention_heads"
 gpt_neox = of_transformers("gpt_neox", "GPTNeoX", _USUAL, unrotated)
 llama = of_transformers("llama", "Llama", f"{_USUAL} num_key_value_heads", unrotated)
@@ -365,28 +349,10 @@ gpt_bigcode = of_transformers("gpt_bigcode", "GPTBigCode", "n_embd n_head", mask
 bloom = of_transformers("bloom", "Bloom", "hidden_size n_head", without_alibi)
 gptj = of_transformers("gptj", "GPTJ", "n_embd n_head", at_place_0, rotary_dim=2)
 codegen = of_transformers("codegen", "CodeGen", "n_embd n_head", at_place_0, rotary_dim=2)
+bert = of_transformers("bert", "Bert", _USUAL, of_bert)
+gpt2 = of_transformers("gpt2", "GPT2", "n_embd n_head", of_gpt2)
 clip = of_transformers("clip", "CLIPText", _USUAL, masked)
 t5 = of_transformers("t5", "T5", "d_model num_heads", of_t5)
-
-
-def phi3(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("phi3")
-    sizes = {"hidden_size": case.widths[0], "num_attention_heads": case.h, "pad_token_id": 0}
-    config = library.Phi3Config(**sizes, num_key_value_heads=case.h_kv, attn_implementation="sdpa")
-    config.head_dim = 5  # which the class reads, though its configuration does not list it
-    return torch_layer(library.Phi3Attention(config, layer_idx=0), unrotated, rng)
-
-
-def whisper(case: Case, rng: np.random.Generator) -> Layer:
-    library = transformers("whisper")
-    config = library.WhisperConfig(attn_implementation="sdpa")
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        return masked(module, X_Q, X_K, X_V, mask, key_value_states=X_K)
-
-    return torch_layer(
-        library.WhisperAttention(case.widths[0], case.h, config=config), forward, rng
-    )
 
 
 def alone(name: str, *unneeded: str) -> ModuleType:
@@ -418,140 +384,124 @@ def openai_whisper_code() -> ModuleType:
     return alone("whisper.model", "whisper.decoding", "whisper.transcribe")
 
 
-def vit_pytorch(case: Case, rng: np.random.Generator) -> Layer:
-    identity = pytest.importorskip("torch").nn.Identity()
+def nn_attention(case: Case):
+    nn = pytest.importorskip("torch").nn
+    return nn.MultiheadAttention(case.widths[0], case.h, batch_first=True, **case.options)
+
+
+def call_nn_attention(case, module, X_Q, X_K, X_V, mask):
+    if mask is not None:  # True means blocked here, and the heads are folded into the batch
+        mask = ~mask.repeat_interleave(case.h, dim=1).flatten(0, 1)
+    return module(*spelt_out(X_Q, X_K, X_V), attn_mask=mask)[0]
+
+
+def phi3_attention(case: Case):
+    library = transformers("phi3")
+    sizes = {"hidden_size": case.widths[0], "num_attention_heads": case.h, "pad_token_id": 0}
+    config = library.Phi3Config(**sizes, num_key_value_heads=case.h_kv, attn_implementation="sdpa")
+    config.head_dim = 5  # which the class reads, though its configuration does not list it
+    return library.Phi3Attention(config, layer_idx=0)
+
+
+def whisper_attention(case: Case):
+    library = transformers("whisper")
+    config = library.WhisperConfig(attn_implementation="sdpa")
+    return library.WhisperAttention(case.widths[0], case.h, config=config)
+
+
+def vit_attention(case: Case):
     module = vit_pytorch_code().Attention(case.widths[0], case.h, **case.options)
-    module.norm = identity  # MultiHead's sources come after it
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q)
-
-    return torch_layer(module, forward, rng)
+    module.norm = pytest.importorskip("torch").nn.Identity()  # MultiHead's sources come after it
+    return module
 
 
-def openai_whisper(case: Case, rng: np.random.Generator) -> Layer:
-    module = openai_whisper_code().MultiHeadAttention(case.widths[0], case.h)
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q, X_K)[0]
-
-    return torch_layer(module, forward, rng)
-
-
-def timm(case: Case, rng: np.random.Generator) -> Layer:
-    module = timm_code().Attention(case.widths[0], case.h, **case.options)
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q, attn_mask=mask)
-
-    return torch_layer(module, forward, rng)
-
-
-def diffusers(case: Case, rng: np.random.Generator) -> Layer:
+def diffusers_attention(case: Case):
     library = pytest.importorskip("diffusers.models.attention_processor")
     width, other, _ = case.widths
     cross = {"cross_attention_dim": other} if other != width else {}
-    module = library.Attention(width, heads=case.h, dim_head=5, **cross, **case.options)
-
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(X_Q, X_K, attention_mask=added(X_Q, X_K, mask)[:, 0])
-
-    return torch_layer(module, forward, rng)
+    return library.Attention(width, heads=case.h, dim_head=5, **cross, **case.options)
 
 
-def transformerlens(case: Case, rng: np.random.Generator) -> Layer:
+def lens_attention(case: Case):
     components = pytest.importorskip("transformer_lens.components")
-    config = {
-        "n_layers": 1,
-        "n_ctx": max(N_Q, N_K),
-        "d_model": case.widths[0],
-        "d_head": 5,
-        "n_heads": case.h,
-        "n_key_value_heads": case.h_kv,
-        "attn_only": True,
-        "d_vocab": 3,
-        "attention_dir": "bidirectional",
-    }
+    config = {"d_model": case.widths[0], "d_head": 5, "n_heads": case.h}
+    config |= {"n_key_value_heads": case.h_kv, "n_layers": 1, "n_ctx": max(N_Q, N_K)}
+    config |= {"attn_only": True, "d_vocab": 3, "attention_dir": "bidirectional"}
     module = getattr(components, "GroupedQueryAttention" if case.h_kv else "Attention")
+    return module(config, "global", 0)
 
-    def forward(module, X_Q, X_K, X_V, mask):
-        return module(*spelt_out(X_Q, X_K, X_V))
 
-    return torch_layer(module(config, "global", 0), forward, rng)
-
+pytorch = of(nn_attention, call_nn_attention)
+phi3 = of(phi3_attention, lambda case, *given: unrotated(*given))
+whisper = of(
+    whisper_attention,
+    lambda case, module, X_Q, X_K, *given: masked(module, X_Q, X_K, *given, key_value_states=X_K),
+)
+vit_pytorch = of(vit_attention, lambda case, module, X_Q, *_: module(X_Q))
+openai_whisper = of(
+    lambda case: openai_whisper_code().MultiHeadAttention(case.widths[0], case.h),
+    lambda case, module, X_Q, X_K, *_: module(X_Q, X_K)[0],
+)
+timm = of(
+    lambda case: timm_code().Attention(case.widths[0], case.h, **case.options),
+    lambda case, module, X_Q, X_K, X_V, mask: module(X_Q, attn_mask=mask),
+)
+diffusers = of(
+    diffusers_attention,
+    lambda case, module, X_Q, X_K, X_V, mask: module(
+        X_Q, X_K, attention_mask=added(X_Q, X_K, mask)[:, 0]
+    ),
+)
+transformerlens = of(lens_attention, lambda case, module, *given: module(*spelt_out(*given[:3])))
 
 SELF, CROSS, THREE = ("self",), ("cross",), ("three",)
 OWN_WIDTHS = {"widths": (6, 11, 13), "forms": THREE}
 GROUPED = {"h": 6, "h_kv": 2, "widths": (12, 12, 12), "forms": SELF, "rotary": True}
+ROTARY = {"forms": SELF, "rotary": True}
+OF_TORCH, OF_KERAS, OF_FLAX = {"kdim": 11, "vdim": 13}, {"key_dim": 5}, {"qkv_features": 10}
+KERAS_WIDTHS = OF_KERAS | {"value_dim": 7, "output_shape": 17}
+NNX_WIDTHS = OF_FLAX | {"in_kv_features": 11, "out_features": 17}
+HAIKU_WIDTHS = {"key_size": 5, "value_size": 7, "model_size": 17}
+FALCON = {"new_decoder_architecture": True}
+IN_MODULE = {"prefix": "multi_head_attention/"}
 
 CASES = {
     case.name: case
     for case in (
         Case("pytorch", pytorch, forms=SELF + CROSS + THREE),
         Case("pytorch-no-bias", pytorch, {"bias": False}),
-        Case("pytorch-widths", pytorch, {"kdim": 11, "vdim": 13}, **OWN_WIDTHS),
-        Case(
-            "pytorch-widths-no-bias", pytorch, {"kdim": 11, "vdim": 13, "bias": False}, **OWN_WIDTHS
-        ),
-        Case("keras", keras, {"key_dim": 5}, forms=SELF + CROSS + THREE),
-        Case(
-            "keras-widths", keras, {"key_dim": 5, "value_dim": 7, "output_shape": 17}, **OWN_WIDTHS
-        ),
-        Case("keras-no-bias", keras, {"key_dim": 5, "use_bias": False}),
-        Case("flax-linen", flax_linen, {"qkv_features": 10}),
-        Case(
-            "flax-linen-widths", flax_linen, {"qkv_features": 10, "out_features": 17}, **OWN_WIDTHS
-        ),
-        Case("flax-linen-no-bias", flax_linen, {"qkv_features": 10, "use_bias": False}),
-        Case("flax-nnx", flax_nnx, {"qkv_features": 10}),
-        Case(
-            "flax-nnx-widths",
-            flax_nnx,
-            {"qkv_features": 10, "in_kv_features": 11, "out_features": 17},
-            widths=(6, 11, 11),
-            forms=CROSS,
-        ),
+        Case("pytorch-widths", pytorch, OF_TORCH, **OWN_WIDTHS),
+        Case("pytorch-widths-no-bias", pytorch, OF_TORCH | {"bias": False}, **OWN_WIDTHS),
+        Case("keras", keras, OF_KERAS, forms=SELF + CROSS + THREE),
+        Case("keras-widths", keras, KERAS_WIDTHS, **OWN_WIDTHS),
+        Case("keras-no-bias", keras, OF_KERAS | {"use_bias": False}),
+        Case("flax-linen", flax_linen, OF_FLAX),
+        Case("flax-linen-widths", flax_linen, OF_FLAX | {"out_features": 17}, **OWN_WIDTHS),
+        Case("flax-linen-no-bias", flax_linen, OF_FLAX | {"use_bias": False}),
+        Case("flax-nnx", flax_nnx, OF_FLAX),
+        Case("flax-nnx-widths", flax_nnx, NNX_WIDTHS, widths=(6, 11, 11), forms=CROSS),
         Case("flax-nnx-grouped", flax_nnx, {"qkv_features": 30, "num_kv_heads": 2}, h=6, h_kv=2),
-        Case("haiku", haiku, {"key_size": 3}, prefix="multi_head_attention/"),
-        Case(
-            "haiku-widths",
-            haiku,
-            {"key_size": 5, "value_size": 7, "model_size": 17},
-            prefix="multi_head_attention/",
-            **OWN_WIDTHS,
-        ),
-        Case(
-            "haiku-no-bias",
-            haiku,
-            {"key_size": 5, "with_bias": False},
-            prefix="multi_head_attention/",
-        ),
+        Case("haiku", haiku, {"key_size": 3}, **IN_MODULE),
+        Case("haiku-widths", haiku, HAIKU_WIDTHS, **IN_MODULE, **OWN_WIDTHS),
+        Case("haiku-no-bias", haiku, {"key_size": 5, "with_bias": False}, **IN_MODULE),
         Case("bert", bert, forms=SELF),
         Case("bert-cross", bert, {"is_cross_attention": True}, forms=CROSS),
         Case("gpt2", gpt2, forms=SELF),
         Case("gpt2-cross", gpt2, {"is_cross_attention": True}, forms=CROSS),
-        Case("gpt-neox", gpt_neox, forms=SELF, rotary=True),
-        Case("gpt-neox-no-bias", gpt_neox, {"attention_bias": False}, forms=SELF, rotary=True),
+        Case("gpt-neox", gpt_neox, **ROTARY),
+        Case("gpt-neox-no-bias", gpt_neox, {"attention_bias": False}, **ROTARY),
         Case("llama", llama, {"head_dim": 4}, **GROUPED),
         Case("llama-bias", llama, {"head_dim": 4, "attention_bias": True}, **GROUPED),
-        Case("phi3", phi3, h=6, h_kv=2, widths=(7, 7, 7), forms=SELF, rotary=True),
-        Case("falcon", falcon, {"new_decoder_architecture": True}, **GROUPED),
-        Case("falcon-bias", falcon, {"new_decoder_architecture": True, "bias": True}, **GROUPED),
-        Case(
-            "falcon-multi-query",
-            falcon,
-            {"multi_query": True},
-            h=3,
-            h_kv=1,
-            forms=SELF,
-            rotary=True,
-        ),
-        Case("falcon-multi-head", falcon, {"multi_query": False}, h=3, forms=SELF, rotary=True),
+        Case("phi3", phi3, h=6, h_kv=2, widths=(7, 7, 7), **ROTARY),
+        Case("falcon", falcon, FALCON, **GROUPED),
+        Case("falcon-bias", falcon, FALCON | {"bias": True}, **GROUPED),
+        Case("falcon-multi-query", falcon, {"multi_query": True}, h=3, h_kv=1, **ROTARY),
+        Case("falcon-multi-head", falcon, {"multi_query": False}, h=3, **ROTARY),
         Case("gpt-bigcode", gpt_bigcode, h=3, h_kv=1, forms=SELF),
         Case("gpt-bigcode-multi-head", gpt_bigcode, {"multi_query": False}, h=3, forms=SELF),
         Case("bloom", bloom, forms=SELF),
-        Case("codegen", codegen, h=8, widths=(24, 24, 24), forms=SELF, rotary=True),
-        Case("gptj", gptj, forms=SELF, rotary=True),
+        Case("codegen", codegen, h=8, widths=(24, 24, 24), **ROTARY),
+        Case("gptj", gptj, **ROTARY),
         Case("clip", clip, forms=SELF),
         Case("t5", t5, {"d_kv": 5}),
         Case("whisper", whisper),

@@ -1,11 +1,8 @@
-"""What libraries do with attention weights: the softmax, dropout, added biases, hooks.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What libraries do with attention weights: the softmax, dropout, added biases, hooks."""
 
 import numpy as np
 import pytest
-from arrays import D_K, E, H, close, torch_layer
+from arrays import D_K, E, H, close, loaded, of_keras, sdpa, torch_layer
 from numpy.testing import assert_array_equal
 from real_layers import randomised, transformers
 
@@ -18,33 +15,42 @@ def tokens(torch, rng, batch=1):
     return torch.from_numpy(rng.normal(size=(batch, N, E)))
 
 
+def later(torch):
+    """A mask of PyTorch's layer: True for later words."""
+    return torch.ones(N, N, dtype=torch.bool).triu(1)
+
+
+def weights_of(model, source, **options):
+    """The attention weights that a small model of Transformers returns."""
+    library = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
+    sizes |= {"vocab_size": 11, "num_hidden_layers": 1, "attn_implementation": "eager"} | options
+    if model == "Swin":
+        sizes = options | {"attn_implementation": "eager"}
+    config = getattr(library, f"{model}Config")(**sizes)
+    model = getattr(library, f"{model}Model")(config).eval()
+    return model(source, output_attentions=True).attentions
+
+
+each_dtype = pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+
+
 # The softmax
 
 
 def test_keras_softmax_gives_ones_on_a_last_axis_of_length_one(keras, rng):
-    """Keras' softmax activation gives ones on a last axis of length 1, and axis=1 gives weights.
-
-    Energies (m, Tx, 1), as in the translation assignment: the context is then the plain sum.
-    """
-    energies = rng.normal(size=(2, 7, 1)).astype("float32")
-    states = rng.normal(size=(2, 7, 4)).astype("float32")
-
-    def of_keras(layer, *arrays):
-        return keras.ops.convert_to_numpy(layer(*arrays))
-
+    """Keras' softmax activation gives ones on a last axis of length 1, and axis=1 gives weights."""
+    energies, states = rng.normal(size=(2, 7, 1)), rng.normal(size=(2, 7, 4))
     wrong = of_keras(keras.layers.Activation("softmax"), energies)
     assert_array_equal(wrong, np.ones_like(wrong))
     right = of_keras(keras.layers.Softmax(axis=1), energies)
-    assert np.allclose(right.sum(axis=1), 1, rtol=0, atol=1e-6)
+    assert close(right.sum(axis=1), 1, 1e-6)
     context = of_keras(keras.layers.Dot(axes=1), [wrong, states])
-    assert np.allclose(context[:, 0], states.sum(axis=1), rtol=0, atol=1e-5)
+    assert close(context[:, 0], states.sum(axis=1), 1e-5)
 
 
 def test_torch_softmax_without_dim_takes_the_first_axis_of_three(torch, rng):
-    """PyTorch's `F.softmax` without `dim` takes the first axis of an array with three axes.
-
-    It warns. With two axes, or four, it takes the second one: of four axes that is the heads'.
-    """
+    """PyTorch's `F.softmax` without `dim` takes the first axis of an array with three axes."""
     softmax = torch.nn.functional.softmax
     for shape, axis in (((3, 5), 1), ((2, 3, 5), 0), ((2, 3, 4, 5), 1)):
         scores = torch.from_numpy(rng.normal(size=shape))
@@ -56,104 +62,77 @@ def test_torch_softmax_without_dim_takes_the_first_axis_of_three(torch, rng):
 # Masks before the softmax
 
 
-def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch, rng):
-    """In PyTorch (1 - mask) times −∞ makes the weights NaN, and masked_fill does not.
-
-    With −10⁹ in float32 the product is finite. Each query sees one key at least.
-    """
-    mask = torch.ones(N, N).tril()
-    scores = torch.from_numpy(rng.normal(size=(N, N)).astype("float32"))
-    weights = torch.softmax(scores + (1 - mask) * float("-inf"), dim=-1)
-    assert weights.isnan().all()
+def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch):
+    """In PyTorch (1 - mask) times −∞ makes the weights NaN, and masked_fill does not."""
+    mask, scores = torch.ones(N, N).tril(), torch.randn(N, N)
+    assert torch.softmax(scores + (1 - mask) * float("-inf"), dim=-1).isnan().all()
     filled = torch.softmax(scores.masked_fill(mask == 0, float("-inf")), dim=-1)
-    finite = torch.softmax(scores + (1 - mask) * -1e9, dim=-1)
-    assert filled.isfinite().all()
-    assert torch.allclose(filled, finite)
+    assert close(filled, torch.softmax(scores + (1 - mask) * -1e9, dim=-1), 1e-6)
 
 
 def test_a_float16_mask_times_minus_a_billion_is_nan_in_jax_and_not_in_torch(torch):
-    """In float16 (1 - mask) * -1e9 is NaN at visible keys in JAX, and 0 in PyTorch.
-
-    Where −10⁹ is a tensor of float16, it is NaN in PyTorch, too. Hidden keys get −∞.
-    """
-    jax = pytest.importorskip("jax")
-    mask = np.tri(N, dtype=np.float16)
-    of_jax = np.asarray((1 - jax.numpy.asarray(mask)) * -1e9)
+    """In float16 (1 - mask) * -1e9 is NaN at visible keys in JAX, and 0 in PyTorch."""
+    jax, mask = pytest.importorskip("jax"), np.tri(N, dtype=np.float16)
     hidden = 1 - torch.from_numpy(mask)
-    of_torch = (hidden * -1e9).numpy()
-    of_tensor = (hidden * torch.tensor(-1e9).half()).numpy()
-    for product in (of_jax, of_torch, of_tensor):
+    for product, visible in (
+        (np.asarray((1 - jax.numpy.asarray(mask)) * -1e9), np.nan),
+        ((hidden * -1e9).numpy(), 0),
+        ((hidden * torch.tensor(-1e9).half()).numpy(), np.nan),  # as a tensor of float16
+    ):
         assert product.dtype == np.float16
         assert np.isneginf(product[mask == 0]).all()
-    assert not of_torch[mask == 1].any()
-    assert np.isnan(of_jax[mask == 1]).all()
-    assert np.isnan(of_tensor[mask == 1]).all()
+        assert_array_equal(product[mask == 1], visible)
 
 
-def test_torch_two_least_numbers_add_up_to_minus_infinity(torch):
-    """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN.
-
-    In float16, bfloat16, float32 and float64. The same masks joined as booleans, and then filled,
-    are finite.
-    """
-    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        least = torch.finfo(dtype).min
-        hidden_twice = torch.full((3,), least, dtype=dtype) + least
-        assert (hidden_twice == float("-inf")).all()
-        assert torch.softmax(hidden_twice, dim=-1).isnan().all()
-        once = torch.full((3,), least, dtype=dtype)
-        assert torch.softmax(once, dim=-1).isfinite().all()
+@each_dtype
+def test_torch_two_least_numbers_add_up_to_minus_infinity(torch, dtype):
+    """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN."""
+    dtype = getattr(torch, dtype)
+    once = torch.full((3,), torch.finfo(dtype).min, dtype=dtype)
+    assert (once + once == float("-inf")).all()
+    assert torch.softmax(once + once, dim=-1).isnan().all()
+    assert torch.softmax(once, dim=-1).isfinite().all()
 
 
-def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(torch, rng):
+@each_dtype
+def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(torch, dtype):
     """PyTorch's `scaled_dot_product_attention` gives zeros for a row of −∞, a softmax by hand NaN.
-
-    The row is False for each key, −∞ for each, or two least numbers of the dtype, added up. One
-    least number for each key gives numbers that are not zeros. In float16, where it adds up to −∞
-    with a score of −16, it gives the mean of the values.
 
     Covers: float16, bfloat16, float32 and float64, on the CPU.
     """
-    attend = torch.nn.functional.scaled_dot_product_attention
-    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        Q, K, V = torch.from_numpy(rng.normal(size=(3, 1, H, N, D_K))).to(dtype)
-        least = torch.full((N, N), torch.finfo(dtype).min, dtype=dtype)
-        infinite = torch.full((N, N), float("-inf"), dtype=dtype)
-        for mask in (torch.zeros(N, N, dtype=torch.bool), infinite, least + least):
-            assert not attend(Q, K, V, attn_mask=mask).any()
-        assert attend(Q, K, V, attn_mask=least).any()
-        assert torch.softmax(Q @ K.mT + least + least, dim=-1).isnan().all()
-
-    Q, V = torch.full((1, H, N, 4), 4.0).half(), V.half()
-    least = torch.full((N, N), torch.finfo(torch.float16).min).half()
-    assert ((Q @ -Q.mT) / 4 + least == float("-inf")).all()
-    given = attend(Q, -Q, V, attn_mask=least, scale=1 / 4)
-    assert torch.allclose(given, V.mean(dim=-2, keepdim=True).expand(given.shape), atol=1e-3)
+    attend, dtype = torch.nn.functional.scaled_dot_product_attention, getattr(torch, dtype)
+    Q, K, V = torch.randn(3, 1, H, N, 4).to(dtype)
+    least = torch.full((N, N), torch.finfo(dtype).min, dtype=dtype)
+    infinite = torch.full((N, N), float("-inf"), dtype=dtype)
+    for mask in (torch.zeros(N, N, dtype=torch.bool), infinite, least + least):
+        assert not attend(Q, K, V, attn_mask=mask).any()
+    assert attend(Q, K, V, attn_mask=least).any()
+    assert torch.softmax(Q @ K.mT + least + least, dim=-1).isnan().all()
+    if dtype == torch.float16:  # the least number and a score of -16 add up to -∞
+        Q = torch.full_like(Q, 4)
+        assert ((Q @ -Q.mT) / 4 + least == float("-inf")).all()
+        given = attend(Q, -Q, V, attn_mask=least, scale=1 / 4)
+        assert close(given, V.mean(dim=-2, keepdim=True).expand(given.shape), 1e-3)
 
 
-def test_torch_a_row_of_nan_gives_nan_gradients_though_the_loss_leaves_it_out(torch, rng):
-    """In PyTorch a row of NaN weights gives NaN gradients, even if the loss leaves the row out.
-
-    With masked_fill those of the values are NaN; where −∞ is added, those of queries and keys too.
-    With the row hidden by the least number of the dtype none is NaN.
-    """
-    given = [torch.from_numpy(rng.normal(size=(N, D_K))).requires_grad_() for _ in range(3)]
+@pytest.mark.usefixtures("gradients")
+def test_torch_a_row_of_nan_gives_nan_gradients_though_the_loss_leaves_it_out(torch):
+    """In PyTorch a row of NaN weights gives NaN gradients, even if the loss leaves the row out."""
+    Q, K, V = given = [torch.randn(N, D_K, dtype=float, requires_grad=True) for _ in "QKV"]
     hidden = torch.ones(N, N).triu(1).bool()
     hidden[1] = True  # this query sees no key
-
-    def nan_gradients(hide):
-        Q, K, V = given
-        output = torch.softmax(hide(Q @ K.T), dim=-1) @ V
-        assert output[1].isnan().all() or output.isfinite().all()
+    infinite = torch.zeros(N, N).masked_fill(hidden, float("-inf"))
+    S, least = Q @ K.T, torch.finfo(torch.float64).min
+    for scores, nan in (
+        (S.masked_fill(hidden, float("-inf")), [False, False, True]),
+        (S + infinite, [True, True, True]),
+        (S.masked_fill(hidden, least), [False, False, False]),
+    ):
+        output = torch.softmax(scores, dim=-1) @ V
         loss = output[[0, 2, 3, 4]].square().sum()
         assert loss.isfinite()
-        return [bool(each.isnan().any()) for each in torch.autograd.grad(loss, given)]
-
-    infinite = torch.zeros(N, N).masked_fill(hidden, float("-inf"))
-    least = torch.finfo(torch.float64).min
-    assert nan_gradients(lambda S: S.masked_fill(hidden, float("-inf"))) == [False, False, True]
-    assert nan_gradients(lambda S: S + infinite) == [True, True, True]
-    assert nan_gradients(lambda S: S.masked_fill(hidden, least)) == [False, False, False]
+        gradients = torch.autograd.grad(loss, given, retain_graph=True)
+        assert [bool(each.isnan().any()) for each in gradients] == nan
 
 
 def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):
@@ -170,38 +149,24 @@ def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):
 
 
 def test_torch_multihead_attention_drops_weights_in_training_and_divides_what_it_keeps(torch, rng):
-    """PyTorch's layer drops weights in training and divides the others by 1 − p; `eval()` does not.
-
-    With p = 0.2 and a causal mask the first query's weight is 0 or 1.25, and its output is then
-    that of zeros.
-    """
-    layer = torch_layer(rng, dropout=0.2, bias=False)
-    x = tokens(torch, rng, batch=500)
-    later = torch.ones(N, N, dtype=torch.bool).triu(1)
-    torch.manual_seed(0)
-
-    def called():
-        with torch.no_grad():
-            return layer(x, x, x, attn_mask=later, average_attn_weights=False)
-
-    layer.train()
-    output, weights = called()
-    first = weights[..., 0, 0]
+    """PyTorch's layer drops weights in training, and divides others by 1 − p; `eval()` does not."""
+    layer, x = torch_layer(rng, dropout=0.2, bias=False), tokens(torch, rng, batch=500)
+    asked = {"attn_mask": later(torch), "average_attn_weights": False}
+    output, weights = layer.train()(x, x, x, **asked)
+    first = weights[..., 0, 0]  # behind the mask the first query sees one key
     assert {*first.unique().numpy().round(12)} == {0, 1.25}
     assert (first == 0).double().mean().item() == pytest.approx(0.2, abs=0.04)
     assert (first[:, 0] != first[:, 1]).any()  # each head drops for itself
     dropped = (first == 0).all(dim=1)
     assert dropped.any()
     assert not output[dropped, 0].any()
-    layer.eval()
-    _, weights = called()
+    _, weights = layer.eval()(x, x, x, **asked)
     assert close(weights.sum(dim=-1), 1)
 
 
 def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_module(torch, rng):
     """PyTorch's `scaled_dot_product_attention` drops weights after `eval()` too.
 
-    It is a function and does not know the mode. nn.MultiheadAttention passes it 0 after eval().
     Covers: a module that is in training and one that is not, float32 on a CPU.
     """
 
@@ -210,96 +175,71 @@ def test_torch_scaled_dot_product_attention_drops_whatever_the_mode_of_the_modul
             attend = torch.nn.functional.scaled_dot_product_attention
             return attend(x, x, x, dropout_p=0.5)
 
-    x = torch.from_numpy(rng.normal(size=(1, H, N, D_K)).astype("float32"))
+    x = torch.randn(1, H, N, D_K)
     for module in (Attention().train(), Attention().eval()):
         assert not torch.equal(module(x), module(x))
-    layer = torch_layer(rng, dropout=0.5)
-    x = tokens(torch, rng)
+    layer, x = torch_layer(rng, dropout=0.5), tokens(torch, rng)
     assert torch.equal(layer(x, x, x)[0], layer(x, x, x)[0])
 
 
 def test_torch_functional_dropout_drops_whatever_the_mode_of_the_module(torch):
-    """PyTorch's `F.dropout(x, p)` drops after `eval()` too, and nn.Dropout does not.
+    """PyTorch's `F.dropout(x, p)` drops after `eval()` too, and nn.Dropout does not."""
 
-    Its argument `training` is True unless it is given.
-    """
+    class Attention(torch.nn.Module):
+        def forward(self, x, **options):
+            return torch.nn.functional.dropout(x, 0.5, **options)
 
-    class Careless(torch.nn.Module):
-        def forward(self, x):
-            return torch.nn.functional.dropout(x, 0.5)
-
-    class Careful(torch.nn.Module):
-        def forward(self, x):
-            return torch.nn.functional.dropout(x, 0.5, training=self.training)
-
-    ones = torch.ones(100)
-    assert (Careless().eval()(ones) == 0).any()
-    for module in (Careful().eval(), torch.nn.Dropout(0.5).eval()):
-        assert torch.equal(module(ones), ones)
+    ones, module = torch.ones(100), Attention().eval()
+    assert (module(ones) == 0).any()
+    assert torch.equal(module(ones, training=module.training), ones)
+    assert torch.equal(torch.nn.Dropout(0.5).eval()(ones), ones)
 
 
-def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng):
-    """Flax drops the same places in each head and sentence unless told otherwise.
-
-    The default of linen's and nnx' weights is broadcast_dropout=True.
-    """
-    jax = pytest.importorskip("jax")
-    linen = pytest.importorskip("flax.linen")
-    nnx = pytest.importorskip("flax.nnx.nn.attention")
+@pytest.mark.parametrize("name", ["flax.linen", "flax.nnx.nn.attention"])
+def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng, name):
+    """Flax drops the same places in each head and sentence unless told otherwise."""
+    pytest.importorskip("flax")
+    library, jax = pytest.importorskip(name), pytest.importorskip("jax")
     Q, K = rng.normal(size=(2, 3, N, H, D_K)).astype("float32")
     options = {"dropout_rng": jax.random.key(0), "dropout_rate": 0.5, "deterministic": False}
-    for library in (linen, nnx):
-        shared, own = (
-            np.asarray(library.dot_product_attention_weights(Q, K, **options, **more)) == 0
-            for more in ({}, {"broadcast_dropout": False})
-        )
-        assert 0 < shared.sum() < shared.size
-        assert (shared == shared[:1, :1]).all()
-        assert (own != own[:1, :1]).any()
+    shared, own = (
+        np.asarray(library.dot_product_attention_weights(Q, K, **options, **more)) == 0
+        for more in ({}, {"broadcast_dropout": False})
+    )
+    assert 0 < shared.sum() < shared.size
+    assert (shared == shared[:1, :1]).all()
+    assert (own != own[:1, :1]).any()
 
 
 # Biases of the scores
 
 
 def test_sam_adds_positions_from_the_unscaled_query_after_the_scale(torch, rng):
-    """SAM's layer in Transformers adds positions made from unscaled queries after the scale.
-
-    Its eager form and its form with scaled_dot_product_attention, which gets them as attn_mask,
-    agree. Positions from scaled queries, or scaled positions, give another output.
-    """
+    """SAM's layer in Transformers adds positions made from unscaled queries after the scale."""
     sam = transformers("sam")
-    config = sam.SamVisionConfig(
-        hidden_size=E, num_attention_heads=H, image_size=6, patch_size=2, use_rel_pos=True
-    )
+    sizes = {"hidden_size": E, "num_attention_heads": H, "image_size": 6, "patch_size": 2}
+    config = sam.SamVisionConfig(**sizes, use_rel_pos=True)
     eager = randomised(sam.SamVisionAttention(config, window_size=0), rng)
     fused = sam.SamVisionSdpaAttention(config, window_size=0).double().eval()
     fused.load_state_dict(eager.state_dict())
     x = torch.from_numpy(rng.normal(size=(1, 3, 3, E)))
-    with torch.no_grad():
-        expected, weights = eager(x)  # SAM's heads are one axis with the batch
-        assert np.allclose(fused(x)[0], expected, rtol=0, atol=1e-6)  # softmax in float32
-        qkv_of_x = eager.qkv(x).reshape(9, 3, H, D_K).permute(1, 2, 0, 3)
-        query, key, _ = qkv_of_x
-        rel_pos = eager.rel_pos_h, eager.rel_pos_w
-        positions = eager.get_decomposed_rel_pos(query, *rel_pos, (3, 3), (3, 3)).reshape(H, 9, 9)
-    scores = query @ key.transpose(-1, -2) / D_K**0.5
-    right = qkv.softmax((scores + positions).numpy())
-    assert np.allclose(right, weights, rtol=0, atol=1e-6)
-    wrong = qkv.softmax((scores + positions / D_K**0.5).numpy())
-    assert not np.allclose(wrong, weights, atol=1e-2)
+    expected, weights = eager(x)  # SAM's heads are one axis with the batch
+    assert close(fused(x)[0], expected, 1e-6)  # softmax in float32
+    query, key, _ = eager.qkv(x).reshape(9, 3, H, D_K).permute(1, 2, 0, 3)
+    positions = eager.get_decomposed_rel_pos(
+        query, eager.rel_pos_h, eager.rel_pos_w, (3, 3), (3, 3)
+    ).reshape(H, 9, 9)
+    scores = query @ key.mT / D_K**0.5
+    assert close((scores + positions).softmax(-1), weights, 1e-6)
+    assert not close((scores + positions / D_K**0.5).softmax(-1), weights, 1e-2)
 
 
-def test_torch_adds_a_bias_after_the_scale(torch, rng):
-    """PyTorch's `scaled_dot_product_attention` adds a mask of floats after the scale.
-
-    A finite bias shows it. A mask of 0 and −∞ is the same before the scale and after it.
-    """
+def test_torch_adds_a_bias_after_the_scale(rng):
+    """PyTorch's `scaled_dot_product_attention` adds a mask of floats after the scale."""
     Q, K, V = rng.normal(size=(3, 1, H, N, D_K))
-    bias, later = rng.normal(size=(N, N)), np.where(np.tri(N, dtype=bool), 0, -np.inf)
-    attend = torch.nn.functional.scaled_dot_product_attention
-    products = Q @ K.swapaxes(-1, -2)
-    for added, shows in ((bias, True), (later, False)):
-        found = attend(*map(torch.from_numpy, (Q, K, V)), attn_mask=torch.from_numpy(added))
+    products, causal = Q @ K.swapaxes(-1, -2), np.where(np.tri(N, dtype=bool), 0, -np.inf)
+    for added, shows in ((rng.normal(size=(N, N)), True), (causal, False)):
+        found = sdpa(Q, K, V, attn_mask=added)
         assert close(found, qkv.softmax(products / np.sqrt(D_K) + added) @ V)
         before = qkv.softmax((products + added) / np.sqrt(D_K)) @ V
         assert close(found, before) != shows
@@ -308,178 +248,94 @@ def test_torch_adds_a_bias_after_the_scale(torch, rng):
 # How to get the weights
 
 
-def test_torch_encoder_layer_asks_for_no_weights_and_its_own_call_gives_them(torch, rng):
-    """PyTorch's encoder layer asks for no weights, and a call of its `self_attn` gives them.
-
-    A hook sees (output, None). The call needs norm1(x) if norm_first=True, and the same masks.
-    """
-    later = torch.ones(N, N, dtype=torch.bool).triu(1)
-    for norm_first in (False, True):
-        encoder = torch.nn.TransformerEncoderLayer
-        layer = randomised(encoder(E, H, 7, batch_first=True, norm_first=norm_first), rng)
-        seen = []
-        layer.self_attn.register_forward_hook(lambda module, given, got, to=seen: to.append(got))
-        x = tokens(torch, rng)
-        with torch.no_grad():
-            layer(x, src_mask=later)
-            source = layer.norm1(x) if norm_first else x
-            asked = {"need_weights": True, "average_attn_weights": False, "attn_mask": later}
-            output, weights = layer.self_attn(source, source, source, **asked)
-            mean = layer.self_attn(source, source, source, attn_mask=later)[1]
-        of_hook, none = seen[0]
-        assert none is None
-        assert close(of_hook, output)
-        assert weights.shape == (1, H, N, N)
-        assert mean.shape == (1, N, N)
-        mh = qkv.load(layer.self_attn.state_dict(), "pytorch", h=H)
-        Q, K, V = mh.project(source.numpy())
-        allowed = ~later.numpy()
-        assert close(qkv.attention(Q, K, V, mask=allowed, return_weights=True)[1], weights)
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_torch_encoder_layer_asks_for_no_weights_and_its_own_call_gives_them(
+    torch, rng, norm_first
+):
+    """PyTorch's encoder layer asks for no weights, and a call of its `self_attn` gives them."""
+    encoder, seen = torch.nn.TransformerEncoderLayer, []
+    layer = randomised(encoder(E, H, 7, batch_first=True, norm_first=norm_first), rng)
+    layer.self_attn.register_forward_hook(lambda module, given, got: seen.append(got))
+    x, mask = tokens(torch, rng), {"attn_mask": later(torch)}
+    layer(x, src_mask=later(torch))
+    (of_hook, none), *_ = seen
+    source = layer.norm1(x) if norm_first else x
+    output, mean = layer.self_attn(source, source, source, **mask)
+    _, weights = layer.self_attn(source, source, source, **mask, average_attn_weights=False)
+    assert none is None
+    assert close(of_hook, output)
+    assert (mean.shape, weights.shape) == ((1, N, N), (1, H, N, N))
+    projected, seen = loaded(layer.self_attn).project(source.numpy()), np.tri(N, dtype=bool)
+    assert close(qkv.attention(*projected, mask=seen, return_weights=True)[1], weights)
 
 
 def test_torch_fast_path_does_not_call_self_attn_unless_it_has_a_hook(torch, rng, monkeypatch):
-    """PyTorch's encoder layer does not call its `self_attn` on the fast path, unless it has a hook.
-
-    The fast path is that of inference: eval() and no gradients. In PyTorch 2.13 a hook turns it
-    off, and so does torch.backends.mha.set_fastpath_enabled(False).
-    """
-    layer = torch.nn.TransformerEncoderLayer(E, H, 7, batch_first=True).double().eval()
-    calls, forward = [], torch.nn.MultiheadAttention.forward
+    """PyTorch's encoder layer does not call `self_attn` on the fast path, unless it has a hook."""
+    calls, forward, x = [], torch.nn.MultiheadAttention.forward, tokens(torch, rng)
 
     def counted(self, *sources, **options):
         calls.append(options["need_weights"])
         return forward(self, *sources, **options)
 
+    def calls_of(hook=False, fast=True):
+        calls.clear()
+        layer = torch.nn.TransformerEncoderLayer(E, H, 7, batch_first=True).double().eval()
+        if hook:
+            layer.self_attn.register_forward_hook(lambda module, given, got: None)
+        torch.backends.mha.set_fastpath_enabled(fast)
+        try:
+            layer(x)
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
+        return [*calls]
+
     monkeypatch.setattr(torch.nn.MultiheadAttention, "forward", counted)
-    x = tokens(torch, rng)
-    with torch.no_grad():
-        layer(x)
-        assert calls == []
-        layer.self_attn.register_forward_hook(lambda module, given, got: None)
-        layer(x)
-    assert calls == [False]
-    other = torch.nn.TransformerEncoderLayer(E, H, 7, batch_first=True).double().eval()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with torch.no_grad():
-            other(x)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(True)
-    assert calls == [False, False]
+    assert calls_of() == []
+    assert calls_of(hook=True) == calls_of(fast=False) == [False]
 
 
-def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch):
+@pytest.mark.parametrize("mode", ["eager", "sdpa"])
+def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch, mode):
     """Transformers' BERT returns weights in eager mode, (batch, h, n, n), and () with sdpa."""
-    library = pytest.importorskip("transformers")
-    sizes = {"hidden_size": E, "num_attention_heads": H, "intermediate_size": 7, "vocab_size": 11}
-    words = torch.tensor([[3, 1, 4, 1, 5]])
-    for implementation, gives in (("eager", True), ("sdpa", False)):
-        config = library.BertConfig(
-            num_hidden_layers=1, attn_implementation=implementation, **sizes
-        )
-        model = library.BertModel(config).eval()
-        found = model(words, output_attentions=True).attentions
-        if gives:
-            (weights,) = found
-            assert weights.shape == (1, H, N, N)
-            assert torch.allclose(weights.sum(dim=-1), torch.ones(1, H, N))
-        else:
-            assert found == ()
+    found = weights_of("Bert", torch.tensor([[3, 1, 4, 1, 5]]), attn_implementation=mode)
+    if mode == "sdpa":
+        assert found == ()
+    else:
+        assert [weights.shape for weights in found] == [(1, 2, 5, 5)]
+        assert close(found[0].sum(dim=-1), 1, 1e-6)
 
 
 def test_longformer_and_swin_return_weights_of_windows(torch):
-    """Longformer and Swin return weights of windows, with other axes than most models.
-
-    Longformer's last axis is the window and one more. Swin's first axis counts images and windows.
-    Mistral's and Gemma 2's have the usual axes, with zeros outside the window.
-    """
-    library = pytest.importorskip("transformers")
-    config = library.LongformerConfig(
-        vocab_size=11,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        attention_window=4,
-    )
+    """Longformer and Swin return weights of windows, with other axes than most models."""
     words = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]] * 3)
-    with torch.no_grad():
-        found = library.LongformerModel(config).eval()(words, output_attentions=True).attentions
-    assert [tuple(weights.shape) for weights in found] == [(3, 2, 8, 4 + 1)]
-
-    config = library.SwinConfig(
-        image_size=32, patch_size=4, embed_dim=16, depths=[1], num_heads=[2], window_size=4
-    )
-    config._attn_implementation = "eager"
+    [weights] = weights_of("Longformer", words, attention_window=4)
+    assert weights.shape == (3, 2, 8, 4 + 1)
     images = torch.zeros(3, 3, 32, 32)  # 8 by 8 patches, which are four windows of 4 by 4
-    with torch.no_grad():
-        found = library.SwinModel(config).eval()(images, output_attentions=True).attentions
-    assert [tuple(weights.shape) for weights in found] == [(3 * 4, 2, 16, 16)]
-
+    sizes = {"image_size": 32, "patch_size": 4, "embed_dim": 16, "depths": [1], "window_size": 4}
+    [weights] = weights_of("Swin", images, **sizes, num_heads=[2])
+    assert weights.shape == (3 * 4, 2, 16, 16)
+    [weights] = weights_of("Mistral", words, num_key_value_heads=2, head_dim=8, sliding_window=3)
     distance = torch.arange(8)[:, None] - torch.arange(8)
-    for name in ("Mistral", "Gemma2"):
-        config = getattr(library, f"{name}Config")(
-            vocab_size=11,
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-            head_dim=8,
-            intermediate_size=16,
-            sliding_window=3,
-            attn_implementation="eager",
-        )
-        model = getattr(library, f"{name}Model")(config).eval()
-        with torch.no_grad():
-            (weights,) = model(words, output_attentions=True).attentions
-        assert torch.equal(weights > 0, ((distance >= 0) & (distance < 3)).expand(3, 2, 8, 8))
+    assert torch.equal(weights > 0, ((distance >= 0) & (distance < 3)).expand(3, 2, 8, 8))
 
 
 def test_transformers_return_weights_of_the_layers_with_softmax_attention_alone(torch):
-    """Transformers returns weights of layers with softmax attention, so the first may be layer 3's.
-
-    Qwen3-Next with three layers of linear attention and one of softmax attention gives one array.
-    T5 gives three tuples: of the encoder, the decoder and the cross-attention.
-    """
-    library = pytest.importorskip("transformers")
-    words = torch.tensor([[3, 1, 4, 1, 5]])
-    asked = {"output_attentions": True}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
-    linear = {"linear_num_key_heads": 1, "linear_num_value_heads": 2}
-    linear |= {"linear_key_head_dim": 8, "linear_value_head_dim": 8}
-    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 8}
-    config = library.Qwen3NextConfig(
-        vocab_size=11,
-        hidden_size=16,
-        intermediate_size=16,
-        shared_expert_intermediate_size=8,
-        num_hidden_layers=4,
-        attn_implementation="eager",
-        **(heads | linear | experts),
-    )
+    """Transformers returns weights of layers with a softmax, so the first may be layer 3's."""
+    sizes = {"num_key_value_heads": 1, "head_dim": 8, "num_hidden_layers": 4}
+    sizes |= {"linear_num_key_heads": 1, "linear_num_value_heads": 2, "linear_key_head_dim": 8}
+    sizes |= {"linear_value_head_dim": 8, "num_experts": 0}
+    library, words = pytest.importorskip("transformers"), torch.tensor([[3, 1, 4, 1, 5]])
+    config = library.Qwen3NextConfig(num_hidden_layers=4)
     assert config.layer_types == 3 * ["linear_attention"] + ["full_attention"]
-    with torch.no_grad():
-        found = library.Qwen3NextModel(config).eval()(words, **asked).attentions
-    assert [tuple(weights.shape) for weights in found] == [(1, 2, 5, 5)]
+    assert [each.shape for each in weights_of("Qwen3Next", words, **sizes)] == [(1, 2, 5, 5)]
 
-    config = library.T5Config(
-        vocab_size=11,
-        d_model=8,
-        d_kv=4,
-        d_ff=8,
-        num_layers=1,
-        num_heads=2,
-        decoder_start_token_id=0,
-    )
-    config._attn_implementation = "eager"
-    with torch.no_grad():
-        found = library.T5Model(config).eval()(words, decoder_input_ids=words[:, :3], **asked)
-    shapes = {
-        name: tuple(found[f"{name}_attentions"][0].shape)
-        for name in ("encoder", "decoder", "cross")
-    }
-    assert shapes == {"encoder": (1, 2, 5, 5), "decoder": (1, 2, 3, 3), "cross": (1, 2, 3, 5)}
-    assert "attentions" not in found
+    sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_heads": 2, "num_layers": 1, "vocab_size": 11}
+    config = library.T5Config(**sizes, decoder_start_token_id=0, attn_implementation="eager")
+    asked = {"decoder_input_ids": words[:, :3], "output_attentions": True}
+    found = library.T5Model(config).eval()(words, **asked)
+    names = "encoder_attentions", "decoder_attentions", "cross_attentions"
+    shapes = [found[name][0].shape for name in names]
+    assert shapes == [(1, 2, 5, 5), (1, 2, 3, 3), (1, 2, 3, 5)]
 
 
 def test_torch_strict_false_drops_bias_k_and_names_it_in_its_return_value(torch):
@@ -492,73 +348,45 @@ def test_torch_strict_false_drops_bias_k_and_names_it_in_its_return_value(torch)
         without.load_state_dict(with_them.state_dict())
 
 
-def test_torch_added_keys_lengthen_the_weights(torch, rng):
-    """PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each.
-
-    bias_k and bias_v are (1, 1, E), and the projections' biases are in in_proj_bias, 3E numbers.
-    The zero token comes last, and each query may attend to it.
-    """
-    x = tokens(torch, rng)
-    for options, more in (
-        ({"add_bias_kv": True}, 1),
-        ({"add_zero_attn": True}, 1),
-        ({"add_bias_kv": True, "add_zero_attn": True}, 2),
-    ):
-        layer = torch_layer(rng, **options)
-        with torch.no_grad():
-            _, weights = layer(x, x, x)
-        assert weights.shape == (1, N, N + more)
-        assert (weights[..., -1] > 0).all()
-        names = {name: tuple(array.shape) for name, array in layer.state_dict().items()}
-        assert names["in_proj_bias"] == (3 * E,)
-        assert ("bias_k" in names) == ("add_bias_kv" in options)
-        assert names.get("bias_k") == names.get("bias_v")
-        if "bias_k" in names:
-            assert names["bias_k"] == (1, 1, E)
-
-    layer = torch_layer(rng, add_zero_attn=True)
-    mh = qkv.load(layer.state_dict(), "pytorch", h=H)
-    Q, K, V = (np.asarray(each) for each in mh.project(x.numpy()))
-    K, V = (np.concatenate([each, np.zeros((1, H, 1, D_K))], axis=-2) for each in (K, V))
-    with torch.no_grad():
-        output, _ = layer(x, x, x)
-    assert close((qkv.attention(Q, K, V) @ mh.W_O).sum(axis=1) + mh.b_O, output)
+@pytest.mark.parametrize(
+    "options",
+    [{"add_bias_kv": True}, {"add_zero_attn": True}, {"add_bias_kv": True, "add_zero_attn": True}],
+)
+def test_torch_added_keys_lengthen_the_weights(torch, rng, options):
+    """PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each, a token."""
+    layer, x = torch_layer(rng, **options), tokens(torch, rng)
+    output, weights = layer(x, x, x)
+    assert weights.shape == (1, N, N + len(options))
+    assert (weights[..., -1] > 0).all()
+    state, zero = layer.state_dict(), torch.zeros(1, 1, E)
+    assert state["in_proj_bias"].shape == (3 * E,)
+    learned = [state.pop(name, None) for name in ("bias_k", "bias_v")]
+    mh = qkv.load(state, "pytorch", h=H)
+    Q, *given = mh.project(x.numpy())
+    for n, token in enumerate(learned):  # the learned token comes before the one of zeros
+        added = [token] if "add_bias_kv" in options else []
+        added += [zero] if "add_zero_attn" in options else []
+        given[n] = np.concatenate([given[n], *(each.reshape(1, H, 1, D_K) for each in added)], -2)
+    assert close(mh.join(qkv.attention(Q, *given)), output)
 
 
-def test_torch_is_causal_hides_what_add_bias_kv_adds(torch, rng):
-    """PyTorch's `is_causal=True` hides from each query what `add_bias_kv` or `add_zero_attn` adds.
+@pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
+def test_torch_is_causal_hides_what_add_bias_kv_adds(torch, rng, option):
+    """PyTorch's `is_causal=True` hides from a query what `add_bias_kv` or `add_zero_attn` adds."""
+    layer, x, mask = torch_layer(rng, **{option: True}), tokens(torch, rng), later(torch)
+    stored = {name: w for name, w in layer.state_dict().items() if name not in ("bias_k", "bias_v")}
+    mh = qkv.load(stored, "pytorch", h=H)
 
-    It does so in self-attention with `need_weights=False` and without `key_padding_mask`: the
-    mask is dropped, and query i sees the first i + 1 keys. A longer sequence of queries sees more.
-    With the weights, or with the mask alone, each query sees what was added.
-    """
-    x, memory = tokens(torch, rng), tokens(torch, rng)[:, : N - 2]
-    mask = torch.ones(N, N, dtype=torch.bool).triu(1)
-    for options in ({"add_bias_kv": True}, {"add_zero_attn": True}):
-        layer = torch_layer(rng, **options)
-        mh = qkv.load(
-            {name: w for name, w in layer.state_dict().items() if name not in ("bias_k", "bias_v")},
-            "pytorch",
-            h=H,
-        )
-        without = mh(x.numpy(), mask=~mask.numpy())
+    def differs(memory=x, **given):
+        """For which queries the output is another one than without what was added."""
+        hidden = mask[:, : memory.shape[1]]
+        output = layer(x, memory, memory, attn_mask=hidden, **given)[0].numpy()
+        without = mh(x.numpy(), memory.numpy(), mask=~hidden.numpy())
+        return (np.abs(output - without).max(axis=-1)[0] > 1e-6).tolist()
 
-        def called(layer=layer, **given):
-            with torch.no_grad():
-                return layer(x, x, x, attn_mask=mask, **given)[0].numpy()
-
-        assert close(called(is_causal=True, need_weights=False), without)
-        shown = torch.zeros(1, N, dtype=torch.bool)
-        for given in (
-            {"need_weights": False},
-            {"is_causal": True},
-            {"is_causal": True, "need_weights": False, "key_padding_mask": shown},
-        ):
-            assert (np.abs(called(**given) - without).max(axis=-1) > 1e-6).all()
-
-        with torch.no_grad():
-            causal = {"is_causal": True, "need_weights": False}
-            longer = layer(x, memory, memory, attn_mask=mask[:, : N - 2], **causal)[0].numpy()
-        plain = mh(x.numpy(), memory.numpy(), mask=~mask.numpy()[:, : N - 2])
-        differs = np.abs(longer - plain).max(axis=-1)[0] > 1e-6
-        assert differs.tolist() == [False] * (N - 2) + [True] * 2
+    causal, quick = {"is_causal": True}, {"need_weights": False}
+    assert not any(differs(**causal, **quick))
+    shown = {"key_padding_mask": torch.zeros(1, N, dtype=torch.bool)}
+    for given in quick, causal, causal | quick | shown:
+        assert all(differs(**given))
+    assert differs(x[:, : N - 2], **causal, **quick) == [False] * (N - 2) + [True] * 2

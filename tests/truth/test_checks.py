@@ -13,6 +13,7 @@ import pytest
 
 import qkv
 from qkv.between import Rotation
+from qkv.masks import causal
 from qkv_site import run
 from qkv_site.page import Site
 from support import ROOT, thorough
@@ -75,20 +76,67 @@ def sdpa(Q, K, V, dtype=torch.float32, **options):
     return shortened(dtype, F.scaled_dot_product_attention, Q, K, V, **options)
 
 
+def later(n):
+    """A mask that is True for later words."""
+    return torch.ones(n, n, dtype=torch.bool).triu(1)
+
+
+def with_bias(Q, K, V, bias, dtype, by=1):
+    """Attention of single heads with a bias that is added after the scale, or divided with it."""
+    mask = torch.as_tensor(bias / by, dtype=dtype)
+    return sdpa(*(x[None, None] for x in (Q, K, V)), dtype=dtype, attn_mask=mask)[0, 0]
+
+
+def summed(A, V, dtype, letter):
+    return shortened(dtype, partial(torch.einsum, f"bhqk,b{letter}hd->bqhd"), A, V)
+
+
+def product(Q, K, dtype, turn):
+    return shortened(dtype, torch.matmul, Q / 11**0.5, turn(K))
+
+
+def softmaxed(S, dtype, axis):
+    return shortened(dtype, torch.softmax, S, dim=axis)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("page", "name", "function", "right", "wrong"),
+    [
+        ("how-to/position-bias", "adds_after_the_scale", with_bias, {}, [{"by": 8}]),
+        ("symptoms/idle", "values_meet_their_keys", summed, {"letter": "k"}, [{"letter": "v"}]),
+        (
+            *("symptoms/square-weight", "scores_are_dot_products", product),
+            {"turn": lambda K: K.swapaxes(-1, -2)},
+            [{"turn": lambda K: K.reshape(2, 3, 11, 7)}],
+        ),
+        (
+            *("symptoms/weights-wrong", "over_the_keys", softmaxed),
+            {"axis": 3},
+            [{"axis": axis} for axis in range(3)],
+        ),
+    ],
+)
+def test_a_right_function_passes_in_each_precision_and_a_wrong_one_does_not(
+    page, name, function, right, wrong, dtype
+):
+    passes = check(page, name)
+    assert passes(partial(function, dtype=dtype, **right))
+    for options in wrong:
+        assert not passes(partial(function, dtype=dtype, **options))
+
+
 @SEEDS
 @WIDTHS
 @torch.no_grad()
 def test_a_folded_norm_passes_and_a_wrong_fold_does_not(width, h, seed):
-    folds = check("how-to/fold-a-norm", "folds")
-    torch.manual_seed(seed)
-    norm = torch.nn.LayerNorm(width)
-    torch.nn.init.normal_(norm.weight, 1, 0.3)
-    torch.nn.init.normal_(norm.bias, 0, 0.3)
-    W, g, b = (each.numpy() for each in (torch.nn.Linear(width, h).weight, *norm.parameters()))
-    ways = (lambda x: norm(single(x)).numpy(), lambda x: F.layer_norm(single(x), (width,)).numpy())
-    assert folds(*ways, W, W * g, W @ b)
+    folds, rng = check("how-to/fold-a-norm", "folds"), np.random.default_rng(seed)
+    W = rng.normal(size=(h, width), scale=width**-0.5)
+    g, b = rng.normal([1], 0.3, size=width), rng.normal(0, 0.3, size=width)
+    bare = partial(shortened, torch.float32, partial(F.layer_norm, normalized_shape=(width,)))
+    assert folds(lambda x: bare(x) * g + b, bare, W, W * g, W @ b)
     for wrong in ((W * (g - 1), W @ b), (W * g, 0), (W, W @ b)):
-        assert not folds(*ways, W, *wrong)
+        assert not folds(lambda x: bare(x) * g + b, bare, W, *wrong)
 
 
 @SEEDS
@@ -115,34 +163,28 @@ def test_a_batch_of_a_right_layer_passes_and_a_tiled_mask_does_not(width, h, see
 @WIDTHS
 def test_sources_in_place_pass_and_exchanged_ones_do_not(width, h, seed):
     sources_are_in_place = check("symptoms/square-weight", "sources_are_in_place", width)
-    layer = partial(called, mha(width, h, seed))
-    assert sources_are_in_place(lambda q, k, v: layer(q[None], k[None], v[None])[0])
-    assert not sources_are_in_place(lambda q, k, v: layer(q[None], v[None], k[None])[0])
-    assert not sources_are_in_place(lambda q, k, v: layer(q[None], k[None], k[None])[0])
-    assert not sources_are_in_place(lambda q, k, v: layer(k[None], q[None], q[None])[0])
 
+    def of(layer, order):
+        return lambda *QKV: called(layer, *(QKV["qkv".index(each)][None] for each in order))[0]
 
-@pytest.mark.parametrize("option", ["add_zero_attn", "add_bias_kv"])
-def test_the_check_of_sources_refuses_a_layer_with_an_added_key(option):
-    """As the page says: weights on the given keys sum to less than 1."""
-    sources_are_in_place = check("symptoms/square-weight", "sources_are_in_place")
-    layer = mha(24, 3, 0, **{option: True})
-    assert not sources_are_in_place(lambda *QKV: called(layer, *(x[None] for x in QKV))[0])
+    layer = mha(width, h, seed)
+    assert sources_are_in_place(of(layer, "qkv"))
+    assert not any(sources_are_in_place(of(layer, order)) for order in ("qvk", "qkk", "kqq"))
+    for option in ("add_zero_attn", "add_bias_kv"):  # weights on the given keys sum to less than 1
+        added = mha(width, h, seed, **{option: True})
+        assert not sources_are_in_place(of(added, "qkv"))
 
 
 @pytest.mark.parametrize("n", [6, 100])
 def test_a_right_cache_passes_and_a_mask_from_the_first_key_does_not(n):
     cache_agrees = check("symptoms/causal-and-cache", "cache_agrees")
+    for aligned, right in ("end", True), ("start", False):
 
-    def to_the_last_key(Q, K, V):
-        mask = torch.ones(len(Q), len(K), dtype=torch.bool).tril(len(K) - len(Q))
-        return sdpa(Q[None], K[None], V[None], attn_mask=mask)[0]
+        def attend(Q, K, V, aligned=aligned):
+            mask = torch.as_tensor(causal(len(Q), len(K), aligned=aligned))
+            return sdpa(Q[None], K[None], V[None], attn_mask=mask)[0]
 
-    def from_the_first_key(Q, K, V):
-        return sdpa(Q[None], K[None], V[None], is_causal=True)[0]
-
-    assert cache_agrees(to_the_last_key, n)
-    assert not cache_agrees(from_the_first_key, n)
+        assert cache_agrees(attend, n) == right
 
 
 @WIDTHS
@@ -249,13 +291,15 @@ def test_weights_of_several_keys_are_told_from_those_of_one(n, averaged, dtype, 
 @WIDTHS
 def test_a_layer_without_positions_does_not_see_the_order(width, h, seed, size):
     sees_order = check("explanation/word-order", "sees_order")
-    layer = mha(width, h, seed)
-    rng = np.random.default_rng(seed)
+    layer, rng = mha(width, h, seed), np.random.default_rng(seed)
     X, positions = size * rng.normal(size=(9, width)), rng.normal(size=(9, width))
-    hidden = torch.ones(9, 9, dtype=torch.bool).triu(1)
-    assert not sees_order(lambda x: called(layer, *[x[None]] * 3)[0], X)
-    assert sees_order(lambda x: called(layer, *[(x + positions)[None]] * 3)[0], X)
-    assert sees_order(lambda x: called(layer, *[x[None]] * 3, attn_mask=hidden)[0], X)
+
+    def of(X, **options):
+        return called(layer, X[None], X[None], X[None], **options)[0]
+
+    assert not sees_order(of, X)
+    assert sees_order(lambda X: of(X + positions), X)
+    assert sees_order(lambda X: of(X, attn_mask=later(9)), X)
 
 
 @SEEDS
@@ -361,17 +405,6 @@ def test_the_scale_is_found_in_float32():
         assert scale_used(partial(sdpa, scale=scale), candidates) == [name]
 
 
-def test_scores_in_float32_are_dot_products_and_reshaped_ones_are_not():
-    scores_are_dot_products = check("symptoms/square-weight", "scores_are_dot_products")
-
-    def product(Q, K):
-        return (single(Q) @ single(K)).numpy()
-
-    assert scores_are_dot_products(lambda Q, K: product(Q, K.swapaxes(-1, -2)))
-    assert scores_are_dot_products(lambda Q, K: product(Q, K.swapaxes(-1, -2)) / 11**0.5)
-    assert not scores_are_dot_products(lambda Q, K: product(Q, K.reshape(2, 3, 11, 7)))
-
-
 @SIZES
 @SEEDS
 @WIDTHS
@@ -418,86 +451,46 @@ def test_a_bias_that_is_left_out_is_named_in_float32(width, h, size, seed):
 def test_a_causal_encoder_layer_changes_later_places_alone(width, h, norm_first, seed):
     """Behind a LayerNorm too, where the same number added to all coordinates changes nothing."""
     outputs_that_change = check("symptoms/index", "outputs_that_change")
-    hidden = torch.ones(7, 7, dtype=torch.bool).triu(1)
     torch.manual_seed(seed)
-    layer = torch.nn.TransformerEncoderLayer(
-        width, h, 2 * width, batch_first=True, norm_first=norm_first
-    ).eval()
+    options = {"batch_first": True, "norm_first": norm_first}
+    layer = torch.nn.TransformerEncoderLayer(width, h, 2 * width, **options).eval()
     X = np.random.default_rng(seed).normal(size=(7, width))
-    found = outputs_that_change(lambda X: called(layer, X[None], src_mask=hidden), X, 3)
+    found = outputs_that_change(lambda X: called(layer, X[None], src_mask=later(7)), X, 3)
     assert found.tolist() == [3, 4, 5, 6]
 
 
 @SEEDS
 @WIDTHS
 def test_hidden_padding_passes_and_a_mask_that_is_added_does_not(width, h, seed):
-    hides_padding = check("symptoms/padding-leaks", "hides_padding")
+    hides_padding, layer = check("symptoms/padding-leaks", "hides_padding"), mha(width, h, seed)
     real = np.arange(5) < np.array([5, 4, 3, 5, 2])[:, None]
     X = np.random.default_rng(seed).normal(size=(5, 5, width))
-    layer = mha(width, h, seed)
-
-    def right(X, real):
-        hidden = ~torch.as_tensor(real)
-        return called(layer, X, X, X, key_padding_mask=hidden)
 
     def added(X, real):
         of_heads = single(real).repeat_interleave(h, 0)[:, None].expand(-1, 5, -1)
         return called(layer, X, X, X, attn_mask=of_heads)
 
+    def right(X, real):
+        return called(layer, X, X, X, key_padding_mask=~torch.as_tensor(real))
+
     assert hides_padding(right, X, real)
     assert not hides_padding(added, X, real)
 
 
-# In half precision
-
-HALF = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-
-
-def asks_for_float32(page):
-    return "in float32 or float64" in (ROOT / "docs" / f"{page}.md").read_text()
-
-
-@HALF
-def test_a_bias_after_the_scale_passes_in_half_precision_and_one_before_it_does_not(dtype):
-    adds_after_the_scale = check("how-to/position-bias", "adds_after_the_scale")
-
-    def attend(Q, K, V, bias, by=1):
-        heads = (x[None, None] for x in (Q, K, V))
-        mask = torch.as_tensor(bias / by, dtype=dtype)
-        return sdpa(*heads, dtype=dtype, attn_mask=mask)[0, 0]
-
-    assert adds_after_the_scale(attend)
-    assert not adds_after_the_scale(partial(attend, by=8))
-
-
-@HALF
-def test_values_meet_their_keys_in_half_precision(dtype):
-    values_meet_their_keys = check("symptoms/idle", "values_meet_their_keys")
-
-    def by(equation):
-        return lambda *AV: shortened(dtype, partial(torch.einsum, equation), *AV)
-
-    assert values_meet_their_keys(by("bhqk,bkhd->bqhd"))
-    assert not values_meet_their_keys(by("bhqk,bvhd->bqhd"))
-
-
-@HALF
-def test_a_softmax_over_the_keys_passes_in_half_precision(dtype):
-    over_the_keys = check("symptoms/weights-wrong", "over_the_keys")
-    passed = [
-        axis
-        for axis in range(4)
-        if over_the_keys(partial(shortened, dtype, torch.softmax, dim=axis))
-    ]
-    assert passed == [3]
-
-
-@HALF
-def test_scores_in_half_precision_are_dot_products(dtype):
-    scores_are_dot_products = check("symptoms/square-weight", "scores_are_dot_products")
-    product = partial(shortened, dtype, torch.matmul)
-    assert scores_are_dot_products(lambda Q, K: product(Q / 11**0.5, K.swapaxes(-1, -2)))
-    assert not scores_are_dot_products(lambda Q, K: product(Q, K.reshape(2, 3, 11, 7)))
+@pytest.mark.parametrize(
+    ("words", "pages"),
+    [
+        (
+            "in float32 or float64",  # in half precision the check refuses what is right
+            "symptoms/scale symptoms/steps symptoms/rotation how-to/fold-a-norm "
+            "how-to/fused-weights explanation/word-order",
+        ),
+        ("call `eval()`", "symptoms/grouped-heads symptoms/padding-leaks symptoms/index"),
+    ],
+)
+def test_a_page_asks_for_what_its_check_needs(words, pages):
+    for page in pages.split():
+        assert words in (ROOT / "docs" / f"{page}.md").read_text(), page
 
 
 @SEEDS
@@ -515,86 +508,7 @@ def test_the_rows_of_a_fused_weight_are_found_and_not_those_of_normed_queries(wo
         assert {*rows_that_make(other, X, fused)} == {None}
 
 
-@HALF
-@torch.no_grad()
-def test_pages_whose_check_fails_in_half_precision_ask_for_float32(dtype):
-    """Each of these refuses what is right, so the page has to say so."""
-    scale_used = check("symptoms/scale", "scale_used")
-    assert scale_used(partial(sdpa, dtype=dtype), {"1/√d_k": 1 / 4}) == []
-    assert asks_for_float32("symptoms/scale")
-
-    folds = check("how-to/fold-a-norm", "folds")
-    W, (gain, *_) = np.random.default_rng(0).normal(size=(2, 8, 8))
-    bare = partial(shortened, dtype, partial(F.layer_norm, normalized_shape=(8,)))
-    norm = partial(
-        shortened, dtype, lambda x: F.layer_norm(x, (8,)) * torch.as_tensor(gain, dtype=dtype)
-    )
-    assert not folds(norm, bare, W, W * gain)
-    assert asks_for_float32("how-to/fold-a-norm")
-
-    X = np.random.default_rng(0).normal(size=(50, 64)).astype(np.float32)
-
-    def output(layer, x=X):
-        def attend(x):
-            return layer(x, x, x, need_weights=False)[0]
-
-        return shortened(dtype, attend, x[None])[0]
-
-    sees_order = check("explanation/word-order", "sees_order")
-    assert sees_order(partial(output, mha(64, 4, 0, bias=False).to(dtype)), X)
-    assert asks_for_float32("explanation/word-order")
-
-    step_that_differs = check("symptoms/steps", "step_that_differs")
-    layer = mha(64, 4, 0).to(dtype)
-    theirs = output(layer)
-    mine = shortened(dtype, torch.add, theirs, X)
-    W_O = layer.out_proj.weight.float().numpy().T
-    assert step_that_differs(mine, theirs, X, W_O) == []
-    assert asks_for_float32("symptoms/steps")
-
-    constant_difference = check("symptoms/steps", "constant_difference")
-    b_O = layer.out_proj.bias.float().numpy()
-    layer.out_proj.bias.zero_()
-    assert constant_difference(output(layer), theirs, {"b_O": b_O}) != ["-1 b_O"]
-    assert asks_for_float32("symptoms/steps")
-
-    rows_that_make = check("how-to/fused-weights", "rows_that_make")
-    fused = np.random.default_rng(1).normal(size=(512, 64))
-    q = shortened(dtype, torch.matmul, X, fused.T)
-    assert (None in rows_that_make(q, X, fused)) == (dtype == torch.bfloat16)
-    assert asks_for_float32("how-to/fused-weights")
-
-    wrong_distances = check("symptoms/rotation", "wrong_distances")
-    S = shortened(dtype, torch.matmul, X, X.T)
-    assert wrong_distances(S, X @ X.T) != []
-    assert asks_for_float32("symptoms/rotation")
-
-
-# Dropout and sinks
-
-
-def test_checks_that_a_layer_in_training_fails_ask_for_eval():
-    X = np.random.default_rng(0).normal(size=(3, 7, 24)).astype(np.float32)
-    real = np.arange(7) < np.array([7, 5, 2])[:, None]
-    later = torch.ones(7, 7, dtype=torch.bool).triu(1)
-    layer = mha(24, 3, 0, dropout=0.5)
-
-    def padded(X, real):
-        return called(layer, X, X, X, key_padding_mask=~torch.as_tensor(real))
-
-    def causal(x):
-        return called(layer, *[x[None]] * 3, attn_mask=later)[0]
-
-    samples_are_apart = check("symptoms/grouped-heads", "samples_are_apart")
-    hides_padding = check("symptoms/padding-leaks", "hides_padding")
-    outputs_that_change = check("symptoms/index", "outputs_that_change")
-    for training in (True, False):
-        layer.train(training)
-        assert samples_are_apart(padded, X, real) != training
-        assert hides_padding(padded, X, real) != training
-        assert (outputs_that_change(causal, X[0], 2).tolist() == [2, 3, 4, 5, 6]) != training
-    for page in ("grouped-heads", "padding-leaks", "index"):
-        assert "call `eval()`" in (ROOT / "docs" / "symptoms" / f"{page}.md").read_text()
+# Sinks and a cap
 
 
 @torch.no_grad()

@@ -1,7 +1,4 @@
-"""Weights on their way from one library to another, each way run on the libraries themselves.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""Weights on their way from one library to another, each way run on the libraries themselves."""
 
 import re
 from dataclasses import replace
@@ -9,7 +6,20 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from arrays import D_K, E, H, attend, close
+from arrays import (
+    D_K,
+    SCORES,
+    E,
+    H,
+    attend,
+    attention_of,
+    called,
+    close,
+    keras_layer,
+    of_keras,
+    rotary_layer,
+    torch_layer,
+)
 from real_layers import keras_library, randomised, timm_code, transformers
 
 import qkv
@@ -22,166 +32,118 @@ def tokens(rng, width: int = E) -> np.ndarray:
     return rng.normal(size=(1, N, width))
 
 
-def called(module, *sources, **options) -> np.ndarray:
-    """The first output of a PyTorch module that is called with arrays."""
+def stated(weights):
+    """The arrays as tensors, for `load_state_dict`."""
     torch = pytest.importorskip("torch")
-    with torch.no_grad():
-        given = (torch.from_numpy(source) for source in sources)
-        return np.asarray(module(*given, **options)[0])
+    return {name: torch.from_numpy(np.array(array)) for name, array in weights.items()}
+
+
+def nested(weights, prefix=""):
+    """The arrays of each module by kind: of "query/kernel" that of "query", by "kernel"."""
+    modules = {}
+    for name, array in weights.items():
+        module, _, kind = name.rpartition("/")
+        modules.setdefault(prefix + module, {})[kind] = array
+    return modules
 
 
 def far(a, b) -> bool:
     return not close(a, b, 1e-3)
 
 
-# From library to library
-
-
-def pytorch_with(weights, x) -> np.ndarray:
+def of_pytorch(weights, x) -> np.ndarray:
     torch = pytest.importorskip("torch")
     layer = torch.nn.MultiheadAttention(E, H, batch_first=True, dtype=torch.float64)
-    layer.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
-    return called(layer, x, x, x)
+    layer.load_state_dict(stated(weights))
+    return called(layer, x, x, x)[0]
 
 
-def keras_with(weights, x) -> np.ndarray:
-    keras = keras_library()
-    layer = keras.layers.MultiHeadAttention(H, key_dim=D_K, dtype="float64")
-    layer.build(x.shape, x.shape)
+def of_the_layer_of_keras(weights, x) -> np.ndarray:
+    layer = keras_layer(keras_library(), np.random.default_rng(0))
     layer.set_weights(list(weights.values()))
-    output, _ = layer(x, x, return_attention_scores=True)
-    return keras.ops.convert_to_numpy(output)
+    return of_keras(layer, x, x, **SCORES)[0]
 
 
-def by_module(weights) -> dict[str, dict[str, np.ndarray]]:
-    """The arrays of each module by kind: of "query/kernel" that of "query", by "kernel"."""
-    nested = {}
-    for name, array in weights.items():
-        module, _, kind = name.rpartition("/")
-        nested.setdefault(module, {})[kind] = array
-    return nested
-
-
-def flax_with(weights, x) -> np.ndarray:
-    jax = pytest.importorskip("jax")
-    linen = pytest.importorskip("flax.linen")
-    params = by_module(weights)
+def of_flax(weights, x) -> np.ndarray:
+    jax, linen = pytest.importorskip("jax"), pytest.importorskip("flax.linen")
+    layer = linen.MultiHeadDotProductAttention(H, param_dtype=np.float64)
     with jax.enable_x64(True):
-        layer = linen.MultiHeadDotProductAttention(H, param_dtype=np.float64)
-        return np.asarray(layer.apply({"params": params}, x))
+        return np.asarray(layer.apply({"params": nested(weights)}, x))
 
 
-def haiku_with(weights, x) -> np.ndarray:
-    jax = pytest.importorskip("jax")
-    hk = pytest.importorskip("haiku")
-    params = {
-        f"multi_head_attention/{module}": arrays for module, arrays in by_module(weights).items()
-    }
-
-    @hk.without_apply_rng
-    @hk.transform
-    def layer(x):
-        return hk.MultiHeadAttention(H, D_K, w_init=np.zeros)(x, x, x)
-
+def of_haiku(weights, x) -> np.ndarray:
+    jax, hk = pytest.importorskip("jax"), pytest.importorskip("haiku")
+    layer = hk.transform(lambda x: hk.MultiHeadAttention(H, D_K, w_init=np.zeros)(x, x, x))
     with jax.enable_x64(True):
-        return np.asarray(layer.apply(params, x))
+        return np.asarray(layer.apply(nested(weights, "multi_head_attention/"), None, x))
 
 
-FOUR = "pytorch", "keras", "flax", "haiku"
-
-
-def run(library: str, weights, x) -> np.ndarray:
-    """The output of a library's layer with these weights."""
-    layers = dict(zip(FOUR, (pytorch_with, keras_with, flax_with, haiku_with), strict=True))
-    return layers[library](weights, x)
-
-
-@pytest.mark.parametrize(("source", "target"), [*permutations(FOUR, 2)])
+@pytest.mark.parametrize(
+    ("source", "target"), [*permutations(("pytorch", "keras", "flax", "haiku"), 2)]
+)
 def test_weights_move_between_torch_keras_flax_and_haiku(source, target, rng):
     """Weights move between PyTorch, Keras, Flax and Haiku, and the layers compute the same.
 
     Covers: the 12 directions between these four, with biases, in float64, to 1e-12.
     """
-    x = tokens(rng)
+    x, layers = tokens(rng), {"pytorch": of_pytorch, "keras": of_the_layer_of_keras}
+    layers |= {"flax": of_flax, "haiku": of_haiku}
     stored = qkv.dump(qkv.MultiHead.random(E, H, bias=True), source)
     moved = qkv.dump(qkv.load(stored, source, h=H), target)
-    assert close(run(target, moved, x), run(source, stored, x))
+    assert close(layers[target](moved, x), layers[source](stored, x))
 
 
 def test_haiku_moves_to_flax_by_reshaping_and_to_torch_by_transposing(rng):
     """Haiku weights move to Flax by reshaping alone, and to PyTorch by transposing and stacking."""
-    x = tokens(rng)
+    x, QKV = tokens(rng), ("query", "key", "value")
     stored = qkv.dump(qkv.MultiHead.random(E, H, bias=True), "haiku")
-    w = {name: stored[f"{name}/w"] for name in ("query", "key", "value", "linear")}
-    b = {name: stored[f"{name}/b"] for name in w}
-    assert {array.shape for array in w.values()} == {(E, E)}
-
-    flax = {"out/kernel": w["linear"].reshape(H, D_K, E), "out/bias": b["linear"]}
-    for name in ("query", "key", "value"):
-        flax[f"{name}/kernel"] = w[name].reshape(E, H, D_K)
-        flax[f"{name}/bias"] = b[name].reshape(H, D_K)
+    flax = {f"{name}/kernel": stored[f"{name}/w"].reshape(E, H, D_K) for name in QKV}
+    flax |= {f"{name}/bias": stored[f"{name}/b"].reshape(H, D_K) for name in QKV}
+    flax |= {"out/kernel": stored["linear/w"].reshape(H, D_K, E), "out/bias": stored["linear/b"]}
     pytorch = {
-        "in_proj_weight": np.concatenate([w["query"].T, w["key"].T, w["value"].T]),
-        "in_proj_bias": np.concatenate([b["query"], b["key"], b["value"]]),
-        "out_proj.weight": w["linear"].T.copy(),
-        "out_proj.bias": b["linear"],
+        "in_proj_weight": np.concatenate([stored[f"{name}/w"].T for name in QKV]),
+        "in_proj_bias": np.concatenate([stored[f"{name}/b"] for name in QKV]),
+        "out_proj.weight": stored["linear/w"].T,
+        "out_proj.bias": stored["linear/b"],
     }
-    expected = haiku_with(stored, x)
-    assert close(flax_with(flax, x), expected)
-    assert close(pytorch_with(pytorch, x), expected)
-    untransposed = pytorch | {"out_proj.weight": w["linear"]}
-    assert far(pytorch_with(untransposed, x), expected)
+    expected = of_haiku(stored, x)
+    assert close(of_flax(flax, x), expected)
+    assert close(of_pytorch(pytorch, x), expected)
+    untransposed = pytorch | {"out_proj.weight": stored["linear/w"]}
+    assert far(of_pytorch(untransposed, x), expected)
 
 
-def test_vit_of_google_moves_to_timm_by_reshaping_and_transposing(torch, rng):
-    """Google's ViT moves to timm if each kernel is reshaped to a square and transposed.
-
-    Without transposing it loads without an error, and computes something else.
-    """
-    x = tokens(rng)
+@pytest.mark.parametrize("turned", [True, False])
+def test_vit_of_google_moves_to_timm_by_reshaping_and_transposing(rng, turned):
+    """Google's ViT moves to timm if each kernel is reshaped to a square and transposed."""
+    x, names = tokens(rng), ("query", "key", "value")
     flax = qkv.dump(qkv.MultiHead.random(E, H, bias=True), "flax")
-    names = "query", "key", "value"
-    expected = flax_with(flax, x)
-
+    squares = [flax[f"{name}/kernel"].reshape(E, E) for name in (*names, "out")]
+    *squares, out = (square.T if turned else square for square in squares)
+    state = {
+        "qkv.weight": np.concatenate(squares),
+        "qkv.bias": np.concatenate([flax[f"{name}/bias"].reshape(-1) for name in names]),
+        "proj.weight": out,
+        "proj.bias": flax["out/bias"],
+    }
     layer = timm_code().Attention(E, num_heads=H, qkv_bias=True).double().eval()
-    for turned in (True, False):
-        squares = [flax[f"{name}/kernel"].reshape(E, E) for name in names]
-        out = flax["out/kernel"].reshape(E, E)
-        if turned:
-            squares, out = [square.T for square in squares], out.T
-        state = {
-            "qkv.weight": np.concatenate(squares),
-            "qkv.bias": np.concatenate([flax[f"{name}/bias"].reshape(-1) for name in names]),
-            "proj.weight": out.copy(),
-            "proj.bias": flax["out/bias"],
-        }
-        layer.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
-        with torch.no_grad():
-            output = layer(torch.from_numpy(x)).numpy()
-        assert close(output, expected) == turned
-        assert far(output, expected) != turned
+    layer.load_state_dict(stated(state))
+    assert close(called(layer, x), of_flax(flax, x), 1e-12 if turned else 1e-3) == turned
 
 
 # Fused weights
 
 
-def test_gpt_bigcode_with_the_sizes_of_santacoder_has_2304_rows(torch):
-    """GPT-BigCode with the sizes of SantaCoder stores c_attn as (2304, 2048).
-
-    The rows are 16 heads of queries, one of keys and one of values, each of 128: no thirds of 768.
-    With `multi_query=False` there are three times 2048 rows.
-    """
+@pytest.mark.parametrize(("multi_query", "rows"), [(True, 2304), (False, 3 * 2048)])
+def test_gpt_bigcode_with_the_sizes_of_santacoder_has_2304_rows(torch, multi_query, rows):
+    """GPT-BigCode with the sizes of SantaCoder stores c_attn as (2304, 2048)."""
     library = transformers("gpt_bigcode")
-    sizes = {"n_embd": 2048, "n_head": 16}
+    config = library.GPTBigCodeConfig(n_embd=2048, n_head=16, multi_query=multi_query)
     with torch.device("meta"):
-        one, many = (
-            library.GPTBigCodeAttention(library.GPTBigCodeConfig(**sizes, multi_query=multi_query))
-            for multi_query in (True, False)
-        )
-    assert isinstance(one.c_attn, torch.nn.Linear)
-    assert one.c_attn.weight.shape == (2304, 2048)
+        layer = library.GPTBigCodeAttention(config)
+    assert isinstance(layer.c_attn, torch.nn.Linear)
+    assert layer.c_attn.weight.shape == (rows, 2048)
     assert 16 * 128 + 128 + 128 == 3 * 768 == 2304
-    assert many.c_attn.weight.shape == (3 * 2048, 2048)
 
 
 def test_the_lines_of_the_table_of_fused_weights_cut_each_of_them(torch, rng):
@@ -204,176 +166,122 @@ def test_the_lines_of_the_table_of_fused_weights_cut_each_of_them(torch, rng):
                 assert np.array_equal(cut.T, np.hstack([*heads])), (layout.name, part)
 
 
-def test_key_rows_of_a_fused_bias_stay_small_in_training(torch):
+@pytest.mark.usefixtures("gradients")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_key_rows_of_a_fused_bias_stay_small_in_training(torch, seed):
     """The keys' part of a fused bias stays small while AdamW trains a layer without a rotation.
-
-    It starts at zero and has no gradient but rounding's.
 
     Covers: one nn.MultiheadAttention of 4 heads, 150 steps on one task, with the seeds 0, 1 and 2.
     """
-    nn = torch.nn
-    causal = torch.ones(12, 12, dtype=torch.bool).triu(1)
-    for seed in range(3):
-        torch.manual_seed(seed)
-        embed, layer, out = nn.Embedding(5, 16), nn.MultiheadAttention(16, 4), nn.Linear(16, 5)
-        parameters = [each for module in (embed, layer, out) for each in module.parameters()]
-        optimizer = torch.optim.AdamW(parameters, lr=1e-2)
-        for _ in range(150):
-            ids = torch.randint(0, 5, (12, 32))
-            most = nn.functional.one_hot(ids, 5).cumsum(0).argmax(-1)  # the token seen most
-            x = embed(ids)
-            y = x + layer(x, x, x, attn_mask=causal, need_weights=False)[0]
-            loss = nn.functional.cross_entropy(out(y).flatten(0, 1), most.flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        queries, keys, values = layer.in_proj_bias.detach().chunk(3)
-        assert 0 < keys.norm() < queries.norm() / 2
-        assert keys.norm() < values.norm() / 2
+    torch.manual_seed(seed)
+    nn, causal = torch.nn, torch.ones(12, 12, dtype=torch.bool).triu(1)
+    embed, layer, out = nn.Embedding(5, 16), nn.MultiheadAttention(16, 4), nn.Linear(16, 5)
+    parameters = [each for module in (embed, layer, out) for each in module.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=1e-2)
+    for _ in range(150):
+        ids = torch.randint(0, 5, (12, 32))
+        most = nn.functional.one_hot(ids, 5).cumsum(0).argmax(-1)  # the token seen most
+        x = embed(ids)
+        y = x + layer(x, x, x, attn_mask=causal, need_weights=False)[0]
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(out(y).flatten(0, 1), most.flatten()).backward()
+        optimizer.step()
+    queries, keys, values = (part.norm() for part in layer.in_proj_bias.detach().chunk(3))
+    assert 0 < keys < min(queries, values) / 2
 
 
 # LoRA
 
 
 def test_lora_stacked_in_thirds_trains_the_keys_of_gpt_neox(torch, rng):
-    """A LoRA update that is stacked as queries, zeros, values trains the keys of GPT-NeoX.
-
-    Its rows are per head. Put into the same order, the update changes queries and values alone.
-    """
-    library = transformers("gpt_neox")
-    config = library.GPTNeoXConfig(hidden_size=E, num_attention_heads=H, attn_implementation="sdpa")
-    layer = randomised(library.GPTNeoXAttention(config), rng)
+    """A LoRA update that is stacked as queries, zeros, values trains the keys of GPT-NeoX."""
+    layer, x = rotary_layer("GPTNeoX", rng, head_dim=D_K), tokens(rng)
     state = {name: array.clone() for name, array in layer.state_dict().items()}
-    x, before = tokens(rng), qkv.load(state, "gpt-neox", h=H)
+    before, name = qkv.load(state, "gpt-neox", h=H), "query_key_value.weight"
     update_Q, update_V = (rng.normal(size=(E, 2)) @ rng.normal(size=(2, E)) for _ in "QV")
-
-    def with_update(update) -> qkv.MultiHead:
-        weight = state["query_key_value.weight"] + torch.from_numpy(update)
-        return qkv.load(state | {"query_key_value.weight": weight}, "gpt-neox", h=H)
-
     thirds = np.concatenate([update_Q, np.zeros((E, E)), update_V])
-    stacked = with_update(thirds)
-    scattered = with_update(thirds.reshape(3, H, D_K, E).swapaxes(0, 1).reshape(3 * E, E))
-
-    heads = update_Q.reshape(H, D_K, E)
-    assert close(stacked.W_Q[0] - before.W_Q[0], heads[0].T)
-    assert close(stacked.W_K[0] - before.W_K[0], heads[1].T)  # head 1's queries, in head 0's keys
+    per_head = thirds.reshape(3, H, D_K, E).swapaxes(0, 1).reshape(3 * E, E)
+    stacked, scattered = (
+        qkv.load(state | {name: state[name] + torch.from_numpy(update)}, "gpt-neox", h=H)
+        for update in (thirds, per_head)
+    )
+    of_Q, of_V = (update.reshape(H, D_K, E).swapaxes(1, 2) for update in (update_Q, update_V))
+    assert close(stacked.W_Q[0] - before.W_Q[0], of_Q[0])
+    assert close(stacked.W_K[0] - before.W_K[0], of_Q[1])  # head 1's queries, in head 0's keys
     assert np.array_equal(stacked.W_Q[1], before.W_Q[1])
     assert np.array_equal(stacked.W_V[0], before.W_V[0])
-    assert close(scattered.W_Q - before.W_Q, heads.swapaxes(1, 2))
-    assert close(scattered.W_V - before.W_V, update_V.reshape(H, D_K, E).swapaxes(1, 2))
+    assert close(scattered.W_Q - before.W_Q, of_Q)
+    assert close(scattered.W_V - before.W_V, of_V)
     assert np.array_equal(scattered.W_K, before.W_K)
 
     outputs = []
     for mh in (scattered, stacked):
-        weights = qkv.dump(mh, "gpt-neox")
-        layer.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+        layer.load_state_dict(stated(qkv.dump(mh, "gpt-neox")))
         outputs.append(attend(layer, x)[0])
         assert close(outputs[-1], replace(mh, between=())(x))
     assert far(*outputs)
 
 
 def test_lora_is_added_transposed_to_each_conv1d_of_gpt2(torch, rng):
-    """A LoRA update B A is added transposed to each Conv1D of GPT-2, to the square c_proj too.
-
-    To c_attn it does not fit untransposed. To attn.c_proj it fits, and the output is another one.
-    """
-    library = transformers("gpt2")
-    layer = randomised(library.GPT2Attention(library.GPT2Config(n_embd=E, n_head=H)), rng)
-    x = torch.from_numpy(tokens(rng))
+    """A LoRA update B A is added transposed to each Conv1D of GPT-2, to the square c_proj too."""
+    layer, x = attention_of("GPT2", rng, n_embd=E, n_head=H), torch.from_numpy(tokens(rng))
     for module, out in ((layer.c_attn, 3 * E), (layer.c_proj, E)):
-        A, B = (
-            torch.from_numpy(rng.normal(size=(2, E))),
-            torch.from_numpy(rng.normal(size=(out, 2))),
-        )
+        A, B = (torch.from_numpy(rng.normal(size=size)) for size in ((2, E), (out, 2)))
         scale = 16 / 2  # lora_alpha / r
-        with torch.no_grad():
-            adapted = module(x) + scale * (x @ A.T @ B.T)
-            merged = module.weight + scale * (B @ A).T
-            assert close(x @ merged + module.bias, adapted)
-            assert module.weight.shape == (E, out)
-            if out != E:
-                with pytest.raises(RuntimeError, match="must match the size"):
-                    module.weight + scale * (B @ A)
-            else:
-                assert far(x @ (module.weight + scale * (B @ A)) + module.bias, adapted)
+        adapted = module(x) + scale * (x @ A.T @ B.T)
+        assert close(x @ (module.weight + scale * (B @ A).T) + module.bias, adapted)
+        assert module.weight.shape == (E, out)
+        if out == E:
+            assert far(x @ (module.weight + scale * (B @ A)) + module.bias, adapted)
+        else:
+            with pytest.raises(RuntimeError, match="must match the size"):
+                module.weight + scale * (B @ A)
 
 
 # Biases
 
 
-def small(library, model: str, **options):
-    """A small model of Transformers with grouped heads, in float64 and with random weights."""
-    config = getattr(library, f"{model}Config")(
-        hidden_size=8,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        intermediate_size=11,
-        num_hidden_layers=2,
-        vocab_size=13,
-        tie_word_embeddings=False,
-        **options,
-    )
-    return getattr(library, f"{model}ForCausalLM")(config).double().eval()
-
-
-def logits(model, ids):
-    torch = pytest.importorskip("torch")
-    with torch.no_grad():
-        return model(ids).logits.numpy()
-
-
 def test_qwen2_loses_its_biases_under_llama_without_a_word(torch, rng):
-    """Qwen2 under Llama's class loses the biases of queries, keys and values with strict=False.
+    """Qwen2 under Llama's class loses the biases of queries, keys and values with strict=False."""
+    sizes = {"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2}
+    sizes |= {"intermediate_size": 11, "num_hidden_layers": 1, "vocab_size": 13}
 
-    With attention_bias=True the output's bias is missing; with zeros for it, the two compute the
-    same. With zeros for the keys' biases they do not, because keys are rotated after the bias.
-    """
-    qwen = randomised(small(transformers("qwen2"), "Qwen2"), rng)
-    ids = torch.arange(7)[None]
-    expected = logits(qwen, ids)
+    def small(model, **options):
+        library = transformers(model.lower())
+        config = getattr(library, f"{model}Config")(**sizes, tie_word_embeddings=False, **options)
+        return getattr(library, f"{model}ForCausalLM")(config).double().eval()
 
-    plain = small(transformers("llama"), "Llama")
+    def logits(model):
+        return model(torch.arange(7)[None]).logits
+
+    qwen, place = randomised(small("Qwen2"), rng), "model.layers.0.self_attn"
+    plain, biased = small("Llama"), small("Llama", attention_bias=True)
     told = plain.load_state_dict(qwen.state_dict(), strict=False)
     assert told.missing_keys == []
-    dropped = {name.rpartition("self_attn.")[2] for name in told.unexpected_keys}
-    assert dropped == {"q_proj.bias", "k_proj.bias", "v_proj.bias"}
-    assert len(told.unexpected_keys) == 3 * 2  # of two layers
-    assert far(logits(plain, ids), expected)
-
-    biased = small(transformers("llama"), "Llama", attention_bias=True)
+    assert {*told.unexpected_keys} == {f"{place}.{name}_proj.bias" for name in "qkv"}
+    assert far(logits(plain), logits(qwen))
     told = biased.load_state_dict(qwen.state_dict(), strict=False)
-    assert told.unexpected_keys == []
-    assert {name.rpartition("self_attn.")[2] for name in told.missing_keys} == {"o_proj.bias"}
-    with torch.no_grad():
-        for layer in biased.model.layers:
-            layer.self_attn.o_proj.bias.zero_()
-    assert np.allclose(logits(biased, ids), expected, rtol=0, atol=1e-5)  # angles are in float32
-    with torch.no_grad():
-        for layer in biased.model.layers:
-            layer.self_attn.k_proj.bias.zero_()
-    assert far(logits(biased, ids), expected)
+    assert (told.missing_keys, told.unexpected_keys) == ([f"{place}.o_proj.bias"], [])
+    layer = biased.get_submodule(place)
+    layer.o_proj.bias.zero_()
+    assert close(logits(biased), logits(qwen), 1e-5)  # angles are in float32
+    layer.k_proj.bias.zero_()
+    assert far(logits(biased), logits(qwen))
 
 
 def test_a_constant_key_bias_cancels_until_it_is_large(torch):
     """A key bias of 1000 changes SDPA's output in float32 a little, 1e6 ruins it, NaN gives NaN.
 
-    In exact arithmetic a key bias has no effect. In float16, 1e5 is infinite. Zeros change nothing.
-
     Covers: 4 heads of width 16, 20 tokens, random normal queries, keys and values, on the CPU.
     """
-    generator = torch.Generator().manual_seed(0)
-    Q, K, V = torch.randn(3, 1, 4, 20, 16, generator=generator)
     attend = torch.nn.functional.scaled_dot_product_attention
-    direction = torch.randn(4, 1, 16, generator=generator)
-    expected = attend(Q, K, V)
+    (Q, K, V), direction = torch.randn(3, 1, 4, 20, 16), torch.randn(4, 1, 16)
 
     def error(size: float) -> float:
-        return (attend(Q, K + size * direction, V) - expected).abs().max().item()
+        return (attend(Q, K + size * direction, V) - attend(Q, K, V)).abs().max().item()
 
     assert error(0) == 0
-    assert error(1) < 1e-5
-    assert 1e-5 < error(1e3) < 1e-2
+    assert error(1) < 1e-5 < error(1e3) < 1e-2
     assert error(1e6) > 0.1
     assert np.isnan(error(float("nan")))
     assert not np.isfinite(error(1e38))
@@ -382,36 +290,28 @@ def test_a_constant_key_bias_cancels_until_it_is_large(torch):
 
 def test_whisper_packed_with_a_key_bias_of_zeros_computes_the_same(torch, rng):
     """Whisper packed into one layer with a bias of 3E computes the same with zeros for its keys."""
-    library = transformers("whisper")
+    library, x = transformers("whisper"), tokens(rng)
     layer = randomised(library.WhisperAttention(E, H, config=library.WhisperConfig()), rng)
-    x = tokens(rng)
-    state = layer.state_dict()
-    names = "q_proj", "k_proj", "v_proj"
-    zeros = torch.zeros(E, dtype=torch.float64)
-    packed = torch.nn.MultiheadAttention(E, H, batch_first=True, dtype=torch.float64)
+    state, packed = layer.state_dict(), torch_layer(rng)
+    state |= {"k_proj.bias": torch.zeros(E)}
     packed.load_state_dict(
         {
-            "in_proj_weight": torch.cat([state[f"{name}.weight"] for name in names]),
-            "in_proj_bias": torch.cat([state.get(f"{name}.bias", zeros) for name in names]),
+            "in_proj_weight": torch.cat([state[f"{part}_proj.weight"] for part in "qkv"]),
+            "in_proj_bias": torch.cat([state[f"{part}_proj.bias"] for part in "qkv"]),
             "out_proj.weight": state["out_proj.weight"],
             "out_proj.bias": state["out_proj.bias"],
         }
     )
-    assert close(called(packed, x, x, x), called(layer, x))
-    with torch.no_grad():
-        packed.in_proj_bias[E : 2 * E] = float("nan")
-    assert np.isnan(called(packed, x, x, x)).all()
+    assert close(called(packed, x, x, x)[0], called(layer, x)[0])
+    packed.in_proj_bias[E : 2 * E] = float("nan")
+    assert np.isnan(called(packed, x, x, x)[0]).all()
 
 
 # Heads on several devices, and what a message says
 
 
 def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_that_came(torch):
-    """The message of PyTorch's view holds the shape that the code wants and the size that came.
-
-    28672 = 28 · 8 · 128, where 64 heads of 128 were expected; 45568 = 4 · 178 · 64, half a head;
-    57344 = 28 · 2048, where all heads together were expected to be 4096 wide.
-    """
+    """The message of PyTorch's view holds the shape that the code wants and the size that came."""
     for came, wanted in (
         ((1, 28, 8 * 128), (1, 28, 64, 128)),
         ((1, 13, 16 * 128), (1, 13, 8, 128)),
@@ -424,11 +324,7 @@ def test_the_numbers_in_the_message_of_view_are_the_shape_wanted_and_the_size_th
 
 
 def test_torch_names_the_keys_and_the_sentences_of_the_queries_where_batches_differ(torch):
-    """`nn.MultiheadAttention` names the keys, sentences of the queries times heads, and a width.
-
-    4 sentences of queries meet 2 of keys; and 2 sentences of 5 and 7 tokens are read as 5 and 7
-    sentences of 2 tokens, where `batch_first` is left out.
-    """
+    """`nn.MultiheadAttention` names the keys, sentences of the queries times heads, and a width."""
     for batch_first, queries, keys, shape in (
         (True, (4, 5), (2, 6), [6, 4 * 8, 64]),
         (False, (2, 5), (2, 7), [2, 5 * 8, 64]),
@@ -440,82 +336,54 @@ def test_torch_names_the_keys_and_the_sentences_of_the_queries_where_batches_dif
             layer(x, y, y)
 
 
-def shards(mh: qkv.MultiHead, tp: int) -> list[qkv.MultiHead]:
-    """The heads of each rank: its own queries, and whole heads of keys and values."""
-    made = []
-    for rank in range(tp):
-        own = slice(rank * mh.h // tp, (rank + 1) * mh.h // tp)
-        first = rank * mh.h_kv // tp
-        kv = slice(first, max(first + 1, (rank + 1) * mh.h_kv // tp))
-        made.append(replace(mh, W_Q=mh.W_Q[own], W_K=mh.W_K[kv], W_V=mh.W_V[kv], W_O=mh.W_O[own]))
-    return made
-
-
-def test_llama_on_more_ranks_than_key_heads_is_exact_if_whole_key_heads_are_repeated(torch, rng):
+@pytest.mark.parametrize("tp", [1, 2, 4, 8])
+def test_llama_on_more_ranks_than_key_heads_is_exact_if_whole_key_heads_are_repeated(
+    torch, rng, tp
+):
     """Llama on more ranks than key heads is exact if each rank holds a whole key head.
-
-    Rank r of tp holds the key head r · h_kv // tp, and its own heads of queries. The ranks' outputs
-    are added. Cut into rows evenly, a rank's keys cannot be viewed as heads.
 
     Covers: 8 heads of queries over 2, on 1, 2, 4 and 8 ranks, in float64.
     """
-    library = transformers("llama")
 
     def llama(h: int, h_kv: int):
-        config = library.LlamaConfig(
-            hidden_size=24,
-            num_attention_heads=h,
-            num_key_value_heads=h_kv,
-            head_dim=4,
-            attn_implementation="sdpa",
-        )
-        return library.LlamaAttention(config, layer_idx=0).double().eval()
+        sizes = {"num_attention_heads": h, "num_key_value_heads": h_kv}
+        return rotary_layer("Llama", rng, hidden_size=24, **sizes)
 
-    whole = randomised(llama(8, 2), rng)
-    x, state = tokens(rng, 24), whole.state_dict()
-    expected = attend(whole, x)[0]
-    for tp in (1, 2, 4, 8):
-        outputs = []
-        for shard in shards(qkv.load(state, "llama", h=8, h_kv=2), tp):
-            layer = llama(shard.h, shard.h_kv)
-            weights = {name: torch.from_numpy(w) for name, w in qkv.dump(shard, "llama").items()}
-            layer.load_state_dict(weights)
-            outputs.append(attend(layer, x)[0])
-        assert len(outputs) == tp
-        assert close(sum(outputs), expected)
-
-    evenly = llama(2, 1)  # on 4 ranks
-    half_a_head = state["k_proj.weight"].chunk(4)[0]
-    assert half_a_head.shape == (2, 24)
-    evenly.k_proj.weight = torch.nn.Parameter(half_a_head)
-    with pytest.raises(RuntimeError, match="is invalid for input of size"):
-        attend(evenly, x)[0]
+    whole, x, total = llama(8, 2), tokens(rng, 24), 0
+    mh = qkv.load(whole.state_dict(), "llama", h=8, h_kv=2)
+    for rank in range(tp):
+        own, first = slice(rank * 8 // tp, (rank + 1) * 8 // tp), rank * 2 // tp
+        kv = slice(first, max(first + 1, (rank + 1) * 2 // tp))
+        parts = {"W_Q": mh.W_Q[own], "W_K": mh.W_K[kv], "W_V": mh.W_V[kv], "W_O": mh.W_O[own]}
+        shard = replace(mh, **parts)
+        layer = llama(shard.h, shard.h_kv)
+        layer.load_state_dict(stated(qkv.dump(shard, "llama")))
+        total = total + attend(layer, x)[0]
+    assert close(total, attend(whole, x)[0])
+    if tp == 4:
+        layer.k_proj.weight = torch.nn.Parameter(whole.k_proj.weight.chunk(4)[0])  # half a head
+        with pytest.raises(RuntimeError, match="is invalid for input of size"):
+            attend(layer, x)
 
 
 # Counts
 
 
-def test_torch_counts_no_operations_of_its_fused_attention_on_a_cpu(torch):
-    """PyTorch's FlopCounterMode counts no operations of its fused attention on a CPU.
-
-    With the math kernel it counts 4 · n · n · d_k for each head of queries.
-    """
-    counter = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode
-    kernels = pytest.importorskip("torch.nn.attention")
-    n, h, d_k = 64, 8, 16
+@pytest.mark.parametrize(("kernel", "counts"), [("MATH", True), ("FLASH_ATTENTION", False)])
+def test_torch_counts_no_operations_of_its_fused_attention_on_a_cpu(torch, kernel, counts):
+    """PyTorch's FlopCounterMode counts no operations of its fused attention on a CPU."""
+    counter = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode(display=False)
+    kernels, (h, n, d_k) = pytest.importorskip("torch.nn.attention"), (8, 64, 16)
     Q, K, V = torch.randn(3, 1, h, n, d_k)
-    counted = {}
-    for kernel in (kernels.SDPBackend.MATH, kernels.SDPBackend.FLASH_ATTENTION):
-        with kernels.sdpa_kernel(kernel), counter(display=False) as count, torch.no_grad():
-            torch.nn.functional.scaled_dot_product_attention(Q, K, V)
-        counted[kernel.name] = count.get_total_flops()
-    assert counted == {"MATH": 4 * n * n * d_k * h, "FLASH_ATTENTION": 0}
-    assert counted["MATH"] == 2_097_152
+    with kernels.sdpa_kernel(getattr(kernels.SDPBackend, kernel)), counter:
+        torch.nn.functional.scaled_dot_product_attention(Q, K, V)
+    assert counter.get_total_flops() == counts * 4 * n * n * d_k * h
 
 
-def matrices(module) -> int:
-    """How many numbers the matrices of a module hold; norms and biases have one axis."""
-    return sum(parameter.numel() for parameter in module.parameters() if parameter.dim() == 2)
+def matrices(*modules) -> int:
+    """How many numbers the matrices of modules hold; norms and biases have one axis."""
+    parameters = (each for module in modules for each in module.parameters())
+    return sum(parameter.numel() for parameter in parameters if parameter.dim() == 2)
 
 
 @pytest.mark.parametrize(
@@ -527,31 +395,25 @@ def test_a_layer_of_transformers_holds_as_many_weights_as_the_table_counts(model
     Covers: the models of the table that Transformers has, the attention and the MLP of one layer;
     of DeepSeek-V3 the attention. Built without numbers, on PyTorch's device "meta".
     """
-    library = transformers(model["type"])
-    counted = counts.cost_of(model, 1)
-    h_kv = model.get("h_kv", model["h"])
+    library, (d_model, h) = transformers(model["type"]), (model["d_model"], model["h"])
     with torch.device("meta"):
         if model["type"] == "gpt2":
-            config = library.GPT2Config(n_embd=model["d_model"], n_head=model["h"])
-            layer = library.GPT2Block(config, layer_idx=0)
-            attention, mlp = layer.attn, layer.mlp
+            layer = library.GPT2Block(library.GPT2Config(n_embd=d_model, n_head=h), layer_idx=0)
+            attention, mlp = [layer.attn], [layer.mlp]
         elif model["type"] == "bert":
             layer = library.BertLayer(library.BertConfig())
-            attention = layer.attention
-            mlp = torch.nn.ModuleList([layer.intermediate, layer.output])
+            attention, mlp = [layer.attention], [layer.intermediate, layer.output]
         elif model["type"] == "deepseek_v3":
-            attention = library.DeepseekV3Attention(library.DeepseekV3Config(), layer_idx=0)
-            mlp = torch.nn.Identity()
+            config = library.DeepseekV3Config()
+            attention, mlp = [library.DeepseekV3Attention(config, layer_idx=0)], []
         else:
             title = model["type"].title()
-            config = getattr(library, f"{title}Config")(
-                hidden_size=model["d_model"],
-                num_attention_heads=model["h"],
-                num_key_value_heads=h_kv,
-                head_dim=model.get("d_k", model["d_model"] // model["h"]),
-                intermediate_size=model["d_ff"],
-            )
+            sizes = {"hidden_size": d_model, "num_attention_heads": h}
+            sizes |= {"num_key_value_heads": model.get("h_kv", h)}
+            sizes |= {"head_dim": model.get("d_k", d_model // h)}
+            config = getattr(library, f"{title}Config")(**sizes, intermediate_size=model["d_ff"])
             layer = getattr(library, f"{title}DecoderLayer")(config, layer_idx=0)
-            attention, mlp = layer.self_attn, layer.mlp
-    assert matrices(attention) == counted.attention_parameters
-    assert matrices(mlp) == counted.mlp_parameters
+            attention, mlp = [layer.self_attn], [layer.mlp]
+    counted = counts.cost_of(model, 1)
+    assert matrices(*attention) == counted.attention_parameters
+    assert matrices(*mlp) == counted.mlp_parameters

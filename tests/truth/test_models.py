@@ -5,8 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from real_layers import randomised
-from small_models import built, configured
+from small_models import built, called, configured
 
 import qkv
 from qkv.layouts import layouts
@@ -18,39 +17,6 @@ SAVED = {name: model for name, model in BUILT.items() if "file" in model}
 
 COMPUTED = [name for name in BUILT if models.is_computed(BUILT[name])]
 RENAMED = [name for name in LOADED if name not in COMPUTED]
-
-H, H_KV, D_MODEL, N = 4, 2, 24, 7
-SIZES = {
-    "vocab_size": 13,
-    "hidden_size": D_MODEL,
-    "intermediate_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": H,
-    "num_key_value_heads": H_KV,
-    "max_position_embeddings": 16,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
-OWN = {  # sizes that a model calls otherwise, or that do not fit unless they are given
-    "bart": {"encoder_attention_heads": H, "decoder_attention_heads": H},
-    "codegen": {"rotary_dim": 4},
-    "falcon": {"num_kv_heads": H_KV, "new_decoder_architecture": True},
-    "gpt_neox": {"rotary_pct": 2 / 3},
-    "gptj": {"rotary_dim": 4},
-    "phi": {"partial_rotary_factor": 2 / 3},
-    "mpt": {"d_model": D_MODEL, "n_heads": H, "n_layers": 2},
-    "whisper": {"num_key_value_heads": H, "decoder_attention_heads": H},
-}
-
-
-def build(model, **options):
-    """A small model with random weights in float64, in eager mode: all options count there."""
-    library = pytest.importorskip("transformers")
-    sizes = SIZES | OWN.get(model["type"], {}) | options
-    config = library.AutoConfig.for_model(model["type"], **sizes)
-    built = library.AutoModel.from_config(config, attn_implementation="eager")
-    return randomised(built, np.random.default_rng(0))
 
 
 def weights_of(model, built):
@@ -75,9 +41,6 @@ def first_layer(name, **options):
 def test_a_models_first_layer_is_as_the_table_says(name):
     """The first layer of a model is found under the layout and the prefix that the table gives it.
 
-    Its biases, its number of key heads, the option for their width, and what stands between its
-    maps are those of the table.
-
     Covers: the models of Transformers in the table that are computed, each built small.
     """
     model, found = BUILT[name], first_layer(name)
@@ -97,7 +60,7 @@ def test_a_model_that_is_not_computed_loads_under_the_layouts_names(name):
     Covers: one layer of each, built small, with its biases.
     """
     model = BUILT[name]
-    mh = qkv.load(weights_of(model, build(model)), model["layout"], h=H)
+    mh = qkv.load(weights_of(model, built(configured(name))), model["layout"], h=4)
     biases = {b for b in ("b_Q", "b_K", "b_V", "b_O") if getattr(mh, b) is not None}
     assert biases == {*model.get("biases", "").split()}
 
@@ -105,8 +68,6 @@ def test_a_model_that_is_not_computed_loads_under_the_layouts_names(name):
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_models_layer_loads_under_the_names_of_its_file(name, tmp_path):
     """A layer of ViT or of DINOv2 has other names in a file, and loads under the layout of BERT.
-
-    It is the same layer.
 
     Covers: ViT and DINOv2 as Transformers saves them.
     """
@@ -120,69 +81,60 @@ def test_a_saved_models_layer_loads_under_the_names_of_its_file(name, tmp_path):
     assert read.load() == kept.load()
 
 
-@pytest.mark.parametrize(
+DENSE = {"num_key_value_heads": 4, "first_k_dense_replace": 4, "qk_rope_head_dim": 8}
+
+
+without_a_layout = pytest.mark.parametrize(
     "model", [model for model in BUILT.values() if "layout" not in model], ids=lambda m: m["type"]
 )
-def test_the_rotation_of_deepseek_turns_neighbours(model, monkeypatch):
-    """The rotation of DeepSeek-V2 and V3 turns neighbours as pairs.
 
-    Two coordinates are a pair if the rotation mixes them.
+
+@without_a_layout
+def test_the_rotation_of_deepseek_turns_neighbours(torch, model, monkeypatch):
+    """The rotation of DeepSeek-V2 and V3 turns neighbours as pairs.
 
     Covers: the function that a small model with the default options calls, at one position.
     """
-    torch = pytest.importorskip("torch")
-    built = build(model, num_key_value_heads=H, first_k_dense_replace=2)  # no experts
-    module = inspect.getmodule(type(built))
-    called = []
+    small, calls = built(configured(model["type"], **DENSE)), []
+    module = inspect.getmodule(type(small))
 
     def kept(rotate, *given):
-        called.append((rotate, given))
+        calls.append((rotate, given))
         return rotate(*given)
 
     for name in [name for name in vars(module) if name.startswith("apply_rotary")]:
         monkeypatch.setattr(module, name, partial(kept, getattr(module, name)))
-    built(torch.arange(3, 3 + N)[None])
-    rotate, (Q, _, *angles) = called[0]
-    each = torch.eye(Q.shape[-1], dtype=Q.dtype)[None, :, None].expand(1, -1, N, -1)
-    turned_ones = rotate(each, each, *angles)[0][0, :, 1]  # at position 1
-    mixed = (turned_ones @ turned_ones.mT).detach().numpy().round(6)
-    assert np.array_equal(mixed, np.eye(len(mixed)))  # it is a rotation
-    goes_to = np.abs(turned_ones.detach().numpy()) > 1e-12
+    called(small)
+    rotate, (Q, _, *angles) = calls[0]
+    words, width = Q.shape[-2:]
+    each = torch.eye(width, dtype=Q.dtype)[None, :, None].expand(len(Q), -1, words, -1)
+    turned_ones = rotate(each, each, *angles)[0][0, :, 1].numpy()  # at position 1
+    mixed = (turned_ones @ turned_ones.T).round(6)
+    assert np.array_equal(mixed, np.eye(width))  # it is a rotation
+    goes_to = np.abs(turned_ones) > 1e-12  # two coordinates are a pair if the rotation mixes them
     pairs = {(int(i), int(j)) for i, j in np.argwhere(goes_to @ goes_to.T) if i < j}
-    neighbours = {(i, i + 1) for i in range(0, len(mixed), 2)}
     assert model["pairs"] == "neighbours"
-    assert pairs == neighbours
+    assert pairs == {(i, i + 1) for i in range(0, width, 2)}
 
 
 def test_llama_4_rotates_in_three_layers_of_four():
-    """Llama 4 rotates in three layers of four by default.
-
-    The weights do not show which.
-    """
-    built = build(BUILT["llama4_text"], num_hidden_layers=8, num_local_experts=1)
-    assert [bool(layer.self_attn.use_rope) for layer in built.layers] == [
-        True,
-        True,
-        True,
-        False,
-    ] * 2
+    """Llama 4 rotates in three layers of four by default."""
+    model = built(configured("llama4_text", num_hidden_layers=8))
+    rotates = [bool(layer.self_attn.use_rope) for layer in model.layers]
+    assert rotates == 2 * [True, True, True, False]
 
 
-@pytest.mark.parametrize(
-    "model", [model for model in BUILT.values() if "layout" not in model], ids=lambda m: m["type"]
-)
+@without_a_layout
 def test_a_model_without_a_layout_is_refused(model):
     """A model's first layer is refused by each layout if the table of models gives it none.
 
-    Its names are missing from all of them.
-
     Covers: DeepSeek-V2 and V3, with each layout.
     """
-    stored = weights_of(model, build(model))
+    stored = weights_of(model, built(configured(model["type"], **DENSE)))
     assert stored
     for layout in layouts():
         with pytest.raises(ValueError, match="missing: "):
-            qkv.load(stored, layout, h=H)
+            qkv.load(stored, layout, h=4)
 
 
 UNSEEN = [
@@ -193,20 +145,20 @@ UNSEEN = [
 
 
 @pytest.mark.parametrize(("model", "unseen"), UNSEEN)
-def test_an_option_in_the_table_changes_the_output_and_no_name(model, unseen):
+def test_an_option_in_the_table_changes_the_output_and_no_name(torch, model, unseen):
     """An option in the table of models changes the output, and no name and no shape of a weight.
-
-    So weights do not show it.
 
     Covers: each option of each model in the table, with one value.
     """
-    torch = pytest.importorskip("torch")
-    plain, other = build(model), build(model, **{unseen["option"]: unseen["value"]})
+    options = {"num_hidden_layers": 2, "new_decoder_architecture": True}
+    plain, other = (
+        built(configured(model["type"], **options | more))
+        for more in ({}, {unseen["option"]: unseen["value"]})
+    )
     stored = plain.state_dict()
     shapes = {name: array.shape for name, array in stored.items()}
     assert {name: array.shape for name, array in other.state_dict().items()} == shapes
     other.load_state_dict(stored)
-    tokens = torch.arange(3, 3 + N)[None]
-    with torch.no_grad():
-        states = [m.float()(input_ids=tokens).last_hidden_state for m in (plain, other)]
+    tokens = torch.arange(3, 10)[None]
+    states = [m.float()(input_ids=tokens).last_hidden_state for m in (plain, other)]
     assert not np.allclose(*states, rtol=0, atol=1e-4)

@@ -6,7 +6,7 @@ from functools import cache
 import masked_layers
 import numpy as np
 import pytest
-import whole_models
+from arrays import sdpa
 from real_layers import (
     CASES,
     Case,
@@ -17,6 +17,7 @@ from real_layers import (
     vit_pytorch_code,
 )
 from record import flat, read, record
+from small_models import built, configured
 
 import qkv
 from qkv.layouts import convert_mask, layouts
@@ -80,9 +81,6 @@ def test_dumped_weights_are_what_the_real_layer_stores(case: Case):
 def test_a_key_bias_is_read_as_a_value_bias_is(name, key, value):
     """`qkv.load` takes the numbers of a key bias in the order of those of a value bias.
 
-    With the same numbers stored for both, b_K and b_V are equal. Outputs show b_V, and the softmax
-    hides b_K.
-
     Covers: layers of Keras, Flax linen, Haiku, BERT, Llama, CLIP and diffusers.
     """
     case = CASES[name]
@@ -104,55 +102,44 @@ def test_the_recording_is_what_the_library_still_computes(case: Case):
         np.testing.assert_allclose(recorded[name], array, rtol=0, atol=1e-12, err_msg=name)
 
 
-def with_an_extra_token():
-    nn = pytest.importorskip("torch").nn
-    return nn.MultiheadAttention(6, 2, add_bias_kv=True).state_dict()
-
-
-def with_qk_norm():
-    library = transformers("qwen3")
-    config = library.Qwen3Config(hidden_size=6, num_attention_heads=2, num_key_value_heads=2)
-    return library.Qwen3Attention(config, layer_idx=0).state_dict()
-
-
-def with_relative_positions():
-    library = transformers("t5")
-    config = library.T5Config(d_model=6, num_heads=2, d_kv=3)
-    return library.T5Attention(config, has_relative_attention_bias=True).state_dict()
-
-
-def with_normalised_queries():
-    jax = pytest.importorskip("jax")
-    linen = pytest.importorskip("flax.linen")
-    layer = linen.MultiHeadDotProductAttention(2, normalize_qk=True)
-    return layer.init(jax.random.key(0), np.ones((5, 6), dtype=np.float32))["params"]
-
-
-def with_a_gate():
+def stored_with(what):
+    """What a layer stores that does more than multi-head attention."""
+    if what == "an extra token":
+        nn = pytest.importorskip("torch").nn
+        return nn.MultiheadAttention(6, 2, add_bias_kv=True).state_dict()
+    if what == "QK-norm":
+        library, sizes = transformers("qwen3"), {"hidden_size": 6, "num_attention_heads": 2}
+        config = library.Qwen3Config(**sizes, num_key_value_heads=2)
+        return library.Qwen3Attention(config, layer_idx=0).state_dict()
+    if what == "relative positions":
+        library = transformers("t5")
+        config = library.T5Config(d_model=6, num_heads=2, d_kv=3)
+        return library.T5Attention(config, has_relative_attention_bias=True).state_dict()
+    if what == "normalised queries":
+        jax, linen = pytest.importorskip("jax"), pytest.importorskip("flax.linen")
+        layer = linen.MultiHeadDotProductAttention(2, normalize_qk=True)
+        return layer.init(jax.random.key(0), np.ones((5, 6), dtype=np.float32))["params"]
     layer = keras_library().layers.MultiHeadAttention(2, 3, use_gate=True)
     layer.build((None, None, 6), (None, None, 6))
     return {weight.path.removeprefix(f"{layer.name}/"): weight for weight in layer.weights}
 
 
 @pytest.mark.parametrize(
-    ("build", "layout", "message"),
+    ("what", "layout", "message"),
     [
-        (with_an_extra_token, "pytorch", "bias_k.*extra token"),
-        (with_qk_norm, "llama", "q_norm.*QK-norm"),
-        (with_relative_positions, "t5", "relative_attention_bias.*added to the scores"),
-        (with_normalised_queries, "flax", "query_ln.*QK-norm"),
-        (with_a_gate, "keras", "gate.*fourth projection"),
+        ("an extra token", "pytorch", "bias_k.*extra token"),
+        ("QK-norm", "llama", "q_norm.*QK-norm"),
+        ("relative positions", "t5", "relative_attention_bias.*added to the scores"),
+        ("normalised queries", "flax", "query_ln.*QK-norm"),
+        ("a gate", "keras", "gate.*fourth projection"),
     ],
 )
 def test_what_a_real_layer_does_beyond_multi_head_attention_is_refused(
-    build, layout, message, unchecked
+    what, layout, message, unchecked
 ):
-    """`qkv.load` refuses five layers whose weights show more than multi-head attention.
-
-    An added token, QK-norm in Llama's layout and in Flax, relative positions, and a gate.
-    """
+    """`qkv.load` refuses five layers whose weights show more than multi-head attention."""
     with pytest.raises(ValueError, match=message):
-        qkv.load(build(), layout, h=2)
+        qkv.load(stored_with(what), layout, h=2)
 
 
 def unscaled(case: Case, rng: np.random.Generator) -> Layer:
@@ -177,17 +164,20 @@ def with_option(name: str, **options) -> Case:
     return replace(CASES[name], options=CASES[name].options | options)
 
 
+SCALED = Case("gpt2", unscaled, {"scale_attn_weights": False})
+
+
+SCALED_BY_LAYER = Case("gpt2", unscaled, {"scale_attn_by_inverse_layer_idx": True})
+
+
 @pytest.mark.parametrize(
     ("case", "named"),
     [
         (with_option("pytorch", add_zero_attn=True), "add_zero_attn"),
         (with_option("keras", sliding_window=2), "sliding_window"),
         (with_option("flax-linen", attention_fn=uniform), "another attention_fn"),
-        (Case("gpt2", unscaled, {"scale_attn_weights": False}), "scale_attn_weights=False"),
-        (
-            Case("gpt2", unscaled, {"scale_attn_by_inverse_layer_idx": True}),
-            "scale_attn_by_inverse_layer_idx",
-        ),
+        (SCALED, "scale_attn_weights=False"),
+        (SCALED_BY_LAYER, "scale_attn_by_inverse_layer_idx"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -207,83 +197,67 @@ def test_an_option_that_stores_nothing_changes_the_output_unseen(case: Case, nam
 
 # Whole models
 
+LINES = {
+    "llama": "layers.0-3.self_attn.  llama   none    h=4, h_kv=2, d_model=32, d_k=8",
+    "gpt_neox": "layers.0-3.attention.  gpt-neox  b_Q b_K b_V b_O  h=4, d_model=32, d_k=8",
+    "whisper": "encoder.layers.0-1.self_attn.     whisper  b_Q b_V b_O  h=4, d_model=32, d_k=8",
+}
 
-@pytest.mark.parametrize("form", ["state_dict", "file"])
-@pytest.mark.parametrize("name", ["llama", "gpt_neox", "whisper"])
-def test_whole_models_of_transformers_get_a_table_and_their_layers_are_loaded(name, form, tmp_path):
-    """A whole model of Transformers gets a table, and its loaded layers compute what its own do.
+
+@pytest.mark.parametrize("kind", LINES)
+def test_whole_models_get_a_table_and_their_layers_are_loaded(kind, tmp_path):
+    """A whole model of Transformers gets a table, and its layers are loaded, from its file too.
 
     Covers: a small Llama, GPT-NeoX and Whisper, each as a state_dict and as a safetensors file;
-    encoder, decoder and cross-attention; in float64, to 1e-12.
+    encoder, decoder and cross-attention.
     """
-    model = whole_models.built(name, transformers(name))
-    if form == "state_dict":
-        whole_models.check(model, model.module.state_dict())
-    else:
-        model.module.save_pretrained(tmp_path)
-        whole_models.check(model, tmp_path)
+    config = configured(kind)
+    model = built(config)
+    model.save_pretrained(tmp_path)
+    found, in_file = (
+        qkv.find_layers(weights, config=config) for weights in (model.state_dict(), tmp_path)
+    )
+    assert LINES[kind] in str(found).splitlines()
+    assert f"{len(found)} attention layers." in str(found)
+    loaded = {layer.prefix: layer.load() for layer in found}
+    assert {layer.prefix: layer.load() for layer in in_file} == loaded
+    assert len(loaded) == 2 + 2 * 2 if kind == "whisper" else 4
 
 
-@pytest.mark.parametrize("form", ["state_dict", "file"])
-def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(form, tmp_path):
-    """A whole ViT of vit-pytorch gets a table, and its loaded layers compute what its own do.
-
-    Covers: a small ViT as a state_dict and as a safetensors file; in float64, to 1e-12.
-    """
-    model = whole_models.built("vit_pytorch", vit_pytorch_code())
-    weights = model.module.state_dict()
-    if form == "file":
-        save_file = pytest.importorskip("safetensors.torch").save_file
-        save_file(weights, tmp_path / "model.safetensors")
-        weights = tmp_path / "model.safetensors"
-    whole_models.check(model, weights)
+def test_a_whole_vit_of_vit_pytorch_gets_a_table_and_its_layers_are_loaded(tmp_path):
+    """A whole ViT of vit-pytorch gets a table, and its layers are loaded, from a file too."""
+    sizes = {"image_size": 4, "patch_size": 2, "num_classes": 3, "dim": 14, "depth": 3}
+    weights = vit_pytorch_code().ViT(**sizes, heads=2, mlp_dim=11, dim_head=5).state_dict()
+    pytest.importorskip("safetensors.torch").save_file(weights, tmp_path / "model.safetensors")
+    found = qkv.find_layers(weights, h=2)
+    line = "transformer.layers.0-2.0.  vit-pytorch  b_O     h=2, d_model=14, d_k=5"
+    assert line in str(found).splitlines()
+    in_file = qkv.find_layers(tmp_path / "model.safetensors", h=2)
+    assert [layer.load() for layer in in_file] == [layer.load() for layer in found]
 
 
 def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_file(tmp_path):
-    """The ViT of Transformers 5.23 has the names of Llama's layer in memory, and others in a file.
-
-    It does not rotate. `find_layers` reads that from the configuration; names and shapes do not
-    tell.
-    """
-    model = whole_models.built("vit", transformers("vit"))
-    whole_models.check(model, model.module.state_dict())
-    by_names = qkv.find_layers(model.module.state_dict(), h=2)
-    assert "do not tell what stands between the maps (a rotation," in " ".join(
-        str(by_names).split()
-    )
-    found = qkv.find_layers(model.module.state_dict(), config=model.config)
+    """The ViT of Transformers 5.23 has the names of Llama's layer in memory, others in a file."""
+    config = configured("vit")
+    model = built(config)
+    model.save_pretrained(tmp_path)
+    said = " ".join(str(qkv.find_layers(model.state_dict(), h=4)).split())
+    assert "do not tell what stands between the maps (a rotation," in said
+    found = qkv.find_layers(model.state_dict(), config=config)
+    assert str(found).splitlines()[1].startswith("layers.0-3.attention.  llama ")
     assert {layer.load().between for layer in found} == {()}
-
-    model.module.save_pretrained(tmp_path)
-    in_file = qkv.find_layers(tmp_path, config=model.config)
-    line = "encoder.layer.0-2.attention.  bert    b_Q b_K b_V b_O  h=2, d_model=14, d_k=7"
-    assert str(in_file).splitlines()[1] == line
-    for memory, file in zip(found, in_file, strict=True):
-        assert file.load() == memory.load()
+    in_file = qkv.find_layers(tmp_path, config=config)
+    assert str(in_file).splitlines()[1].startswith("encoder.layer.0-3.attention.  bert ")
+    assert [layer.load() for layer in in_file] == [layer.load() for layer in found]
 
 
 def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
-    """Without its configuration, a model with QK-norm, such as Qwen 3, is listed and refused.
-
-    With it, the norm is a step of the loaded layer.
-    """
-    library = transformers("qwen3")
-    config = library.Qwen3Config(
-        hidden_size=18,
-        num_attention_heads=6,
-        num_key_value_heads=2,
-        head_dim=4,
-        num_hidden_layers=2,
-        intermediate_size=5,
-        vocab_size=11,
-    )
-    weights = library.Qwen3ForCausalLM(config).state_dict()
-    refused = qkv.find_layers(weights, h=6, h_kv=2)
-    assert [layer.layouts for layer in refused] == [(), ()]
-    assert (
-        "layers.0-1.self_attn.  refused          weights holds 'q_norm.weight': it belongs to"
-        in str(refused)
-    )
+    """Without its configuration, a model with QK-norm, such as Qwen 3, is listed and refused."""
+    config = configured("qwen3")
+    weights = built(config).state_dict()
+    refused = qkv.find_layers(weights, h=4, h_kv=2)
+    assert {layer.layouts for layer in refused} == {()}
+    assert "refused          weights holds 'q_norm.weight': it belongs to" in str(refused)
     for layer in qkv.find_layers(weights, config=config):
         assert [type(step).__name__ for step in layer.load().between] == ["QKNorm", "Rotation"]
 
@@ -292,66 +266,45 @@ def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
 
 
 @pytest.mark.parametrize("dtype", [None, np.float64], ids=["boolean", "added"])
-def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(dtype):
+@pytest.mark.parametrize("form", ["attn_mask", "key_padding_mask", "sdpa"])
+def test_torch_masks_that_are_converted_hide_what_the_boolean_mask_hides(torch, form, dtype):
     """PyTorch masks that `qkv` converts hide what the boolean mask hides.
 
     Covers: `attn_mask` and `key_padding_mask` of nn.MultiheadAttention and `attn_mask` of
     scaled_dot_product_attention, boolean and added; padding, causal and both; in float64, to 1e-12.
     """
-    torch = pytest.importorskip("torch")
-    masked_layers.check(*masked_layers.multihead_attention(torch, "attn_mask", dtype))
-    masked_layers.check(*masked_layers.scaled_dot_product_attention(torch, dtype))
-    of_keys = masked_layers.multihead_attention(torch, "key_padding_mask", dtype)
-    masked_layers.check(*of_keys, masks=[masked_layers.PADDING])
+    masks = {"masks": [masked_layers.PADDING]} if form == "key_padding_mask" else {}
+    masked_layers.check(*masked_layers.layer_with(form, dtype), **masks)
 
 
-def test_keras_masks_that_are_converted_hide_what_the_boolean_mask_hides():
-    """Keras masks that `qkv` converts hide what the boolean mask hides.
+@pytest.mark.parametrize(
+    "library",
+    [
+        pytest.param("keras"),
+        pytest.param("flax.linen"),
+        pytest.param("flax.nnx"),
+        pytest.param("haiku"),
+        pytest.param("transformers"),
+    ],
+)
+def test_masks_that_are_converted_hide_what_the_boolean_mask_hides(library):
+    """Masks that `qkv` converts for Keras, Flax, Haiku and BERT hide what the boolean mask hides.
 
-    Covers: padding, causal and both; in float64, to 1e-12.
+    Covers: linen and nnx, and BERT's layer in eager mode; padding, causal and both; in float64, to
+    1e-12.
     """
-    masked_layers.check(*masked_layers.keras_layer(keras_library()))
+    dtype = np.float64 if library == "transformers" else None
+    masked_layers.check(*masked_layers.layer_with(library.replace(".", "-"), dtype))
 
 
-@pytest.mark.parametrize("name", ["flax-linen", "flax-nnx"])
-def test_flax_masks_that_are_converted_hide_what_the_boolean_mask_hides(name):
-    """Flax masks that `qkv` converts hide what the boolean mask hides.
-
-    Covers: linen and nnx; padding, causal and both; in float64, to 1e-12.
-    """
-    pytest.importorskip("flax")
-    masked_layers.check(*masked_layers.case_of(name, "flax"))
-
-
-def test_haiku_masks_that_are_converted_hide_what_the_boolean_mask_hides():
-    """Haiku masks that `qkv` converts hide what the boolean mask hides.
-
-    Covers: padding, causal and both; in float64, to 1e-12.
-    """
-    pytest.importorskip("haiku")
-    masked_layers.check(*masked_layers.case_of("haiku", "haiku"))
-
-
-def test_transformers_masks_that_are_converted_hide_what_the_boolean_mask_hides():
-    """Transformers masks that `qkv` converts hide what the boolean mask hides.
-
-    Covers: BERT's layer in eager mode; padding, causal and both; in float64, to 1e-12.
-    """
-    masked_layers.check(*masked_layers.bert(transformers("bert")))
-
-
-def test_is_causal_of_torch_is_aligned_at_the_start_and_causal_lower_right_at_the_end():
+@pytest.mark.parametrize("aligned", ["start", "end"])
+def test_is_causal_of_torch_is_aligned_at_the_start_and_causal_lower_right_at_the_end(aligned, rng):
     """PyTorch's `is_causal=True` is aligned at the start, and `causal_lower_right` at the end."""
-    torch = pytest.importorskip("torch")
     lower_right = pytest.importorskip("torch.nn.attention.bias").causal_lower_right
-    rng = np.random.default_rng(0)
     Q, K, V = (rng.normal(size=(1, 2, n, 3)) for n in (3, 5, 5))
-    attend = torch.nn.functional.scaled_dot_product_attention
-    start = attend(*masked_layers.tensors(Q, K, V), is_causal=True)
-    end = attend(*masked_layers.tensors(Q, K, V), attn_mask=lower_right(3, 5))
-    for computed, aligned in ((start, "start"), (end, "end")):
-        expected = qkv.attention(Q, K, V, mask=causal(3, 5, aligned=aligned))
-        np.testing.assert_allclose(computed, expected, rtol=0, atol=1e-12)
+    options = {"start": {"is_causal": True}, "end": {"attn_mask": lower_right(3, 5)}}[aligned]
+    expected = qkv.attention(Q, K, V, mask=causal(3, 5, aligned=aligned))
+    np.testing.assert_allclose(sdpa(Q, K, V, **options), expected, rtol=0, atol=1e-12)
 
 
 def test_the_least_number_of_float32_is_minus_infinity_in_bfloat16():

@@ -7,6 +7,7 @@ from arrays import E, H, called, close, loaded, torch_layer
 from qkv import MultiHead, example, softmax
 
 
+@pytest.mark.usefixtures("gradients")
 def test_torch_heads_that_start_equal_stay_equal(torch, rng, x):
     """Heads that start equal, with equal parts of W_O, stay equal. If only W_O differs, they part.
 
@@ -37,10 +38,7 @@ def test_a_head_is_blind_to_448_of_512_directions_and_writes_into_64(torch):
 
 
 def test_a_softmax_over_queries_leaks_under_a_causal_mask(torch, rng):
-    """Under a causal mask a softmax over the queries has zeros in place, and later queries count.
-
-    With AᵀV the first word gets the last word's value.
-    """
+    """Under a causal mask a softmax over queries has zeros in place, and later queries count."""
     scores, past = torch.from_numpy(rng.normal(size=(5, 5))), torch.ones(5, 5).tril().bool()
     other = scores.clone()
     other[4] += torch.from_numpy(rng.normal(size=5))  # another last query
@@ -87,8 +85,6 @@ def test_a_gaussian_kernel_gives_the_weights_of_a_distance_and_maps_make_it_asym
 def test_added_positions_give_a_score_four_terms_and_values_theirs(torch, rng, x):
     """With words as rows and positions p added, a score has four terms.
 
-    Values without p leave A p W_V W_O out of the output.
-
     Covers: PyTorch's layer without biases.
     """
     layer = torch_layer(rng, bias=False)
@@ -105,8 +101,6 @@ def test_added_positions_give_a_score_four_terms_and_values_theirs(torch, rng, x
 def test_graph_attention_gives_each_query_the_same_order_of_keys(torch, rng):
     """In GAT's score each query has the keys in one order; with tanh before v it need not.
 
-    GAT takes LeakyReLU of the sum of one number of the query and one of the key.
-
     Covers: five random words.
     """
     words = torch.from_numpy(rng.normal(size=(5, 10)))  # after the one map for both sides
@@ -117,11 +111,9 @@ def test_graph_attention_gives_each_query_the_same_order_of_keys(torch, rng):
     assert len({*map(str, additive.argsort(dim=1))}) > 1
 
 
+@pytest.mark.usefixtures("gradients")
 def test_three_adapters_of_rank_r_are_one_of_rank_3r(torch, rng):
-    """Three LoRA adapters of rank r in one fused weight are one of rank 3r, with B block-diagonal.
-
-    If A and B are zero, neither gets a gradient.
-    """
+    """Three LoRA adapters of rank r in a fused weight are one of rank 3r, with B block-diagonal."""
     A, B = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 2, 6), (3, 4, 2)))
     blocks, stacked = torch.block_diag(*B), A.reshape(6, 6)
     assert close(blocks @ stacked, (B @ A).reshape(12, 6))

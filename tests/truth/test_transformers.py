@@ -1,7 +1,4 @@
-"""What the layers of Transformers store and compute.
-
-The first line of a test's docstring is the claim. Pages that state it name the test.
-"""
+"""What the layers of Transformers store and compute."""
 
 import inspect
 import re
@@ -21,170 +18,135 @@ from arrays import (
     close,
     falcon_layer,
     gpt_bigcode_layer,
+    layer_of,
     loaded,
     rotary_layer,
 )
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from real_layers import randomised, transformers
 
 import qkv
 from qkv.between import Rotation
 
 
+def model_of(name: str, model: str, **options):
+    """A small model of Transformers without its head, with its own first weights."""
+    pytest.importorskip("torch").manual_seed(0)
+    library, config = transformers(name), {"hidden_size": 24, "num_attention_heads": 4}
+    config |= {"num_key_value_heads": 2, "intermediate_size": 8, "vocab_size": 11}
+    config |= {"num_hidden_layers": 2, "bos_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
+    return getattr(library, f"{model}Model")(
+        getattr(library, f"{model}Config")(**config | options)
+    ).eval()
+
+
+def cache_of(model, words, **options):
+    return model(words, use_cache=True, **options).past_key_values
+
+
+def lengths(cache, count=None):
+    """How many words the keys of each layer of a cache are for."""
+    return [layer.keys.shape[2] for layer in cache.layers[:count]]
+
+
 def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
-    """In Llama past_key_values holds keys and values for each layer, and no queries.
-
-    Their axes are batch, key heads, words so far and width of a head. A step with the new word
-    alone adds one word, and gives the last word's output of the whole computation. In a StaticCache
-    the third axis has its full length from the first call on, and get_seq_length counts the words.
-    """
-    llama = transformers("llama")
-    sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
-    config = llama.LlamaConfig(
-        **sizes, num_hidden_layers=3, intermediate_size=8, vocab_size=11, bos_token_id=0
-    )
-    model, words = llama.LlamaModel(config).eval(), torch.tensor([[1, 2, 3, 4]])
-    with torch.no_grad():
-        whole = model(words, use_cache=False).last_hidden_state
-        cache = model(words[:, :3], use_cache=True).past_key_values
-        shapes = [(*layer.keys.shape, *layer.values.shape) for layer in cache.layers]
-        step = model(words[:, 3:], past_key_values=cache, use_cache=True).last_hidden_state
-    assert shapes == 3 * [(1, 2, 3, 6, 1, 2, 3, 6)]
-    assert not any("quer" in name for layer in cache.layers for name in vars(layer))
-    assert [layer.keys.shape[2] for layer in cache.layers] == [4, 4, 4]
-    assert_allclose(step.numpy(), whole[:, 3:].numpy(), atol=1e-5)
-    static = pytest.importorskip("transformers").StaticCache(config=config, max_cache_len=9)
-    assert [layer.keys for layer in static.layers] == [None, None, None]
-    with torch.no_grad():
-        model(words[:, :3], past_key_values=static, use_cache=True)
-        assert [layer.keys.shape[2] for layer in static.layers] == [9, 9, 9]
-        step = model(words[:, 3:], past_key_values=static, use_cache=True).last_hidden_state
-    assert [layer.keys.shape[2] for layer in static.layers] == [9, 9, 9]
-    assert static.get_seq_length() == 4
-    assert_allclose(step.numpy(), whole[:, 3:].numpy(), atol=1e-5)
+    """In Llama past_key_values holds keys and values for each layer, and no queries."""
+    model, words = model_of("llama", "Llama"), torch.tensor([[1, 2, 3, 4]])
+    last = model(words, use_cache=False).last_hidden_state[:, 3:]
+    cache = cache_of(model, words[:, :3])
+    for layer in cache.layers:
+        assert layer.keys.shape == layer.values.shape == (1, 2, 3, 6)
+        assert not any("quer" in name for name in vars(layer))
+    static = pytest.importorskip("transformers").StaticCache(config=model.config, max_cache_len=9)
+    cache_of(model, words[:, :3], past_key_values=static)
+    for each, before, after in (cache, [3, 3], [4, 4]), (static, [9, 9], [9, 9]):
+        assert lengths(each) == before
+        step = model(words[:, 3:], past_key_values=each, use_cache=True).last_hidden_state
+        assert lengths(each) == after
+        assert each.get_seq_length() == 4
+        assert close(step, last, 1e-5)
 
 
-def test_llama_a_cache_keeps_older_angles_if_they_depend_on_the_length(torch):
-    """Llama with rope_type "dynamic": a long text has other outputs with a cache than at once.
-
-    The angles depend on the length of the text, and kept keys have those of a shorter one.
-    """
-    llama = transformers("llama")
-    sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
-    sizes |= {"num_hidden_layers": 2, "intermediate_size": 8, "vocab_size": 11, "bos_token_id": 0}
-    words, apart = torch.arange(20)[None] % 11, {}
-    for kind in ("default", "dynamic"):
-        rope = {"rope_type": kind, "rope_theta": 1e4} | (
-            {"factor": 4.0} if kind == "dynamic" else {}
-        )
-        config = llama.LlamaConfig(
-            **sizes, max_position_embeddings=8, rope_parameters=rope, initializer_range=0.5
-        )
-        torch.manual_seed(0)
-        model = llama.LlamaModel(config).eval()
-        with torch.no_grad():
-            cache = None
-            for word in words.split(1, dim=1):
-                step = model(word, past_key_values=cache, use_cache=True)
-                cache = step.past_key_values
-            whole = model(words, use_cache=False).last_hidden_state[:, -1:]
-        apart[kind] = (step.last_hidden_state - whole).abs().max().item()
-    assert apart["default"] < 1e-4 < 0.1 < apart["dynamic"]
+@pytest.mark.parametrize("kind", ["default", "dynamic"])
+def test_llama_a_cache_keeps_older_angles_if_they_depend_on_the_length(torch, kind):
+    """Llama with rope_type "dynamic": a long text has other outputs with a cache than at once."""
+    rope = {"rope_type": kind, "rope_theta": 1e4} | ({"factor": 4.0} if kind == "dynamic" else {})
+    sizes = {"max_position_embeddings": 8, "initializer_range": 0.5}
+    model, words = model_of("llama", "Llama", **sizes, rope_parameters=rope), torch.arange(20) % 11
+    cache = None
+    for word in words:
+        step = model(word.view(1, 1), past_key_values=cache, use_cache=True)
+        cache = step.past_key_values
+    whole = model(words[None], use_cache=False).last_hidden_state[:, -1:]
+    apart = (step.last_hidden_state - whole).abs().max()
+    assert apart < 1e-4 if kind == "default" else apart > 0.1
 
 
 def test_not_each_layer_keeps_keys_and_values_of_its_own(torch):
     """Of Qwen3-Next's 48 layers 12 keep keys and values, of Gemma 3n's 35 layers 20, by default.
 
-    Three layers of four in Qwen3-Next have linear attention. In Gemma 3n the last 15 use keys and
-    values of an earlier layer. A layer with a window keeps those of the last words alone.
-
     Covers: the numbers of layers in the default configurations; a small Gemma 3n, 2 of 4 layers.
     """
     qwen = transformers("qwen3_next").Qwen3NextConfig()
     assert (len(qwen.layer_types), qwen.layer_types.count("full_attention")) == (48, 12)
-    library = transformers("gemma3n")
-    gemma = library.Gemma3nTextConfig()
+    gemma = transformers("gemma3n").Gemma3nTextConfig()
     assert (gemma.num_hidden_layers, gemma.num_kv_shared_layers) == (35, 15)
-    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
-    sizes |= {"intermediate_size": 8, "vocab_size": 11, "vocab_size_per_layer_input": 11}
-    sizes |= {"hidden_size_per_layer_input": 8, "laurel_rank": 2, "pad_token_id": 0}
-    small = library.Gemma3nTextConfig(
-        **sizes,
-        num_hidden_layers=4,
-        num_kv_shared_layers=2,
-        sliding_window=4,
-        layer_types=2 * ["sliding_attention", "full_attention"],
-        activation_sparsity_pattern=4 * [0.0],
-    )
-    with torch.no_grad():
-        model = library.Gemma3nTextModel(small).eval()
-        cache = model(torch.arange(3, 10)[None], use_cache=True).past_key_values
+    layers = {"num_hidden_layers": 4, "num_kv_shared_layers": 2, "sliding_window": 4}
+    layers |= {"layer_types": 2 * ["sliding_attention", "full_attention"], "laurel_rank": 2}
+    layers |= {"activation_sparsity_pattern": 4 * [0.0], "hidden_size_per_layer_input": 8}
+    small = model_of("gemma3n", "Gemma3nText", **layers, vocab_size_per_layer_input=11, head_dim=8)
+    cache = cache_of(small, torch.arange(3, 10)[None])
     kept = [getattr(layer, "keys", None) is not None for layer in cache.layers]
     assert kept == [True, True, False, False]
-    assert [layer.keys.shape[2] for layer in cache.layers[:2]] == [3, 7]
+    assert lengths(cache, 2) == [3, 7]
 
 
 def test_past_key_values_of_deepseek_v3_hold_the_latent_and_the_rotated_key(torch):
-    """In DeepSeek-V3 past_key_values holds the latent and the rotated key, once for all heads.
-
-    In Qwen3-Next three layers of four have linear attention, and keep a state in place of keys.
-    """
-    sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_key_value_heads": 3}
-    sizes |= {"intermediate_size": 8, "vocab_size": 11, "bos_token_id": 0, "eos_token_id": 1}
+    """In DeepSeek-V3 past_key_values holds the latent and the rotated key, once for all heads."""
     latents = {"q_lora_rank": 8, "kv_lora_rank": 6, "qk_rope_head_dim": 4, "qk_nope_head_dim": 10}
-    deepseek = transformers("deepseek_v3")
-    config = deepseek.DeepseekV3Config(
-        **sizes, **latents, v_head_dim=7, num_hidden_layers=2, first_k_dense_replace=2
-    )
+    sizes = {"num_key_value_heads": 4, "v_head_dim": 7, "first_k_dense_replace": 2}
     words = torch.tensor([[1, 2, 3, 4, 5]])
-    with torch.no_grad():
-        cache = deepseek.DeepseekV3Model(config).eval()(words, use_cache=True).past_key_values
-    for layer in cache.layers:
+    for layer in cache_of(model_of("deepseek_v3", "DeepseekV3", **sizes, **latents), words).layers:
         assert (*layer.keys.shape, *layer.values.shape) == (1, 1, 5, 6, 1, 1, 5, 4)
 
-    qwen = transformers("qwen3_next")
-    linear = {"linear_num_key_heads": 1, "linear_num_value_heads": 1}
-    linear |= {"linear_key_head_dim": 8, "linear_value_head_dim": 8}
-    config = qwen.Qwen3NextConfig(**sizes, **linear, head_dim=8, num_hidden_layers=4, num_experts=0)
-    with torch.no_grad():
-        cache = qwen.Qwen3NextModel(config).eval()(words, use_cache=True).past_key_values
+    linear = {"linear_num_key_heads": 1, "linear_num_value_heads": 1, "num_hidden_layers": 4}
+    linear |= {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "num_experts": 0}
+    cache = cache_of(model_of("qwen3_next", "Qwen3Next", **linear, head_dim=8), words)
     holds_keys = [torch.is_tensor(getattr(layer, "keys", None)) for layer in cache.layers]
     assert holds_keys == [False, False, False, True]
     assert all(torch.is_tensor(layer.recurrent_states[0]) for layer in cache.layers[:3])
 
 
-def test_gpt_neox_first_third_is_not_the_queries(rng, x):
-    """With several heads, GPT-NeoX's first third is not the queries.
+def renamed(state, **names):
+    """Arrays under other names: each part of a name is replaced by another one."""
+    for old, new in names.items():
+        state = {name.replace(old, new): array for name, array in state.items()}
+    return state
 
-    query_key_value holds q, k and v of head 0, then of head 1; in GPT-2's order it loads too. With
-    one head the two orders are one.
-    """
+
+def unrotated(weights, layout, **heads):
+    return replace(qkv.load(weights, layout, **heads), between=())
+
+
+def test_gpt_neox_first_third_is_not_the_queries(rng, x):
+    """With several heads, GPT-NeoX's first third is not the queries."""
     state = attention_of("GPTNeoX", rng, hidden_size=E, num_attention_heads=1).state_dict()
     queries = state["query_key_value.weight"][:E].numpy().T
     assert_array_equal(qkv.load(state, "gpt-neox", h=1).W_Q[0], queries)
     layer = rotary_layer("GPTNeoX", rng, head_dim=D_K)
-    state = layer.state_dict()
-    mh = qkv.load(state, "gpt-neox", h=H)
-    weight, bias = state["query_key_value.weight"].numpy(), state["query_key_value.bias"].numpy()
-    of_head = slice(3 * D_K, 6 * D_K)  # head 1: its query rows, its key rows, its value rows
-    W = [mh.W_Q[1], mh.W_K[1], mh.W_V[1]]
-    assert_array_equal(np.concatenate(W, axis=1), weight[of_head].T)
-    assert_array_equal(np.concatenate([mh.b_Q[1], mh.b_K[1], mh.b_V[1]]), bias[of_head])
+    mh, state = loaded(layer, "gpt-neox"), layer.state_dict()
+    head = state["query_key_value.weight"].numpy()[3 * D_K :].T  # head 1: queries, keys, values
+    assert_array_equal(head, np.hstack([mh.W_Q[1], mh.W_K[1], mh.W_V[1]]))
+    bias = state["query_key_value.bias"].numpy()[3 * D_K :]
+    assert_array_equal(bias, np.hstack([mh.b_Q[1], mh.b_K[1], mh.b_V[1]]))
 
-    renamed = {
-        name.replace("query_key_value", "c_attn").replace("dense", "c_proj"): array
-        for name, array in state.items()
-    }
-    in_thirds = qkv.load(renamed, "nanogpt", h=H)
-    real, _ = attend(layer, x)
-    assert close(replace(mh, between=())(x), real)
-    assert in_thirds.W_Q.shape == mh.W_Q.shape
-    assert not close(in_thirds(x), real)
-
+    in_thirds = renamed(state, query_key_value="c_attn", dense="c_proj")
+    real, read = attend(layer, x)[0], qkv.load(in_thirds, "nanogpt", h=H)
+    assert close(mh(x), real)
+    assert not close(read(x), real, 1e-3)
     gpt2 = attention_of("GPT2", rng, n_embd=E, n_head=H, attn_implementation="eager")
-    gpt2.load_state_dict({name: array.t() for name, array in renamed.items()})
-    as_gpt2, _ = called(gpt2, x)
-    assert close(as_gpt2, in_thirds(x))
+    gpt2.load_state_dict({name: array.t() for name, array in in_thirds.items()})
+    assert close(called(gpt2, x)[0], read(x))
 
 
 def phi3_and_what_it_computes(rng, x):
@@ -198,10 +160,7 @@ def phi3_and_what_it_computes(rng, x):
 
 
 def test_phi3_cut_into_thirds_is_wrong_where_heads_are_grouped(rng, x):
-    """Phi-3 cut into thirds is wrong where heads are grouped.
-
-    With four heads of queries over two, half of the rows of qkv_proj are queries.
-    """
+    """Phi-3 cut into thirds is wrong where heads are grouped."""
     layer, mh, _ = phi3_and_what_it_computes(rng, x)
     weight = layer.qkv_proj.weight.numpy()
     assert len(weight) == 8 * D_K
@@ -213,20 +172,15 @@ def test_phi3_cut_into_thirds_is_wrong_where_heads_are_grouped(rng, x):
 
 
 def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
-    """`Phi3` read in the order of Falcon is wrong without an error if keys have several heads.
-
-    Both arrays have h + 2 h_kv heads. Falcon's has them in groups. With one head of keys that
-    is the same order.
-    """
+    """`Phi3` read in the order of Falcon is wrong without an error if keys have several heads."""
     layer, mh, output = phi3_and_what_it_computes(rng, x)
     wide = {  # Falcon's heads fill its width, so the source gets as many zeros as it needs
         "query_key_value.weight": np.pad(layer.qkv_proj.weight, ((0, 0), (0, 6))),
         "dense.weight": np.pad(layer.o_proj.weight, ((0, 6), (0, 0))),
     }
-    read = replace(qkv.load(wide, "falcon", h=4, h_kv=2), between=())
+    read = unrotated(wide, "falcon", h=4, h_kv=2)
     assert read.W_Q.shape[::2] == mh.W_Q.shape[::2]
-    computed = read(np.pad(x, ((0, 0), (0, 0), (0, 6))))[..., :E]
-    assert not close(computed, output, 1e-3)
+    assert not close(read(np.pad(x, ((0, 0), (0, 0), (0, 6))))[..., :E], output, 1e-3)
 
     one = replace(qkv.MultiHead.random(4 * D_K, 4, h_kv=1, d_k=D_K), between=(Rotation.of(1e4, 2),))
     pairs = zip(qkv.dump(one, "phi3").values(), qkv.dump(one, "falcon").values(), strict=True)
@@ -234,51 +188,30 @@ def test_phi3_read_in_the_order_of_falcon_is_wrong_without_an_error(rng, x):
 
 
 def test_falcon_queries_do_not_come_first_if_there_are_groups(rng):
-    """In Falcon queries do not come first if there are several groups.
-
-    A group of the new architecture is its heads of queries, then one key, then one value. Read in
-    Phi-3's order the same weights load, and the layer computes something else.
-    """
+    """In Falcon queries do not come first if there are several groups."""
     layer = falcon_layer(rng, new_decoder_architecture=True, num_kv_heads=2)
-    x = rng.normal(size=(1, N_Q, 12))
-    real, _ = attend(layer, x, alibi=None)
-    state = layer.state_dict()
-    mh = qkv.load(state, "falcon", h=4, h_kv=2)
+    x, mh = rng.normal(size=(1, N_Q, 12)), loaded(layer, "falcon", h=4, h_kv=2)
+    real, state = attend(layer, x, alibi=None)[0], layer.state_dict()
     group = state["query_key_value.weight"].numpy()[4 * D_K :]  # heads 2 and 3 with key 1
     assert_array_equal(group.T, np.hstack([mh.W_Q[2], mh.W_Q[3], mh.W_K[1], mh.W_V[1]]))
-    assert close(replace(mh, between=())(x), real)
-
-    renamed = {
-        name.replace("query_key_value", "qkv_proj").replace("dense", "o_proj"): array
-        for name, array in state.items()
-    }
-    queries_first = replace(qkv.load(renamed, "phi3", h=4, h_kv=2), between=())
-    assert not close(queries_first(x), real, 1e-3)
+    assert close(mh(x), real)
+    queries_first = renamed(state, query_key_value="qkv_proj", dense="o_proj")
+    assert not close(unrotated(queries_first, "phi3", h=4, h_kv=2)(x), real, 1e-3)
 
 
-def test_falcon_multi_query_ignores_num_kv_heads(rng):
-    """Falcon with multi_query has one head of keys, and num_kv_heads changes nothing.
-
-    In the new architecture num_kv_heads counts, and multi_query changes nothing.
-    """
-
-    def rows(**options):
-        return len(falcon_layer(rng, **options).query_key_value.weight)
-
-    for num_kv_heads in (1, 2, 4):
-        sizes = {"num_kv_heads": num_kv_heads}
-        assert rows(multi_query=True, **sizes) == (4 + 2) * D_K
-        assert rows(multi_query=False, **sizes) == 3 * 4 * D_K
-        for multi_query in (True, False):
-            new = {"new_decoder_architecture": True, "multi_query": multi_query}
-            assert rows(**new, **sizes) == (4 + 2 * num_kv_heads) * D_K
+@pytest.mark.parametrize("num_kv_heads", [1, 2, 4])
+@pytest.mark.parametrize("multi_query", [True, False])
+def test_falcon_multi_query_ignores_num_kv_heads(rng, multi_query, num_kv_heads):
+    """Falcon with multi_query has one head of keys, and num_kv_heads changes nothing."""
+    for new in False, True:
+        options = {"multi_query": multi_query, "new_decoder_architecture": new}
+        layer = falcon_layer(rng, **options, num_kv_heads=num_kv_heads)
+        h_kv = num_kv_heads if new else 1 if multi_query else 4
+        assert len(layer.query_key_value.weight) == (4 + 2 * h_kv) * D_K
 
 
 def test_gpt_bigcode_stores_out_in_under_the_names_of_gpt2(torch, rng):
-    """GPT-BigCode stores (out, in) under the names of GPT-2, which stores (in, out).
-
-    Its c_attn and c_proj are Linear layers.
-    """
+    """GPT-BigCode stores (out, in) under the names of GPT-2, which stores (in, out)."""
     ours = gpt_bigcode_layer(rng, multi_query=False)
     gpt2 = attention_of("GPT2", rng, n_embd=E, n_head=H)
     for name in ("c_attn", "c_proj"):
@@ -291,18 +224,14 @@ def test_gpt_bigcode_stores_out_in_under_the_names_of_gpt2(torch, rng):
 
 
 def test_gpt_bigcode_with_many_heads_of_keys_is_stored_head_after_head(rng, x):
-    """GPT-BigCode with as many heads of keys as of queries is stored head after head.
-
-    nanoGPT has the same names and shapes in thirds. Read so, the layer computes something else.
-    """
+    """GPT-BigCode with as many heads of keys as of queries is stored head after head."""
     layer = gpt_bigcode_layer(rng, multi_query=False)
     real = called(layer, x, attention_mask=np.zeros((1, 1, N_Q, N_Q)))[0]
     mh = loaded(layer, "gpt-bigcode")
     head = layer.c_attn.weight.numpy()[3 * D_K :].T
     assert_array_equal(head, np.hstack([mh.W_Q[1], mh.W_K[1], mh.W_V[1]]))
     assert close(mh(x), real)
-    in_thirds = loaded(layer, "nanogpt")
-    assert not close(in_thirds(x), real, 1e-3)
+    assert not close(loaded(layer, "nanogpt")(x), real, 1e-3)  # in thirds
 
 
 def bloom_output(layer, x, residual=0, alibi=0):
@@ -312,39 +241,26 @@ def bloom_output(layer, x, residual=0, alibi=0):
 
 
 def test_bloom_adds_the_residual_and_alibi(torch, rng, x):
-    """Bloom adds the residual to its output and ALiBi to its scores.
-
-    Given zeros for both, the layer is the paper's. By default the block gives it its own input as
-    the residual, and that input normed as the source. With
-    apply_residual_connection_post_layernorm=True both are the normed input.
-    """
+    """Bloom adds the residual to its output and ALiBi to its scores."""
     library, layer = transformers("bloom"), bloom_layer(rng)
-    mh = loaded(layer, "bloom")
-    plain = bloom_output(layer, x)
+    mh, plain = loaded(layer, "bloom"), bloom_output(layer, x)
     alibi = library.build_alibi_tensor(torch.ones(1, N_Q), H, torch.float64).numpy()
     assert close(plain, mh(x), 1e-5)  # in float32
     assert close(bloom_output(layer, x, residual=x), plain + x)
     assert not close(bloom_output(layer, x, alibi=alibi), mh(x), 1e-3)
 
     assert library.BloomConfig().apply_residual_connection_post_layernorm is False
-    for normed in False, True:
-        config = library.BloomConfig(
-            hidden_size=E, n_head=H, apply_residual_connection_post_layernorm=normed
-        )
-        block = randomised(library.BloomBlock(config, 0), rng)
-        given = []
-        block.self_attention.register_forward_pre_hook(lambda _, got, to=given: to.extend(got))
-        called(block, x, alibi=0 * alibi, attention_mask=np.zeros((1, 1, N_Q, N_Q)))
-        source, residual = given
-        assert close(source, block.input_layernorm(torch.from_numpy(x)))
-        assert_array_equal(residual, source if normed else x)
+    config, given = library.BloomConfig(hidden_size=E, n_head=H), []
+    block = randomised(library.BloomBlock(config, 0), rng)
+    block.self_attention.register_forward_pre_hook(lambda _, got: given.extend(got))
+    called(block, x, alibi=0 * alibi, attention_mask=np.zeros((1, 1, N_Q, N_Q)))
+    source, residual = given
+    assert close(source, block.input_layernorm(torch.from_numpy(x)))
+    assert_array_equal(residual, x)
 
 
 def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
-    """Bloom leaves out the output's bias with slow_but_exact=True and pretraining_tp above 1.
-
-    The bias is stored all the same.
-    """
+    """Bloom leaves out the output's bias with slow_but_exact=True and pretraining_tp above 1."""
     for tp, exact in ((1, True), (2, False), (2, True)):
         layer = bloom_layer(rng, pretraining_tp=tp, slow_but_exact=exact)
         mh = loaded(layer, "bloom")
@@ -353,42 +269,33 @@ def test_bloom_leaves_out_the_output_bias_with_slow_but_exact(rng, x):
         assert not close(mh(x), replace(mh, b_O=None)(x), 1e-3)
 
 
-def test_bloom_and_gptj_take_the_softmax_in_float32(torch, rng, x):
-    """Bloom and GPTJ take the softmax in float32, and a layer in float64 rounds so.
-
-    GPT-J computes the scores in float32 too, and so does CodeGen.
-    """
-    layer = bloom_layer(rng)
-    pairs = [(bloom_output(layer, x), qkv.load(layer.state_dict(), "bloom", h=H)(x))]
-    wide = rng.normal(size=(1, N_Q, 4 * D_K))
-    for layout, model, h, source in (("gptj", "GPTJ", H, x), ("codegen", "CodeGen", 4, wide)):
+@pytest.mark.parametrize(
+    ("layout", "model", "h"), [("bloom", "", H), ("gptj", "GPTJ", H), ("codegen", "CodeGen", 4)]
+)
+def test_bloom_and_gptj_take_the_softmax_in_float32(torch, rng, layout, model, h):
+    """Bloom and GPTJ take the softmax in float32, and a layer in float64 rounds so."""
+    x = rng.normal(size=(1, N_Q, h * D_K))
+    if layout == "bloom":
+        layer = bloom_layer(rng)
+        real = bloom_output(layer, x)
+    else:
         layer = attention_of(model, rng, n_embd=h * D_K, n_head=h, rotary_dim=2)
-        mh = loaded(layer, layout, h=h)
-        real = called(layer, source, position_ids=torch.zeros(1, N_Q, dtype=int))[0]
-        pairs.append((real, mh(source)))
-    for real, expected in pairs:
-        assert close(real, expected, 1e-5)
-        assert not close(real, expected)
+        real = called(layer, x, position_ids=torch.zeros(1, N_Q, dtype=int))[0]
+    assert close(real, loaded(layer, layout, h=h)(x), 1e-5)
+    assert not close(real, loaded(layer, layout, h=h)(x))
 
 
 def test_codegen_stores_values_before_keys_in_four_blocks(torch, rng):
-    """CodeGen stores values before keys, in four blocks.
-
-    Read as queries, keys and values of all heads, the weights load, and compute something else.
-    """
+    """CodeGen stores values before keys, in four blocks."""
     layer = attention_of("CodeGen", rng, n_embd=24, n_head=8, rotary_dim=2)
-    x = rng.normal(size=(1, N_Q, 24))
+    x, mh = rng.normal(size=(1, N_Q, 24)), loaded(layer, "codegen", h=8)
     real = called(layer, x, position_ids=torch.zeros(1, N_Q, dtype=int))[0]
-    state = layer.state_dict()
-    mh = replace(qkv.load(state, "codegen", h=8), between=())
     assert close(mh(x), real, 1e-5)  # the layer computes scores in float32
-    block = state["qkv_proj.weight"].numpy()[18:36]
+    block = layer.qkv_proj.weight.numpy()[18:36]
     assert_array_equal(block.T, np.hstack([*mh.W_Q[2:4], *mh.W_V[2:4], *mh.W_K[2:4]]))
     assert not close(replace(mh, W_K=mh.W_V, W_V=mh.W_K)(x), real, 1e-3)
-
-    renamed = {"qkv_proj.weight": "c_attn.weight", "out_proj.weight": "c_proj.weight"}
-    weights = {renamed[name]: array for name, array in state.items()}
-    assert not close(qkv.load(weights, "nanogpt", h=8)(x), real, 1e-3)
+    in_thirds = renamed(layer.state_dict(), qkv_proj="c_attn", out_proj="c_proj")
+    assert not close(qkv.load(in_thirds, "nanogpt", h=8)(x), real, 1e-3)
 
 
 OF_TRANSFORMERS = [
@@ -398,10 +305,7 @@ OF_TRANSFORMERS = [
 
 @pytest.mark.parametrize("layout", OF_TRANSFORMERS, ids=lambda layout: layout.name)
 def test_transformers_takes_these_arguments_in_this_order(layout):
-    """A layer of Transformers takes these arguments in this order.
-
-    One that is listed with =... is given by name.
-    """
+    """A layer of Transformers takes these arguments in this order."""
     kind = re.search(r"models/(\w+)/", layout.read_in)[1]
     forward = getattr(transformers(kind), re.search(r", (\w+)", layout.title)[1]).forward
     taken = [*inspect.signature(forward).parameters][1:]
@@ -412,94 +316,70 @@ def test_transformers_takes_these_arguments_in_this_order(layout):
 
 
 def test_gpt2_stores_in_out_where_linear_stores_out_in(torch, rng):
-    """GPT-2 stores (in, out) where linear stores (out, in).
-
-    Conv1D computes x @ W + b with the W that it stores, nn.Linear x @ Wᵀ + b.
-    """
+    """GPT-2 stores (in, out) where linear stores (out, in)."""
     Conv1D = pytest.importorskip("transformers.pytorch_utils").Conv1D
-    conv1d = Conv1D(nf=13, nx=11)
-    linear = torch.nn.Linear(11, 13)
-    assert conv1d.weight.shape == (11, 13)
-    assert linear.weight.shape == (13, 11)
+    conv1d, linear = randomised(Conv1D(nf=13, nx=11), rng), randomised(torch.nn.Linear(11, 13), rng)
+    assert (conv1d.weight.shape, linear.weight.shape) == ((11, 13), (13, 11))
     x = torch.from_numpy(rng.normal(size=(N_Q, 11)))
-    assert close(randomised(conv1d, rng)(x), x @ conv1d.weight + conv1d.bias)
-    assert close(randomised(linear, rng)(x), x @ linear.weight.T + linear.bias)
-
+    assert close(conv1d(x), x @ conv1d.weight + conv1d.bias)
+    assert close(linear(x), x @ linear.weight.T + linear.bias)
     square, wrong_way = randomised(Conv1D(11, 11), rng), torch.nn.Linear(11, 11).double()
-    wrong_way.requires_grad_(False)
     wrong_way.load_state_dict(square.state_dict())
     assert not close(wrong_way(x), square(x))
 
 
 @pytest.mark.parametrize("kinds", [(), ("c2p",), ("c2p", "p2c")])
 def test_deberta_divides_by_the_root_of_as_many_widths_as_it_adds_scores(torch, rng, kinds):
-    """DeBERTa v2 and v3 divide by √(n·d_k), where n counts the scores that are added.
-
-    With content-to-position and position-to-content n is 3; each of the added scores is divided.
-    The kinds that the config names are counted, even with `relative_attention=False`.
-    """
-    library = transformers("deberta_v2")
+    """DeBERTa v2 and v3 divide by √(n·d_k), where n counts the scores that are added."""
+    library, root = transformers("deberta_v2"), ((1 + len(kinds)) * D_K) ** 0.5
+    sizes = {"hidden_size": E, "num_attention_heads": H, "max_relative_positions": 8}
     config = library.DebertaV2Config(
-        hidden_size=E, num_attention_heads=H, pos_att_type=list(kinds), relative_attention=True,
-        max_relative_positions=8, share_att_key=False,
-    )  # fmt: skip
+        **sizes, pos_att_type=list(kinds), relative_attention=True, share_att_key=False
+    )
     layer = randomised(library.DisentangledSelfAttention(config), rng)
-    x = torch.from_numpy(rng.normal(size=(1, N_Q, E)))
-    allowed = torch.ones(1, 1, N_Q, N_Q)
+    x, positions = (torch.from_numpy(rng.normal(size=size)) for size in ((1, N_Q, E), (16, E)))
 
-    def scores(positions):
-        _, weights = layer(x, allowed, output_attentions=True, rel_embeddings=positions.double())
-        log = weights[0].log()
-        return log - log[..., :1]  # what is the same for all keys of a query cancels
+    def logs(weights):
+        return weights.log() - weights.log()[..., :1]  # what is the same for all keys cancels
 
     def split(projected):
         return projected.reshape(-1, H, D_K).transpose(0, 1)
 
-    # positions that are zero, and their biases, add no score
     for name, parameter in layer.named_parameters():
         if name.startswith("pos_"):
             parameter.zero_()
-    Q, K = split(layer.query_proj(x)), split(layer.key_proj(x))
-    content = Q @ K.transpose(1, 2) / ((1 + len(kinds)) * D_K) ** 0.5
-    of_zeros = scores(torch.zeros(16, E))
-    assert close(of_zeros, content - content[..., :1], 1e-6)  # √ in float32
-    layer.relative_attention = False
-    assert close(scores(positions=torch.ones(16, E)), of_zeros, 1e-6)
-    layer.relative_attention = True
-
     if kinds:
         layer.pos_key_proj.weight.copy_(torch.eye(E))
-        positions = torch.from_numpy(rng.normal(size=(16, E)))
-        distance = torch.arange(N_Q)[:, None] - torch.arange(N_Q) + 8
-        of_positions = (Q @ split(positions).transpose(1, 2)).gather(2, distance.expand(H, -1, -1))
-        added = of_positions / ((1 + len(kinds)) * D_K) ** 0.5
-        both = content + added
-        assert close(scores(positions), both - both[..., :1], 1e-6)
+    Q, K = split(layer.query_proj(x)), split(layer.key_proj(x))
+    distance = torch.arange(N_Q)[:, None] - torch.arange(N_Q) + 8
+    content = Q @ K.transpose(1, 2)
+    of_positions = (Q @ split(positions).transpose(1, 2)).gather(2, distance.expand(H, -1, -1))
+    for size in (0, 1):
+        given = {"output_attentions": True, "rel_embeddings": size * positions}
+        _, (weights, *_) = layer(x, torch.ones(1, 1, N_Q, N_Q), **given)
+        scores = content + size * of_positions if kinds else content
+        assert close(logs(weights), logs((scores / root).softmax(-1)), 1e-6)  # √ in float32
 
 
 def test_bert_has_no_causal_mask(rng, x):
     """BERT has no causal mask: the first word's output changes with the last word."""
-    made = {"hidden_size": E, "num_attention_heads": H, "attn_implementation": "sdpa"}
     library = transformers("bert")
-    layer = randomised(library.BertSelfAttention(library.BertConfig(**made)), rng)
+    sizes = {"hidden_size": E, "num_attention_heads": H, "attn_implementation": "sdpa"}
+    layer = randomised(library.BertSelfAttention(library.BertConfig(**sizes)), rng)
     other = x.copy()
     other[:, -1] += 1
     assert not close(called(layer, other)[0][:, 0], called(layer, x)[0][:, 0], 1e-3)
 
 
 def test_t5_does_not_scale_its_scores(torch, rng, x):
-    """T5 does not scale its scores.
-
-    1/√d_k is missing from T5's scores; it stands in the first weights of the queries.
-    """
-    library = transformers("t5")
-    made = {"d_model": E, "num_heads": H, "attn_implementation": "eager"}
-    layer = attention_of("T5", rng, **made, d_kv=5)
+    """T5 does not scale its scores."""
+    sizes = {"d_model": E, "num_heads": H, "d_kv": 5, "attn_implementation": "eager"}
+    layer = attention_of("T5", rng, **sizes)
     mh = loaded(layer, "t5")
     assert close(called(layer, x)[0], mh(x))
     assert not close(called(layer, x)[0], replace(mh, scale=None)(x))
 
-    torch.manual_seed(0)
+    library = transformers("t5")
     sizes = {"d_model": 256, "num_heads": 8, "d_kv": 32, "d_ff": 1, "num_layers": 1}
     model = library.T5EncoderModel(library.T5Config(**sizes, vocab_size=2))
     first = model.encoder.block[0].layer[0].SelfAttention
@@ -513,39 +393,25 @@ def test_gpt_neo_does_not_scale_and_wants_larger_queries_from_a_kernel_that_does
     Covers: one layer without a window, with sdpa as the kernel.
     """
     library = transformers("gpt_neo")
-    sizes = {
-        "hidden_size": E,
-        "num_heads": H,
-        "num_layers": 1,
-        "attention_types": [[["global"], 1]],
-    }
-    config = library.GPTNeoConfig(**sizes, max_position_embeddings=16)
+    sizes = {"hidden_size": E, "num_heads": H, "num_layers": 1, "max_position_embeddings": 16}
+    config = library.GPTNeoConfig(**sizes, attention_types=[[["global"], 1]])
     layer = randomised(library.GPTNeoSelfAttention(config, "global", layer_id=0), rng)
     words = torch.from_numpy(x)
-
-    def heads(linear):
-        return linear(words).unflatten(-1, (H, E // H)).transpose(1, 2)
-
-    def of_kernel(factor):
-        made = torch.nn.functional.scaled_dot_product_attention(
-            heads(layer.q_proj) * factor, heads(layer.k_proj), heads(layer.v_proj), is_causal=True
-        )
-        return layer.out_proj(made.transpose(1, 2).flatten(2))
-
-    expected = layer(words)[0]
-    assert close(of_kernel((E / H) ** 0.5), expected, 1e-5)  # its scores are float32
-    assert not close(of_kernel(1), expected, 1e-3)
+    q, k, v = (
+        linear(words).unflatten(-1, (H, E // H)).transpose(1, 2)
+        for linear in (layer.q_proj, layer.k_proj, layer.v_proj)
+    )
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for factor, right in ((E / H) ** 0.5, True), (1, False):
+        heads = attend(q * factor, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        assert close(layer.out_proj(heads), layer(words)[0], 1e-5) == right  # scores in float32
 
 
-def test_t5_heads_need_not_fill_d_model(rng):
-    """T5 heads need not fill d_model.
-
-    d_kv times the number of heads may be more or less than d_model.
-    """
-    for d_kv in (2, 5):
-        layer = attention_of("T5", rng, d_model=E, num_heads=H, d_kv=d_kv)
-        assert layer.q.weight.shape == (H * d_kv, E)
-        assert layer.o.weight.shape == (E, H * d_kv)
+@pytest.mark.parametrize("d_kv", [2, 5])
+def test_t5_heads_need_not_fill_d_model(rng, d_kv):
+    """T5 heads need not fill d_model."""
+    layer = attention_of("T5", rng, d_model=E, num_heads=H, d_kv=d_kv)
+    assert (layer.q.weight.shape, layer.o.weight.shape) == ((H * d_kv, E), (E, H * d_kv))
 
 
 def test_whisper_has_no_key_bias():
@@ -557,83 +423,44 @@ def test_whisper_has_no_key_bias():
         assert biases == {f"{letter}_proj.bias" for letter in letters}
 
 
-def assert_rounds_in_eager_mode(layer, layout, x):
-    """A layer in float64 is exact with sdpa, and in eager mode it differs as float32 does."""
+@pytest.mark.parametrize("layout", ["llama", "gpt-neox", "phi3", "clip", "gpt-bigcode"])
+def test_these_take_the_softmax_in_float32_in_eager_mode(rng, x, layout):
+    """Llama, GPT-NeoX, Phi-3, CLIP and GPT-BigCode take the softmax in float32 in eager mode.
+
+    Covers: a layer in float64, which is exact with sdpa.
+    """
+    layer, _ = layer_of(layout, rng)
     exact = loaded(layer, layout)(x)
     assert close(attend(layer, x)[0], exact)
     layer.config._attn_implementation = "eager"
     assert 1e-10 < np.abs(attend(layer, x)[0] - exact).max() < 1e-5
 
 
-def test_llama_takes_the_softmax_in_float32_in_eager_mode(rng, x):
-    """Llama takes the softmax in float32 in eager mode.
+@pytest.mark.parametrize(
+    ("model", "width", "h", "h_kv"),
+    [("Qwen3", 2560, 32, 8), ("Qwen3", 1024, 16, 8), ("Llama", 4096, 32, 8)],
+)
+def test_projections_of_qwen3_and_llama_have_the_rows_of_their_heads(torch, model, width, h, h_kv):
+    """Qwen3 heads need not fill hidden size, and k_proj has the rows of its heads, as in Llama.
 
-    A model in float64 differs from itself by float32's rounding.
+    Covers: the sizes of Qwen3-4B, of Qwen3-0.6B and of Llama 3 8B, with heads of 128.
     """
-    assert_rounds_in_eager_mode(rotary_layer("Llama", rng), "llama", x)
-
-
-def test_phi3_clip_and_gpt_bigcode_take_the_softmax_in_float32_in_eager_mode(rng, x):
-    """Phi-3, CLIP and GPT-BigCode take the softmax in float32 in eager mode.
-
-    A model in float64 differs from itself by float32's rounding.
-    """
-    assert_rounds_in_eager_mode(rotary_layer("Phi3", rng, pad_token_id=0), "phi3", x)
-    assert_rounds_in_eager_mode(gpt_bigcode_layer(rng, multi_query=False), "gpt-bigcode", x)
-    library = transformers("clip")
-    config = library.CLIPTextConfig(
-        hidden_size=E, num_attention_heads=H, attn_implementation="sdpa"
-    )
-    assert_rounds_in_eager_mode(randomised(library.CLIPAttention(config), rng), "clip", x)
-
-
-def test_gpt_neox_takes_the_softmax_in_float32_in_eager_mode(rng, x):
-    """In eager mode GPT-NeoX takes the softmax in float32, and with sdpa it does not.
-
-    A model in float64 differs from itself by float32's rounding.
-    """
-    layer = rotary_layer("GPTNeoX", rng, head_dim=D_K)
-    assert_rounds_in_eager_mode(layer, "gpt-neox", x)
-
-
-def test_qwen3_heads_need_not_fill_hidden_size(torch):
-    """Qwen3 heads need not fill hidden size.
-
-    4B: 2560 and 32 heads of 128, 8 of keys and values; 0.6B: 1024 and 16 heads of 128.
-    """
-    library = transformers("qwen3")
-    for width, h, h_kv in ((2560, 32, 8), (1024, 16, 8)):
-        sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
-        with torch.device("meta"):
-            layer = library.Qwen3Attention(library.Qwen3Config(head_dim=128, **sizes), layer_idx=0)
-        assert layer.q_proj.weight.shape == (h * 128, width)
-        assert layer.k_proj.weight.shape == layer.v_proj.weight.shape == (h_kv * 128, width)
-        assert layer.o_proj.weight.shape == (width, h * 128)
+    library = transformers(model.lower())
+    sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
+    config = getattr(library, f"{model}Config")(head_dim=128, **sizes)
+    with torch.device("meta"):
+        layer = getattr(library, f"{model}Attention")(config, layer_idx=0)
+    assert layer.q_proj.weight.shape == (h * 128, width)
+    assert layer.k_proj.weight.shape == layer.v_proj.weight.shape == (h_kv * 128, width)
+    assert layer.o_proj.weight.shape == (width, h * 128)
 
 
 def test_llama_groups_are_counted_by_key_heads_and_not_by_num_key_value_groups(torch):
-    """Llama's `num_key_value_groups` is how many query heads one group has.
-
-    32 query heads and 8 key heads (`num_key_value_heads`): 8 groups, of 4 query heads.
-    """
+    """Llama's `num_key_value_groups` is how many query heads one group has."""
     library = transformers("llama")
     sizes = {"hidden_size": 64, "num_attention_heads": 32, "num_key_value_heads": 8}
     layer = library.LlamaAttention(library.LlamaConfig(**sizes), layer_idx=0)
     assert layer.num_key_value_groups == 4
-    keys = torch.randn(1, 8, 5, 2)
-    repeated = library.repeat_kv(keys, layer.num_key_value_groups)
+    repeated = library.repeat_kv(torch.randn(1, 8, 5, 2), layer.num_key_value_groups)
     assert repeated.shape[1] == 32
     assert len({*map(str, repeated[0, :, 0].tolist())}) == 8
-
-
-def test_llama_k_proj_is_as_tall_as_its_key_heads(torch):
-    """Llama's `k_proj` has fewer rows than `q_proj` where heads are grouped.
-
-    hidden_size 4096, 32 query heads, 8 key heads: k_proj (1024, 4096), q_proj (4096, 4096).
-    """
-    library = transformers("llama")
-    sizes = {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8}
-    with torch.device("meta"):
-        layer = library.LlamaAttention(library.LlamaConfig(**sizes), layer_idx=0)
-    assert layer.k_proj.weight.shape == layer.v_proj.weight.shape == (1024, 4096)
-    assert layer.q_proj.weight.shape == layer.o_proj.weight.shape == (4096, 4096)

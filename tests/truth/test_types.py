@@ -84,9 +84,6 @@ def own_mask(layer, X_Q, X_K):
 def test_a_loaded_layer_gives_the_models_own_output(kind):
     """A layer that `find_layers` loads with a model's config gives the model's own output.
 
-    Rotation, norms, scale, cap, window, sinks and a bias by position are those of the model, and so
-    is the mask.
-
     Covers: the attention layers of one small random model of a type, run whole, to 1e-4 of the
     largest output; the thorough tests do so for each type that a layout knows.
     """
@@ -101,13 +98,14 @@ def _rope(**options):
     return {"rope_parameters": {"rope_theta": 1e4, "factor": 4.0, **options}}
 
 
-_LLAMA3 = _rope(
-    rope_type="llama3",
-    low_freq_factor=1.0,
-    high_freq_factor=4.0,
-    original_max_position_embeddings=16,
-)
-_YARN = _rope(rope_type="yarn", original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0)
+_SHORT = {"original_max_position_embeddings": 16}
+_LLAMA3 = _rope(rope_type="llama3", low_freq_factor=1.0, high_freq_factor=4.0, **_SHORT)
+_YARN = _rope(rope_type="yarn", beta_fast=32.0, beta_slow=1.0, **_SHORT)
+_WARM = _YARN["rope_parameters"] | {"original_max_position_embeddings": 4}
+_WARM = {"rope_parameters": _WARM | {"llama_4_scaling_beta": 0.5}}
+_CAP = {"attn_logit_softcapping": 0.5, "query_pre_attn_scalar": 2}
+_WINDOW = {"use_sliding_window": True, "max_window_layers": 1}
+_CHUNKS = {"attention_chunk_size": 4, "floor_scale": 2, "no_rope_layers": [1, 1, 0, 1]}
 OPTIONS = {  # a type of model, its options, and what has to be there and to be noticed
     "linear": ("llama", _rope(rope_type="linear"), "Rotation angles"),
     "llama3": ("llama", _LLAMA3, "Rotation angles"),
@@ -118,38 +116,16 @@ OPTIONS = {  # a type of model, its options, and what has to be there and to be 
     "norm of Cohere": ("cohere", {"use_qk_norm": True}, "QKNorm Rotation angles"),
     "norm over one head of keys": ("olmo2", {"num_key_value_heads": 1}, "QKNorm Rotation"),
     "clip after a norm": ("olmoe", {"clip_qkv": 0.3}, "QKNorm Clip Rotation"),
-    "temperature": (
-        "ministral3",
-        _rope(
-            rope_type="yarn",
-            original_max_position_embeddings=4,
-            beta_fast=32.0,
-            beta_slow=1.0,
-            llama_4_scaling_beta=0.5,
-        ),
-        "Rotation angles Temperature window",
-    ),
+    "temperature": ("ministral3", _WARM, "Rotation angles Temperature window"),
     "clip": ("olmo", {"clip_qkv": 0.3}, "Clip Rotation"),
-    "cap": (
-        "gemma2",
-        {"attn_logit_softcapping": 0.5, "query_pre_attn_scalar": 2},
-        "Rotation SoftCap scale window",
-    ),
+    "cap": ("gemma2", _CAP, "Rotation SoftCap scale window"),
     "sinks": ("gpt_oss", {}, "Rotation angles Sinks window"),
     "scale": ("granite", {"attention_multiplier": 0.9}, "Rotation scale"),
     "scale by layer": ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale"),
     "no scale": ("gpt2", {"scale_attn_weights": False}, "scale"),
     "window": ("mistral", {}, "Rotation window"),
-    "window by option": (
-        "qwen2",
-        {"use_sliding_window": True, "max_window_layers": 1},
-        "Rotation window",
-    ),
-    "chunks": (
-        "llama4_text",
-        {"attention_chunk_size": 4, "floor_scale": 2, "no_rope_layers": [1, 1, 0, 1]},
-        "QKNorm Rotation angles Temperature chunk",
-    ),
+    "window by option": ("qwen2", _WINDOW, "Rotation window"),
+    "chunks": ("llama4_text", _CHUNKS, "QKNorm Rotation angles Temperature chunk"),
     "ALiBi": ("falcon", {"alibi": True}, "ALiBi"),
     "ALiBi and biases": ("bloom", {}, "ALiBi"),
     "ALiBi and a clip": ("mpt", {"attn_config": {"clip_qkv": 0.3}}, "ALiBi Clip"),
@@ -179,10 +155,8 @@ def without(layer) -> Iterator[tuple]:
 def test_leaving_out_what_a_config_says_is_noticed(name):
     """Without any one of the steps that a config asks for, a loaded layer gives another output.
 
-    With all of them it gives the model's own.
-
-    Covers: small windows, caps, clips, norms, sinks, biases by position, scales, and the three
-    ways to stretch a rotation, each in one small random model that was run whole.
+    Covers: small windows, caps, clips, norms, sinks, biases by position, scales, and the three ways
+    to stretch a rotation, each in one small random model that was run whole.
     """
     kind, options, expected = OPTIONS[name]
     noticed = {}
@@ -203,7 +177,7 @@ def test_leaving_out_what_a_config_says_is_noticed(name):
     [
         ("gemma2", "layer_types", {}),
         ("llama4_text", "layer_types", {"attention_chunk_size": 4}),
-        ("qwen2", "layer_types", OPTIONS["window by option"][1]),
+        ("qwen2", "layer_types", _WINDOW),
         ("smollm3", "no_rope_layers", {}),
     ],
 )
@@ -230,8 +204,6 @@ UNPLACED = {"ALiBi", "table"}  # Falcon with ALiBi, and T5, take no positions
 @pytest.mark.parametrize("name", STEPS)
 def test_a_decoding_step_with_a_cache_gives_the_models_own_output(name):
     """In a decoding step a loaded layer gives the model's own output, at the positions it has.
-
-    The new token's query meets the keys of all tokens; `FoundLayer.mask(1, n)` is the mask.
 
     Covers: Llama, Qwen3, Gemma 2, gpt-oss, GPT-NeoX, Falcon with ALiBi and T5's decoder, small and
     random, with ten tokens in the cache; at random positions where the model takes positions.
