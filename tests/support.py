@@ -1,5 +1,6 @@
 """What tests share."""
 
+import html
 import multiprocessing
 import os
 import re
@@ -109,6 +110,16 @@ def _build(project: Path, site: Path, said: Path, environment: dict[str, str]) -
 def is_redirect(page: Path) -> bool:
     """Whether a page only leads to another one."""
     return 'http-equiv="refresh"' in page.read_text()
+
+
+def html_of(site: Path, name: str) -> str:
+    """The HTML of a page of a built site, by the name of its file."""
+    return (site / name.removesuffix(".md").removesuffix("index") / "index.html").read_text()
+
+
+def words_of(markup: str) -> str:
+    """What HTML says, without its tags."""
+    return html.unescape(re.sub(r"<[^>]+>", "", markup))
 
 
 def make_project(project: Path, pages: dict[str, str]) -> None:

@@ -268,6 +268,8 @@ OTHERS = self_test(
     "claims.md": "# Ledger\n\n"
     + python("from qkv_site.markdown import evidence\n\nprint(evidence.counted())"),
     "0-first.md": MADE_BEFORE,
+    "threads/index.md": "# Threads\n\n[One](one.md)\n",
+    "threads/one.md": "# One\n\n" + python("print(1)", ' source="above"') + python("assert 0"),
     "without-fault.md": WITHOUT_FAULT,
     "checked.md": "# A page\n\n" + fence('python exce="on"'),
 }
@@ -292,6 +294,11 @@ def test_a_build_begins_with_the_check_and_names_no_page_without_a_fault(said):
     assert found
     assert "AssertionError" not in before
     assert "without-fault.md" not in said
+
+
+def test_a_notebook_without_all_its_outputs_is_named(said):
+    expected = "threads/one.md: its notebook has not all outputs: 1 blocks ran to their end, of 2"
+    assert expected in said
 
 
 def test_a_faulty_question_of_the_self_test_is_named(said):
