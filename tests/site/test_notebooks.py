@@ -90,9 +90,9 @@ def test_pages_that_show_code_which_numpy_is_enough_for_have_notebooks_and_no_ot
     assert len(NAMES) > 40
     found = {str(path.relative_to(site)) for path in site.rglob("*.ipynb")}
     assert found == {*map(notebooks.address, NAMES)}
+    folders = "explanation", "how-to", "libraries", "symptoms", "threads", "start"
     for name, block, has_one in [
-        ("threads/one.md", BLOCK, True),
-        ("start/one.md", BLOCK, False),
+        *((f"{folder}/one.md", BLOCK, folder != "start") for folder in folders),
         ("threads/one.md", BLOCK.replace(' source="above"', ""), False),
         ("threads/one.md", BLOCK.replace("assert True", "import markdown_exec"), False),
         ("threads/one.md", BLOCK.replace("assert True", "from . import near"), False),
