@@ -24,30 +24,6 @@ def folded(page):
     return html.partition("</details>")[0]
 
 
-def test_a_claim_leads_to_how_it_is_known_and_the_index_counts_it(build):
-    text = BLOCK.format(CLAIM + ' cite="Euclid" covers="one sum"', "assert 2 + 2 == 4")
-    built = build({"index.md": "# Home\n", "claims.md": INDEX, "page.md": text})
-    assert built.returncode == 0, built.stdout
-    page = built.site / "page" / "index.html"
-    mark = r'<a class="wq-claim__mark" href="#known-two-and-two"[^>]*>computed</a>'
-    assert re.search(
-        rf'<div class="wq-claim" id="claim-two-and-two">\s*<p>Two and two are four. {mark}',
-        page.read_text(),
-    )
-    entry = (
-        '<li id="known-two-and-two"><a href="#claim-two-and-two">Two and two are four.</a> '
-        "Euclid. Covers: one sum.</li>"
-    )
-    assert entry in folded(page)
-    counted = (built.site / "claims" / "index.html").read_text()
-    assert re.search(
-        r'<a href="\.\./page/#how-it-is-known">A page</a></td>\s*<td[^>]*>1</td>', counted
-    )
-    places = json.loads((built.site / "assets" / "claims.json").read_text())
-    assert places == {"page/": ["claim-two-and-two"]}
-    assert not folded(built.site / "index.html")
-
-
 def test_every_mark_leads_to_what_is_said_at_the_foot_of_its_page(site):
     made = [claim for _, found in claims.on_site() for claim in found]
     assert {claim.kind for claim in made} == set(claims.KINDS)

@@ -3,7 +3,6 @@
 import html
 import re
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 import pytest
 
@@ -118,34 +117,3 @@ def test_the_overview_lists_each_page_and_the_whole_holds_all(site, written):
     for page in ("start/which-q.md", "how-to/masks.md"):
         heading = re.search(r"^## \[(.+?)\]\(", written[page], re.MULTILINE)[1]
         assert heading in whole
-
-
-def test_below_a_path_all_addresses_are_whole(build, monkeypatch):
-    monkeypatch.setenv("SITE_URL", "https://example.org/q/")
-    page = "# A page\n\n## A part { #part }\n\n[Home](../index.md#there)\n\n"
-    formula = "```formula\nQ[i] = X_Q @ W_Q[i]\n```\n\nIn {{paper-3-2-2: X_Q @ W_Q[i]}}.\n"
-    built = build(
-        {
-            "index.md": "# Home { #there }\n",
-            "sub/index.md": "# Sub\n\n[A page](page.md)\n",
-            "sub/page.md": page + formula,
-        }
-    )
-    assert built.returncode == 0, built.stdout
-    copy = (built.site / "sub" / "page" / "index.md").read_text()
-    assert "## [A part](https://example.org/q/sub/page/#part)" in copy
-    assert "[Home](https://example.org/q/#there)" in copy
-    assert "Q[i] = X_Q @ W_Q[i]" in copy
-    assert "In `Q W_i^Q`." in copy
-    robots = (built.site / "robots.txt").read_text()
-    assert "Sitemap: https://example.org/q/sitemap.xml" in robots
-    assert "https://example.org/q/llms.txt" in robots
-    sitemap = ElementTree.fromstring((built.site / "sitemap.xml").read_text())
-    assert sorted(
-        each.get("href") for each in sitemap.iter("{http://www.w3.org/1999/xhtml}link")
-    ) == [
-        "https://example.org/q/index.md",
-        "https://example.org/q/sub/index.md",
-        "https://example.org/q/sub/page/index.md",
-    ]
-    assert "A part](https://example.org/q/sub/page/#part)" in (built.site / copies.FULL).read_text()

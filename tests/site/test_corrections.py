@@ -1,11 +1,8 @@
 """What was wrong is said, with a date and a way to what is right; and a reader can report more."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
-import yaml
-
-from support import ROOT, is_redirect, make_project, mkdocs_build
+from support import ROOT, is_redirect
 
 PAGE = ROOT / "docs" / "corrections.md"
 FORM = ROOT / ".github" / "ISSUE_TEMPLATE" / "wrong.yml"
@@ -39,21 +36,3 @@ def test_the_foot_of_each_page_leads_to_the_corrections_and_to_no_form_of_an_unk
         [foot] = re.findall(r'<div class="md-copyright">.*?</div>\s*</div>', text, re.DOTALL)
         assert re.search(r'<a href="([^"]*corrections|\.)/">Corrections</a>', foot)
         assert "Something wrong" not in foot
-
-
-def test_where_the_repository_is_known_the_foot_of_a_page_opens_the_form(tmp_path):
-    make_project(
-        tmp_path / "project", {"index.md": "# Is 6 × 7 = 42?\n", "corrections.md": "# C\n"}
-    )
-    built = mkdocs_build(
-        tmp_path / "project", tmp_path / "site", REPOSITORY_URL="https://example.org/a/b"
-    )
-    assert built.returncode == 0, built.stdout
-    text = (tmp_path / "site" / "index.html").read_text()
-    [address] = re.findall(r'<a href="([^"]*)">Something wrong on this page\?</a>', text)
-    parts = urlsplit(address.replace("&amp;", "&"))
-    assert parts.hostname == "example.org"
-    assert parts.path == "/a/b/issues/new"
-    asked = parse_qs(parts.query)
-    assert asked == {"template": [FORM.name], "page": ["Is 6 × 7 = 42?"]}
-    assert "page" in {field.get("id") for field in yaml.safe_load(FORM.read_text())["body"]}

@@ -260,13 +260,40 @@ BUILT = [
         python("print('It need not be {{d_k}}: {{d_v}} is free.')"),
         r":4: `d_k` and `d_v` stand together, and ViT paper writes both \$D_h\$",
     ),
+    (
+        python("pair, one = 3, 5") + '\nIt is\n{{= said("larger", pair, one) }}.\n',
+        r':8: said\("larger", pair, one\) fails \[sentence\]',
+    ),
+    (
+        '## B { #b }\n\n```asked id="nowhere"\nto c\n```\n',
+        ":5: lines for 'nowhere'; the page's headings are b",
+    ),
+    *(
+        (f"{stopped}\n", ": .*Content-Security-Policy")
+        for stopped in (
+            "<style>a {}</style>",
+            '<button onclick="go()">Go</button>',
+            '<a href="javascript:go()">Go</a>',
+            '<img src="https://example.org/a.png" alt="">',
+        )
+    ),
 ]
+REDIRECTS = {
+    '"old" = "gone.md"': "'old' leads to 'gone.md', and there is no",
+    '"older" = "checked.md#gone"': "'older' leads to 'checked.md#gone', and nothing",
+    '"checked" = "0-first.md"': "'checked' is a page itself",
+    '"old/" = "checked.md"': "'old/' has to be an address without a slash",
+    '"oldest" = 5': "'oldest' has to lead to a page",
+    '"typo" = { too = "checked.md" }': "'typo' has to lead to a page",
+    '"part" = { to = "checked.md", headings = { a = "#lost" } }': "'part' leads to 'checked.md#lost'",
+}
 OTHERS = self_test(
     question("no-heading", page="0-first.md#nowhere"),
     question("no-formula", ask="How many are {{Q[i] @ Q[i]}}?", page="0-first.md"),
 ) | {
     "claims.md": "# Ledger\n\n"
     + python("from qkv_site.markdown import evidence\n\nprint(evidence.counted())"),
+    "redirects.toml": "\n".join(REDIRECTS),
     "0-first.md": MADE_BEFORE,
     "threads/index.md": "# Threads\n\n[One](one.md)\n",
     "threads/one.md": "# One\n\n" + python("print(1)", ' source="above"') + python("assert 0"),
@@ -296,6 +323,12 @@ def test_a_build_begins_with_the_check_and_names_no_page_without_a_fault(said):
     assert "without-fault.md" not in said
 
 
+@pytest.mark.parametrize("number", range(len(REDIRECTS)))
+def test_a_redirect_to_nowhere_is_named(said, number):
+    message = [*REDIRECTS.values()][number]
+    assert f"redirects.toml:{number + 1}: {message}" in said
+
+
 def test_a_notebook_without_all_its_outputs_is_named(said):
     expected = "threads/one.md: its notebook has not all outputs: 1 blocks ran to their end, of 2"
     assert expected in said
@@ -311,9 +344,3 @@ def test_one_fault_is_enough(build, text, message):
     built = build({"index.md": "# Home\n", "page.md": f"# A page\n\n{text}"})
     assert built.returncode == 1, built.stdout
     assert re.search(rf"page\.md{message}", built.stdout), built.stdout
-
-
-def test_blocks_of_one_page_share_their_names(build):
-    built = build({"index.md": "# A page\n\n" + python("kept = 41") + python("print(kept + 1)")})
-    assert built.returncode == 0, built.stdout
-    assert "42" in (built.site / "index.html").read_text()

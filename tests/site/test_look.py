@@ -65,14 +65,3 @@ def test_a_value_has_its_columns_name_where_there_are_three_columns():
     assert f'<td data-label=""><span class="wq-column">{letter}: </span>3</td>' in labelled
     two = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
     assert f'<table class="wq-table">{two.removeprefix("<table>")}' in tables.finished(two)
-
-
-def test_a_link_to_a_page_is_shown_with_its_title_and_a_picture(build, monkeypatch):
-    monkeypatch.setenv("SITE_URL", "https://example.org/q/")
-    built = build({"index.md": "---\ndescription: What it says.\n---\n\n# Its title\n"})
-    assert built.returncode == 0, built.stdout
-    page = (built.site / "index.html").read_text()
-    assert '<meta property="og:title" content="Its title">' in page
-    assert '<meta property="og:description" content="What it says.">' in page
-    assert '"og:image" content="https://example.org/q/assets/preview.png"' in page
-    assert (built.site / "assets" / "preview.png").read_bytes().startswith(b"\x89PNG")

@@ -44,27 +44,6 @@ def test_a_word_that_is_not_true_is_not_said(word, about):
         said(word, 1, 2, 3)
 
 
-SENTENCE = """# A
-
-```python exec="on"
-pair, one = 3, 5
-```
-
-The pair is
-{{{{= said("{}", pair, one) }}}}.
-"""
-
-
-def test_the_build_says_where_a_word_is_not_true(build):
-    built = build({"index.md": SENTENCE.format("larger")})
-    assert built.returncode == 1
-    assert 'index.md:8: said("larger", pair, one) fails [sentence]' in built.stdout
-    assert "the sentence says 'larger': expected one of ['smaller'" in built.stdout
-    built = build({"index.md": SENTENCE.format("smaller")})
-    assert built.returncode == 0
-    assert "The pair is\nsmaller." in (built.site / "index.html").read_text()
-
-
 def test_no_expression_is_left_in_the_built_site(site):
     for page in site.rglob("*.html"):
         assert not NUMBER.search(page.read_text()), page

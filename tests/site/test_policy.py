@@ -41,22 +41,5 @@ def test_data_need_no_hash_and_a_module_does():
     assert policy.of(data + module).count("sha256") == 1
 
 
-STOPPED = {
-    "style": "<style>a {}</style>",
-    "handler": '<button onclick="go()">Go</button>',
-    "link": '<a href="javascript:go()">Go</a>',
-    "image": '<img src="https://example.org/a.png" alt="">',
-}
-
-
-def test_a_page_with_what_the_policy_stops_fails_the_build(build):
-    pages = {f"{name}.md": f"# A page\n\n{part}\n" for name, part in STOPPED.items()}
-    built = build({"index.md": "# Home\n"} | pages)
-    assert built.returncode
-    for name in STOPPED:
-        assert re.search(rf"\b{name}\.md: .*Content-Security-Policy", built.stdout), name
-    assert "index.md: " not in built.stdout
-
-
 def test_a_served_page_has_no_policy():
     assert policy.leave_out_of(f"<head>{policy.EMPTY}</head>") == "<head></head>"

@@ -73,28 +73,6 @@ def test_what_was_published_leads_to_a_place_that_is_there(site, address):
         assert not part or f'id="{part}"' in reached.read_text(), f"{place} is not there"
 
 
-TO_NOWHERE = {
-    '"old" = "gone.md"': "'old' leads to 'gone.md', and there is no",
-    '"older" = "page.md#gone"': "'older' leads to 'page.md#gone', and nothing",
-    '"page" = "index.md"': "'page' is a page itself",
-    '"old/" = "page.md"': "'old/' has to be an address without a slash",
-    '"oldest" = 5': "'oldest' has to lead to a page",
-    '"typo" = { too = "page.md" }': "'typo' has to lead to a page",
-    '"part" = { to = "page.md", headings = { a = "#lost" } }': "'part' leads to 'page.md#lost'",
-}
-
-
-def test_a_redirect_to_nowhere_fails_the_build(build):
-    pages = {"index.md": "# Home\n", "page.md": "# A page\n"}
-    built = build(pages | {"redirects.toml": "\n".join(TO_NOWHERE)})
-    assert built.returncode
-    for number, said in enumerate(TO_NOWHERE.values(), start=1):
-        assert f"redirects.toml:{number}: {said}" in built.stdout
-    built = build(pages | {"redirects.toml": '"old" = '})
-    assert built.returncode
-    assert "redirects.toml: " in built.stdout
-
-
 @pytest.mark.thorough
 def test_two_clean_builds_are_the_same_bytes(site, tmp_path):
     project, again = tmp_path / "elsewhere", tmp_path / "site"

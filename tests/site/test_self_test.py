@@ -10,7 +10,6 @@ from qkv_site import menu
 from qkv_site.page import Site
 from qkv_site.tables import self_test
 from support import ROOT, question
-from support import self_test as files
 
 FILE = tomllib.loads((ROOT / "docs" / "self-test.toml").read_text())
 GOOD = tomllib.loads(question())["question"][0]
@@ -87,21 +86,3 @@ ONE, TWO, THREE = ({"answer": f"`{number}`", "why": "So."} for number in (1, 2, 
 def test_a_question_needs_one_right_answer_and_two_wrong_ones(change, message):
     with pytest.raises(ValueError, match=message):
         self_test.Question.of(**GOOD | change)
-
-
-def test_a_question_without_scripts_has_its_answer_in_a_fold_out(build):
-    others = {"claims.md": "# Claims\n", "page.md": "# A page\n\n## Two { #two }\n"}
-    built = build(files(question(ask="How many are {{Q[i]}}?")) | others)
-    assert built.returncode == 0, built.stdout
-    page = (built.site / "index.html").read_text()
-    assert re.search(r"<legend><span[^>]*>1</span> How many are <.*<math", page)
-    assert re.search(r'<li class="wq-right"><label><input [^>]*><span><code>2</code></span>', page)
-    assert page.count('class="wq-right"') == 1
-    folded = page.partition('<details class="wq-solution">')[2].partition("</details>")[0]
-    assert "<strong>B: <code>2</code>.</strong> Count." in folded
-    assert '<li data-choice="0">A: This is one of 2.</li>' in folded
-    assert '<a class="wq-again" href="page/#two">A page</a>' in folded
-    on_paper = page.partition('<section class="wq-key"')[2].partition("</section>")[0]
-    assert (
-        "<strong>B: <code>2</code>.</strong> Count. A: This is one of 2. C: One more." in on_paper
-    )

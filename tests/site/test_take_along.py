@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import sys
 
@@ -141,22 +140,6 @@ def test_every_notebook_prints_what_it_shows_on_numpy_and_the_wheel_alone(site, 
     for name, cells in shown.items():
         printed = ["".join(output.get("text", "") for output in cell.outputs) for cell in cells]
         assert ran[name] == printed, name
-
-
-def test_a_published_page_shows_the_line_and_its_notebook_in_colab(build, monkeypatch):
-    """They stand there without a script."""
-    monkeypatch.setenv("SITE_URL", "https://site.example/below/")
-    monkeypatch.setenv("NOTEBOOKS_URL", "https://github.com/owner/name/blob/built")
-    block = '```python exec="on" source="above"\nassert True\n```\n'
-    home = {"index.md": "# Home\n", "threads/index.md": "# Threads\n\n[One](one.md)\n"}
-    built = build({"threads/one.md": f"# One\n\n{block}"} | home)
-    assert built.returncode == 0, built.stdout
-    page = (built.site / "threads" / "one" / "index.html").read_text()
-    [line] = re.findall("<code>pip install https://site.example/below/(.*?)</code>", page)
-    assert (built.site / line.replace("%2B", "+")).is_file()
-    colab = "https://colab.research.google.com/github/owner/name/blob/built/threads/one.ipynb"
-    assert f'<a href="{colab}">' in page
-    assert "pip install" not in (built.site / "index.html").read_text()
 
 
 def test_without_an_address_the_line_names_the_downloaded_file():
