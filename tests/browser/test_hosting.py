@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browser.watching import watched_tab
+from browser.watching import WITHOUT_SCRIPTS, watched_tab
 from support import ADDRESS, Quiet, served, thorough
 
 BELOW = urlsplit(ADDRESS).path  # "/attention/"
@@ -121,8 +121,5 @@ def test_a_redirect_keeps_the_letters_and_the_heading(page, origin):
     assert page.wrong == []
 
 
-def test_a_redirect_needs_no_script(chromium, origin):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto("faq/")
-    page.wait_for_url(f"{origin}questions/")
-    page.close()
+def test_a_redirect_needs_no_script(visit, origin):
+    visit("faq/", **WITHOUT_SCRIPTS).wait_for_url(f"{origin}questions/")

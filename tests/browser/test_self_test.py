@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from browser.watching import WITHOUT_SCRIPTS
 from qkv_site.tables import self_test
 
 QUESTIONS = self_test.questions()
@@ -129,9 +130,8 @@ def test_it_works_after_going_back(answered):
     assert answered.locator(".wq-progress ol").count() == 1
 
 
-def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto("/self-test/")
+def test_without_scripts_each_answer_is_in_a_fold_out(visit):
+    page = visit("/self-test/", **WITHOUT_SCRIPTS)
     assert page.locator(".wq-question :is(input, button):visible").count() == 0
     assert page.locator(".wq-key").is_hidden()
     page.locator(".wq-more > summary").click()
@@ -141,7 +141,6 @@ def test_without_scripts_each_answer_is_in_a_fold_out(chromium, origin):
         asked.locator("summary").press("Enter")
         assert asked.locator("details strong").first.is_visible()
         assert asked.locator("details [data-choice]:visible").count() == len(question.wrong)
-    page.close()
 
 
 def test_on_paper_questions_come_first_and_answers_after_them(answered):

@@ -1,9 +1,6 @@
 """The tabs of frameworks: chosen once, and open where an address lies in one."""
 
-import pytest
-
-from browser.watching import until
-from support import thorough
+from browser.watching import WITHOUT_SCRIPTS, until
 
 OPEN = """[...document.querySelectorAll(".tabbed-set")].map(set =>
   set.querySelector(`label[for="${set.querySelector(":checked").id}"]`).innerText.trim())"""
@@ -40,13 +37,9 @@ def test_an_address_in_a_tab_opens_the_tab_and_is_no_choice(page):
     assert page.evaluate(OPEN) == ["Keras"]
 
 
-@pytest.mark.parametrize("width", [390, *thorough(1280)])
-def test_a_tab_opens_without_scripts(chromium, origin, width):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.set_viewport_size({"width": width, "height": 800})
-    page.goto("/start/which-q/")
+def test_a_tab_opens_without_scripts(visit):
+    page = visit("/start/which-q/", viewport={"width": 390, "height": 800}, **WITHOUT_SCRIPTS)
     code = page.get_by_text("from keras import ops")
     assert not code.is_visible()
     choose(page, "Keras")
     assert code.is_visible()
-    page.close()
