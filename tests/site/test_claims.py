@@ -11,12 +11,6 @@ from qkv_site.markdown import claims, evidence
 from qkv_site.page import PAGE, Site, parse
 from support import ROOT
 
-BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
-CLAIM = 'claim="two-and-two" title="Two and two are four."'
-INDEX = '# Index\n\n```python exec="on"\n{}\n```\n'.format(
-    "from qkv_site.markdown import evidence\nprint(evidence.counted())"
-)
-
 
 def folded(page):
     """What stands at the foot of a page, of how its statements are known."""
