@@ -12,7 +12,7 @@ import pytest
 
 from browser.watching import PHONE, WITHOUT_SCRIPTS, until, violations
 from forms import letters
-from qkv import example, softmax
+from qkv import example
 from qkv_site.parts import live
 from support import thorough
 
@@ -171,53 +171,6 @@ def test_numbers_are_those_of_python(layer, count):
         assert "false" not in found["says"]
     assert min(fitted.values()) > count / 50
     assert layer.wrong == []
-
-
-def formula(draw, sizes, rows, columns, depth):
-    """A random formula of this shape that fits, of matrices P_Q of any shape, and its numbers."""
-    kind = draw.choice(["given", "product", "transpose", "root", "softmax"]) if depth else "given"
-    if kind == "given":
-        values = np.array(
-            [[draw.randint(-20, 20) / 10 for _ in range(columns)] for _ in range(rows)]
-        )
-        key = f"given {len(sizes)}"
-        sizes[key] = values
-        return ["Symbol", key], values
-    if kind == "product":
-        inner = draw.randint(1, 5)
-        left, one = formula(draw, sizes, rows, inner, depth - 1)
-        right, other = formula(draw, sizes, inner, columns, depth - 1)
-        return ["Product", left, right], one @ other
-    if kind == "transpose":
-        tree, values = formula(draw, sizes, columns, rows, depth - 1)
-        return ["Transpose", tree], values.T
-    tree, values = formula(draw, sizes, rows, columns, depth - 1)
-    if kind == "root":
-        return ["OverRoot", tree, ["Symbol", "d_k"]], values / np.sqrt(3)
-    return ["Softmax", tree], softmax(values)
-
-
-@pytest.mark.parametrize("count", [500, *thorough(20_000)])
-def test_the_evaluator_computes_what_numpy_computes(layer, count):
-    draw = random.Random(4)
-    asked, wanted = [], []
-    for _ in range(count):
-        given = {}
-        tree, values = formula(draw, given, draw.randint(1, 5), draw.randint(1, 5), 4)
-        sides = {f"{key} {i}": size for key, it in given.items() for i, size in enumerate(it.shape)}
-        world = {
-            "sizes": sides | {"d_k": 3},
-            "shapes": {key: [["Symbol", f"{key} {i}"] for i in (0, 1)] for key in given},
-            "values": {key: it.tolist() for key, it in given.items()},
-        }
-        asked.append([tree, world])
-        wanted.append(values)
-    evaluate = """async all => {
-      const {valueOf} = await import("../../assets/evaluate.js")
-      return all.map(([tree, world]) => valueOf(tree, world))
-    }"""
-    for found, values in zip(layer.evaluate(evaluate, asked), wanted, strict=True):
-        np.testing.assert_allclose(found, values, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("count", [25, *thorough(300)])

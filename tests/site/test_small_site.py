@@ -67,11 +67,9 @@ In {{paper-3-2-2: X_Q @ W_Q[i]}}.
 
 @pytest.fixture(scope="module")
 def small(build):
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("SITE_URL", ADDRESS)
-        environment.setenv("REPOSITORY_URL", "https://example.org/a/b")
-        environment.setenv("NOTEBOOKS_URL", "https://github.com/owner/name/blob/built")
-        built = build(PAGES)
+    notebooks = "https://github.com/owner/name/blob/built"
+    repository = "https://example.org/a/b"
+    built = build(PAGES, SITE_URL=ADDRESS, REPOSITORY_URL=repository, NOTEBOOKS_URL=notebooks)
     assert built.returncode == 0, built.stdout
     return built.site
 

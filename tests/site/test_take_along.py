@@ -45,20 +45,6 @@ def install(python, what, folder, *options):
     environments.run(python, "-m", "pip", "install", "--no-index", *options, what, cwd=folder)
 
 
-@pytest.mark.thorough
-def test_what_the_served_site_installs_runs_the_blocks_of_the_path(site, tmp_path):
-    """In an environment that holds pip and NumPy, without an index: it needs nothing else."""
-    python = environments.make(tmp_path / "fresh", "numpy", "pip")
-    (tmp_path / SUBPATH).parent.mkdir()
-    (tmp_path / SUBPATH).symlink_to(site, target_is_directory=True)
-    with served(tmp_path) as host:
-        install(python, f"{host}/{SUBPATH}/assets/{wheel.name()}", tmp_path)
-    blocks = run.blocks_of(Site().pages["start/which-q.md"])
-    shown = [block.code for block in blocks if "source" in block.given]
-    assert len(shown) > 3
-    environments.run(python, "-c", "\n".join(["import qkv", *shown]), cwd=tmp_path)
-
-
 def test_the_wheel_installs_without_a_network_and_is_the_package_with_its_version(site, tmp_path):
     [packed] = (site / "assets").glob("*.whl")
     install(sys.executable, packed, tmp_path, "--no-deps", "--target", tmp_path)
@@ -125,18 +111,24 @@ def test_a_downloaded_notebook_runs_from_its_first_cell(site, jupyter, name, tmp
 
 
 @pytest.mark.thorough
-def test_every_notebook_prints_what_it_shows_on_numpy_and_the_wheel_alone(site, jupyter, tmp_path):
-    """Their code, one after the other, in one Python and each with names of its own."""
-    install(jupyter, site / "assets" / wheel.name(), tmp_path)
+def test_what_the_served_site_installs_runs_each_notebook_and_the_path(site, jupyter, tmp_path):
+    """With NumPy alone, one after the other: each has names of its own and prints what it shows."""
+    (tmp_path / SUBPATH).parent.mkdir()
+    (tmp_path / SUBPATH).symlink_to(site, target_is_directory=True)
+    with served(tmp_path) as host:
+        install(jupyter, f"{host}/{SUBPATH}/assets/{wheel.name()}", tmp_path)
     shown = {
         str(path.relative_to(site)): codes_of(nbformat.read(path, as_version=4))
         for path in site.rglob("*.ipynb")
     }
     codes = {name: [cell.source for cell in cells] for name, cells in shown.items()}
+    blocks = run.blocks_of(Site().pages["start/which-q.md"])
+    codes["start"] = [block.code for block in blocks if "source" in block.given]
+    assert len(codes["start"]) > 3
     (tmp_path / "codes.json").write_text(json.dumps(codes))
     lines = environments.run(jupyter, "-c", RUN_ALL, "codes.json", cwd=tmp_path).splitlines()
     ran = dict(map(json.loads, lines))
-    assert ran.keys() == shown.keys()
+    assert ran.keys() == codes.keys()
     for name, cells in shown.items():
         printed = ["".join(output.get("text", "") for output in cell.outputs) for cell in cells]
         assert ran[name] == printed, name
