@@ -22,23 +22,15 @@ def questions():
     return self_test.questions()
 
 
-def test_the_questions_mix_the_pages(questions):
-    pages = {question.page.partition("#")[0] for question in questions}
-    assert len(pages) >= 10
-    assert all(page.startswith(("start/", "explanation/")) for page in pages)
-    assert len({question.id for question in questions}) == len(questions)
-
-
-def test_neighbours_come_from_different_pages(questions):
+def test_the_questions_come_from_the_path_in_its_order_and_from_other_pages(questions):
     pages = [question.page.partition("#")[0] for question in questions]
+    assert all(page.startswith(("start/", "explanation/")) for page in pages)
     assert all(page != following for page, following in itertools.pairwise(pages))
-
-
-def test_each_page_of_the_path_has_one_question_in_its_order_and_others_follow(questions):
+    assert len({question.id for question in questions}) == len(questions)
     groups = [group for group, _ in itertools.groupby(question.group for question in questions)]
     assert groups == [*FILE["groups"]] == ["path", "more"]
-    asked = [each.page.partition("#")[0] for each in questions if each.group == "path"]
-    assert [*asked, "self-test.md"] == menu.path(Site())
+    of_the_path = [each.page.partition("#")[0] for each in questions if each.group == "path"]
+    assert [*of_the_path, "self-test.md"] == menu.path(Site())
 
 
 @pytest.mark.parametrize("entry", FILE["question"], ids=lambda entry: entry["id"])
@@ -49,13 +41,10 @@ def test_shapes_and_numbers_are_computed_never_typed(entry):
         assert not re.search(r"\d{2,}|\d \N{MULTIPLICATION SIGN} \d|\(\d+, ", said)
 
 
-def test_a_number_stands_among_numbers(questions):
+def test_neither_its_look_nor_its_place_tells_that_an_answer_is_right(questions):
     for each in questions:
         numbers = [re.fullmatch(f"`{NUMBER}`", choice.answer) for choice in each.choices]
         assert all(numbers) or not any(numbers)
-
-
-def test_the_place_of_an_answer_does_not_tell_that_it_is_right(questions):
     places = [each.choices.index(each.right) for each in questions]
     assert max(map(places.count, places)) <= len(places) / 2
     assert set(places) == {0, 1, 2, 3}
