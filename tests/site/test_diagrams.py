@@ -168,13 +168,6 @@ def test_what_is_kept_is_said_and_numbered_words_have_a_block_each(source, turne
         assert role != "K[i]" or ("wq-stacked" in drawn.html) != turned
 
 
-def test_each_score_of_several_numbered_words_has_a_block():
-    scores = draw("S[i] == S[i]", sizes="n_q=2 n_k=2", kept="S[i] K[i]", words="numbered")
-    assert re.findall("<b>(.)</b>", scores.html) == ["1", "2"] * 4
-    assert "wq-cells" in scores.html
-    assert "wq-kept" not in scores.html
-
-
 def test_the_same_formulas_are_drawn_with_several_sizes():
     sizes = "two heads: h=2 h_kv=2; one & all: h=2 h_kv=1"
     figure = diagrams.block("concat(K[i] for i in kv_heads)", "site", sizes)
@@ -280,13 +273,6 @@ def test_factors_change_places_and_what_an_arrow_leads_to_does_not():
     _, found = orientations(("X", X), "↓", ("Q[i]", X @ W), ("V[i]", -X @ W))
     numbers = [table[-1][-1] for table in found["ng-multi-head"]]
     assert numbers == ["9.0", "35.0", "\u221235.0"]
-
-
-def test_matrices_of_one_colour_are_shaded_alike():
-    drawn, _ = orientations(("S[i]", np.eye(2)), ("softmax(S[i])", np.eye(2) / 4), ("X", X))
-    parts = re.findall(r"--part:([\d.]+)", drawn)
-    assert parts[:8] == ["1.00", "0.00", "0.00", "1.00", "0.25", "0.00", "0.00", "0.25"]
-    assert parts[-1] == "1.00"
 
 
 def test_an_equation_may_be_tied_to_a_source_and_have_notes(written):

@@ -207,11 +207,9 @@ def found_in(text):
     [
         # Beside a symbol, shapes and sides are the build's.
         ("The weight {{W_Q[i]}} is {{d_model}} × {{d_k}}.", "a typed shape or product, ×"),
-        ("It is 512 × 64, as {{W_Q[i]}} has to be.", "a typed shape or product, ×"),
         ("Each row of {{X_Q}} is a token.", "'row'"),
         ("| {{W_O}} | rows of {{W_O}} |", "'rows'"),
         ("- {{W_Q[i]}} stands on the\n  right of it.", "'on the right'"),
-        ("Transposed, {{W_Q[i]}} fits.", "'Transposed'"),
         (block("A row has {{d_k}} numbers."), "'row'"),
         # Without one, a side or a product says whose it is.
         ("The next word needs the last row of the output.", "'last row'"),
@@ -221,9 +219,7 @@ def found_in(text):
         ("Two maps in a row are one. The rows of Q are queries.", "'rows of Q'"),
         ("{{site: S[i]}} = QKᵀ has a score for each pair.", "'QKᵀ'"),
         ("The scores $X X^\\top$ are symmetric.", "'X X^"),
-        ("With learned queries S W^Q is a constant.", "'S W^'"),
         ("It is softmax(x xᵀ) x.", "'softmax(x'"),
-        ("Then $K^\\top Q$ has the scores.", "'K^"),
         ("The values are $(Y\\,W_K)\\,W_V$.", "'Y W_'"),
         ("Its product is W_V W_O.", "'W_V W_'"),
         ("We multiply the weight by a matrix M, and so on.", "'multiply the weight by a matrix M'"),
@@ -257,7 +253,6 @@ def test_a_side_a_shape_or_a_product_is_not_typed_alone(text, shown):
         "With words as rows, the next word needs the last row of the output.",
         "With words as rows, we multiply the queries by a matrix M.",
         "In equation (1) the scores are QKᵀ. In code they are `Q @ K.T`, and `W_Q W_K` is none.",
-        "Let each word be a row.\n\nThe scores are $X X^\\top$.\n\nEach row of weights sums to 1.",
         "See [softmax(x xᵀ) x](page.md). W^Q, W^K and a head's W_Q are names.",
         "Stored as (out, in), the rows of a fused weight are outputs.",
         block("The packed weight is 512 × 512."),
@@ -295,7 +290,6 @@ CHOICE = "{} follows the reader's choice"
         (row("in the blog post", "in the paper", "**{{X_Q}}**"), CHOICE.format("{{X_Q}}")),
         (row("who", "width", "").replace("$R$ |", "the paper | {{d_k}}"), CHOICE.format("{{d_k}}")),
         (row("the book", "the paper", "$W^Q = \\Omega_q^\\top$"), "the paper has no W^Q"),
-        (row("the book", "the paper", "$X$, $N \\times D$"), "the paper has no X"),
         (row("the book", "section 3.2.2", "a row $\\beta_q^\\top$"), "the paper has no \\beta"),
         ("## Is this W_V the paper's W^V?\n", "the paper has no W^V"),
         (lines("formula", GROUPED), "has no letter that tells K[g(i)] from others: tie the form"),
