@@ -9,26 +9,33 @@ from markdown import Markdown
 
 from qkv_site.markdown import claims, evidence
 from qkv_site.page import PAGE, Site, parse
-from support import ROOT
+from support import ROOT, html_of
 
 
-def folded(page):
+def folded(html):
     """What stands at the foot of a page, of how its statements are known."""
-    html = page.read_text().partition('<details class="wq-known" id="how-it-is-known">')[2]
-    return html.partition("</details>")[0]
+    _, _, found = html.partition('<details class="wq-known" id="how-it-is-known">')
+    return found.partition("</details>")[0]
 
 
 def test_every_mark_leads_to_what_is_said_at_the_foot_of_its_page(site):
-    made = [claim for _, found in claims.on_site() for claim in found]
-    assert {claim.kind for claim in made} == set(claims.KINDS)
-    for claim in made:
-        page = site / claim.page.removesuffix(".md").removesuffix("index") / "index.html"
-        assert f'id="{claim.anchor}"' in folded(page), claim.id
-        assert not claim.block or f'id="claim-{claim.id}"' in page.read_text()
+    kinds = set()
+    for _, made in claims.on_site():
+        html = html_of(site, made[0].page)
+        for claim in made:
+            kinds.add(claim.kind)
+            assert f'id="{claim.anchor}"' in folded(html), claim.id
+            assert not claim.block or f'id="claim-{claim.id}"' in html
+    assert kinds == set(claims.KINDS)
+    places = json.loads((site / "assets" / "claims.json").read_text())
+    assert sum(map(len, places.values())) == len(evidence.known(Site()).kinds)
+    for address, found in places.items():
+        html = (site / address / "index.html").read_text()
+        assert not [part for part in found if f'id="{part}"' not in html]
 
 
 def test_every_test_on_a_real_library_stands_once_with_its_code_and_versions(site):
-    feet = {page: folded(page) for page in site.rglob("index.html")}
+    feet = {page: folded(page.read_text()) for page in site.rglob("index.html")}
     run = claims.last_run()
     for file in claims.TESTS:
         text = (ROOT / file).read_text()
@@ -42,14 +49,6 @@ def test_every_test_on_a_real_library_stands_once_with_its_code_and_versions(sit
             assert code[1] == name
             assert (page.parent / code[0]).resolve() == (site / claims.code_of(file)).resolve()
             assert f"last ran on {run['date'].day} {run['date']:%B %Y}" in feet[page]
-
-
-def test_the_list_of_places_has_every_statement_and_every_test(site):
-    places = json.loads((site / "assets" / "claims.json").read_text())
-    assert sum(map(len, places.values())) == len(evidence.known(Site()).kinds)
-    for address, found in places.items():
-        html = (site / address / "index.html").read_text()
-        assert not [part for part in found if f'id="{part}"' not in html]
 
 
 def test_a_test_stands_where_it_is_stated_or_else_first_in_the_menu_or_with_its_file(tmp_path):
@@ -153,16 +152,13 @@ def test_links_to_a_test_say_how_the_statement_is_known_and_lead_to_its_place():
     assert evidence.leads_to("../claims.md#libraries", PAGE.get()) == "../claims.md#libraries"
 
 
-def test_a_trap_states_the_first_line_of_its_docstring():
-    traps = {trap.test: trap for trap in claims.traps()}
-    trap = traps["test_torch_bias_k_is_a_token_and_no_bias"]
-    assert trap.statement == "PyTorch `bias_k` is a token and no bias"
-    for trap in traps.values():
-        assert trap.statement[0].isupper() or trap.statement[0] == "`", trap.test
-        assert not trap.statement.endswith((".", ",")), trap.test
-
-
-def test_every_claim_of_a_page_is_found():
+def test_every_claim_is_found_and_a_trap_states_the_first_line_of_its_docstring():
     for page in Site().pages.values():
         stated = [claim.id for claim in claims.of_page(page) if claim.block]
         assert stated == re.findall(r'^ *```python .*claim="([^"]*)"', page.text, re.MULTILINE)
+    traps = {trap.test: trap.statement for trap in claims.traps()}
+    said = "PyTorch `bias_k` is a token and no bias"
+    assert traps["test_torch_bias_k_is_a_token_and_no_bias"] == said
+    for name, statement in traps.items():
+        assert statement[0].isupper() or statement[0] == "`", name
+        assert not statement.endswith((".", ",")), name

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 import urllib.request
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from qkv_site.engine.serving import Rebuild
 from support import EPOCH, make_project, mkdocs_build
 
 PATIENCE = 60  # seconds; on an idle machine a change shows within two
@@ -82,6 +84,86 @@ def comes(holds):
     while not (held := holds()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return held
+
+
+class Server:
+    """What a rebuild needs of MkDocs' server."""
+
+    mount_path = "/attention/"
+
+    def watch(self, path, recursive=True):
+        pass
+
+    def set_app(self, app):
+        self.app = app
+
+    def serve_request(self, environ, start_response):
+        return [b"a page"]
+
+
+@pytest.mark.parametrize(
+    ("saved", "first"), [("docs/page.md", 0), ("src/module.py", 1), ("mkdocs.yml", 1)]
+)
+def test_after_a_change_what_is_new_builds_the_page_and_then_the_site(tmp_path, saved, first):
+    """A process has started before anything is saved; one that has loaded what changed ends."""
+    processes = []
+
+    class Noting:
+        def __init__(self, configuration):
+            self.name = sum(each.endswith("starts") for each in processes)
+            processes.append(f"{self.name} starts")
+
+        def build(self, folder, address, *pages, done=None):
+            processes.append(f"{self.name} builds {', '.join(pages) or 'all'}")
+            (folder / "index.html").write_text(f"by {self.name}")
+            self.done = done
+
+        def succeeds(self):
+            return True
+
+        def stop(self):
+            processes.append(f"{self.name} is stopped")
+
+    def save(name):
+        """Later than all before, whatever the clock of the file system tells apart."""
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        times.append(times[-1] + 10**9)
+        os.utime(tmp_path / name, ns=(times[-1], times[-1]))
+
+    times = [time.time_ns()]
+    for name in ("docs/page.md", "src/module.py", "mkdocs.yml", "served/index.html"):
+        save(name)
+    config = SimpleNamespace(
+        docs_dir=str(tmp_path / "docs"),
+        config_file_path=str(tmp_path / "mkdocs.yml"),
+        watch=[str(tmp_path / "src")],
+        site_dir=str(tmp_path / "served"),
+        site_url="http://127.0.0.1/attention/",
+    )
+    rebuild = Rebuild(Server(), config, Noting)
+    for path in ("how-to/masks/", "assets/site.css"):
+        rebuild._server.app({"PATH_INFO": f"/attention/{path}"}, None)
+    save(saved)
+    rebuild()
+    rebuild()  # nothing has changed, such as when an editor writes a file of its own
+    served, whole = tmp_path / "served" / "index.html", first + 2
+    assert ("0 is stopped" in processes) == (first > 0)
+    assert processes[-4:] == [
+        f"{first} builds how-to/masks/",
+        f"{first + 1} starts",
+        f"{whole} starts",
+        f"{whole} builds all",
+    ]
+    assert served.read_text() == f"by {first}"
+    # What is saved while the site is built does not wait for it.
+    save("docs/page.md")
+    rebuild()
+    assert processes[-5:-3] == [f"{whole} is stopped", f"{first + 1} builds how-to/masks/"]
+    rebuild._whole.done.touch()
+    rebuild()
+    assert served.read_text() == f"by {whole + 2}"
+    rebuild.stop()
 
 
 def test_a_saved_page_and_a_saved_module_show_and_the_server_keeps_nothing_of_them(project, read):
