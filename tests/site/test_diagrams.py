@@ -175,23 +175,6 @@ def test_the_same_formulas_are_drawn_with_several_sizes():
     assert figure.count("<figcaption") == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sizes": "d_k=3 d_v=4"}, "D_h of ViT paper would be d_k=3 and d_v=4 in one caption"),
-        ({"sizes": "n_k=5 d_k=3 d_v=3"}, ""),
-        ({"sizes": "d_k=3 d_v=4", "in": "site weng"}, "L of Weng, The Transformer Family"),
-        ({"sizes": "d_k=3 d_v=4", "in": "site udl"}, ""),
-        ({"sizes": "n_q=1 n_k=4 d_k=3 d_v=3", "words": "numbered"}, ""),  # nobody counts words
-        ({}, "L of Weng, The Transformer Family would be n_q=5 and n_k=7"),
-    ],
-)
-def test_a_letter_has_one_value_in_a_caption(options, message):
-    found = diagrams.faults("S[i] = Q[i] @ K[i].T\nhead[i] = A[i] @ V[i]", options)
-    assert len(found) == bool(message)
-    assert all(fault.startswith(message) for _, fault in found)
-
-
 def heat(values, label="", **more):
     rows, columns = np.shape(values)
     names = {"rows": ["a", "<b>", "c"][:rows], "columns": list("defgh")[:columns]}
