@@ -84,32 +84,18 @@ OUTSIDE = """[...document.querySelectorAll(".wq-diagram")].filter(e => e.checkVi
 
 @dataclass
 class Facts:
-    """What was seen on a page.
+    """What was seen on a page."""
 
-    Attributes:
-        requested: The addresses it asked for.
-        wrong: Failed requests, errors, warnings.
-        shift: How far its content moved while it was loaded, as a browser measures it; the least
-            of three times.
-        widths: On a screen of each width, how wide the page is.
-        wide: Tables with few columns that are cut on a tablet or a desk's screen.
-        cut: Code that is cut when the page is printed.
-        sets: Of each formula or diagram in several notations: the notations, of each variant.
-        drawn: Of each notation and width: the units of the diagrams, and what sticks out of them.
-        snapshots: What a screen reader is told of each diagram.
-        violations: What axe finds serious, by colour scheme.
-    """
-
-    requested: list = field(default_factory=list)
-    wrong: list = field(default_factory=list)
-    shift: float = 0
-    widths: dict = field(default_factory=dict)
-    wide: list = field(default_factory=list)
-    cut: list = field(default_factory=list)
-    sets: list = field(default_factory=list)
-    drawn: dict = field(default_factory=dict)
-    snapshots: list = field(default_factory=list)
-    violations: dict = field(default_factory=dict)
+    requested: list = field(default_factory=list)  # the addresses it asked for
+    wrong: list = field(default_factory=list)  # failed requests, errors, warnings
+    shift: float = 0  # how far its content moved while it was loaded; the least of three times
+    widths: dict = field(default_factory=dict)  # on a screen of each width, how wide it is
+    wide: list = field(default_factory=list)  # tables with few columns that are cut
+    cut: list = field(default_factory=list)  # code that is cut when it is printed
+    sets: list = field(default_factory=list)  # the notations of each variant of each formula
+    drawn: dict = field(default_factory=dict)  # units of diagrams, and what sticks out of them
+    snapshots: list = field(default_factory=list)  # what a screen reader is told of each diagram
+    violations: dict = field(default_factory=dict)  # what axe finds serious, by colour scheme
 
 
 def one_of_each_kind(addresses):

@@ -124,16 +124,6 @@ def test_one_key_of_colours_stands_below_the_first_figure_and_asks_to_point_only
         assert key.get_by_text("a letter to see its name").is_visible() == can_point
 
 
-def test_the_key_names_what_is_drawn_and_in_other_letters_what_these_write(page):
-    page.goto("/explanation/decoding-step/")
-    key = page.locator(".wq-colours")
-    assert key.get_by_text("projected: queries keys values").is_visible()
-    assert key.get_by_text("then computed: scores and attention weights").is_visible()
-    assert not key.get_by_text("learned: weight").is_visible()
-    page.get_by_label("Letters").select_option("ng-multi-head")
-    assert key.get_by_text("learned: weight").is_visible()
-
-
 def test_a_letter_is_set_in_the_list_of_pages_too(which_q):
     name = which_q.locator('.md-nav a[href$="/square-in-code/"]').first
     assert name.locator(".wq-typed sup").text_content() == "Q"

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from markdown import Markdown
@@ -34,6 +33,15 @@ def test_every_mark_leads_to_what_is_said_at_the_foot_of_its_page(site):
         assert not [part for part in found if f'id="{part}"' not in html]
 
 
+def test_a_test_stands_on_a_page_that_states_it_and_few_stand_on_none():
+    stated, places = {}, evidence.known(Site()).places
+    for claim in (claim for _, made in claims.on_site() for claim in made if claim.run):
+        stated.setdefault(claim.run.replace("_", "-"), set()).add(claim.page)
+    assert len(stated) > 10
+    assert [test for test, pages in stated.items() if places[test][0] not in pages] == []
+    assert sum(page == claims.INDEX for page, _ in places.values()) < len(places) / 20
+
+
 def test_every_test_on_a_real_library_stands_once_with_its_code_and_versions(site):
     feet = {page: folded(page.read_text()) for page in site.rglob("index.html")}
     run = claims.last_run()
@@ -49,31 +57,6 @@ def test_every_test_on_a_real_library_stands_once_with_its_code_and_versions(sit
             assert code[1] == name
             assert (page.parent / code[0]).resolve() == (site / claims.code_of(file)).resolve()
             assert f"last ran on {run['date'].day} {run['date']:%B %Y}" in feet[page]
-
-
-def test_a_test_stands_where_it_is_stated_or_else_first_in_the_menu_or_with_its_file(tmp_path):
-    stated, linked, of_file, left = claims.traps()[:4]
-    texts = {
-        "z-first.md": f"# F\n\n[so](claims.md#{stated.id}) [so](claims.md#{linked.id})\n",
-        "second.md": "# S\n\n" + FENCE.format("S.", f' run="{stated.test}"'),
-        "last.md": f"# T\n\n[so](claims.md#{linked.id})\n",
-        "claims.md": "# C\n",
-    }
-
-    def home(test):
-        docs = tmp_path / "docs"
-        docs.mkdir(exist_ok=True)
-        (tmp_path / "mkdocs.yml").write_text(f"nav: [{', '.join(texts)}]")
-        for name, text in texts.items():
-            (docs / name).write_text(text)
-        return evidence.known(Site(docs)).places[test.id]
-
-    assert home(stated) == ("second.md", stated.id)
-    assert home(linked) == ("z-first.md", linked.id)
-    assert home(left) == ("claims.md", left.id)
-    file = Path(of_file.file).stem.removeprefix("test_")
-    texts["last.md"] = f"---\ntests: [{file}]\n---\n\n{texts['last.md']}"
-    assert home(of_file) == ("last.md", of_file.id)
 
 
 def test_the_versions_of_a_test_are_those_of_the_libraries_that_it_runs():
@@ -111,21 +94,6 @@ def test_a_statement_about_a_library_needs_a_test_or_a_line_that_was_read(
     said = [*claims.faults(claim)]
     assert bool(said) == bool(fault)
     assert all(fault in each for each in said)
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "mark"),
-    [
-        ("", "computed", "[computed](#known-computed)"),
-        (' covers="all"', "computed", "[computed](#known-a)"),
-        (' run="test_b_c"', "run", "[run](#known-a)"),
-        (' read="b.py, line 3"', "read", "[read](#known-a)"),
-    ],
-)
-def test_the_mark_of_a_statement_leads_to_how_it_is_known(options, kind, mark):
-    [claim] = claims.of_page(parse("how-to/page.md", FENCE.format("S.", options)))
-    assert claim.kind == kind
-    assert claim.mark.startswith(mark)
 
 
 def test_what_was_read_in_code_has_its_commit_and_date_or_a_version():

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from qkv_site.markdown import claims
-from qkv_site.page import Site, parse
+from qkv_site.page import Site
 from qkv_site.parts import on_library
 from qkv_site.parts.tabs import TABS, Tab
 from qkv_site.run import blocks_of
@@ -40,16 +40,6 @@ def test_a_tab_has_a_label_and_shows_what_its_block_printed_and_on_which_version
 
 def test_pages_that_many_land_on_have_tabs():
     assert {"start/which-q.md", "start/how-many-matrices.md", "how-to/masks.md"} <= TABBED.keys()
-
-
-def test_a_tab_ends_where_its_indentation_ends():
-    text = '=== "Keras"\n\n    ```python library="keras"\n    one\n    ```\n\n=== "Torch"\n\nNo.\n'
-    found = [
-        (tab.line, tab.title, len(tab.blocks))
-        for tab in parse("page.md", text).walk()
-        if isinstance(tab, Tab)
-    ]
-    assert found == [(1, "Keras", 1), (7, "Torch", 0)]
 
 
 def names_of(code):
