@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import hypothesis
 import pytest
@@ -13,7 +14,7 @@ from jaxtyping import config
 
 from qkv_site import check
 from qkv_site.page import Page, Site, writing
-from support import ADDRESS, CI, ROOT, Built, build_in_a_fork, make_project, mkdocs_build
+from support import ADDRESS, CI, ROOT, make_project, mkdocs_build
 
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy, and of PyTorch
     os.environ.setdefault(threads, "1")  # each worker, and what it starts, has one core
@@ -78,10 +79,12 @@ def site(tmp_path_factory) -> Path:
 def build(tmp_path_factory):
     """Build a site of the given pages, with this project's configuration."""
 
-    def run(pages: dict[str, str]) -> Built:
+    def run(pages: dict[str, str], **environment: str) -> CompletedProcess:
         folder = tmp_path_factory.mktemp("built")
         make_project(folder / "project", pages)
-        return build_in_a_fork(folder / "project", folder / "site")
+        built = mkdocs_build(folder / "project", folder / "site", **environment)
+        built.site = folder / "site"
+        return built
 
     return run
 

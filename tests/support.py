@@ -1,6 +1,6 @@
 """What tests share."""
 
-import multiprocessing
+import html
 import os
 import re
 import shutil
@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -56,9 +55,9 @@ def served(folder: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
 
 
 def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run `mkdocs build --strict` as a user would."""
+    """Run `mkdocs build --strict` as a user would; never with -q or -v, which hide failures."""
     return subprocess.run(
-        [sys.executable, "-m", "mkdocs", *_arguments(site)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", site],
         cwd=project,
         env=os.environ | ENVIRONMENT | environment,
         stdout=subprocess.PIPE,
@@ -67,49 +66,19 @@ def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.Co
     )
 
 
-def _arguments(site: Path) -> list[str]:
-    """Those of `mkdocs` for a build. Never with -q or -v: they hide failures."""
-    return ["build", "--strict", "--site-dir", str(site)]
-
-
-# Most of the time of a small build would go into imports: a process that has done them forks.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["mkdocs.__main__", "mkdocs.commands.build", "qkv_site.engine.mkdocs"])
-
-
-@dataclass(frozen=True)
-class Built:
-    """A site that was built, or was not, and what the build said."""
-
-    site: Path
-    returncode: int
-    stdout: str
-
-
-def build_in_a_fork(project: Path, site: Path) -> Built:
-    """What `mkdocs_build` does, in half the time for a small project."""
-    said = project / "said.txt"
-    process = FORKS.Process(target=_build, args=(project, site, said, dict(os.environ)))
-    process.start()
-    process.join()
-    return Built(site, process.exitcode, said.read_text())
-
-
-def _build(project: Path, site: Path, said: Path, environment: dict[str, str]) -> None:
-    from mkdocs.__main__ import cli
-
-    output = os.open(said, os.O_WRONLY | os.O_CREAT)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.chdir(project)
-    os.environ.clear()
-    os.environ |= environment | ENVIRONMENT
-    cli(_arguments(site))
-
-
 def is_redirect(page: Path) -> bool:
     """Whether a page only leads to another one."""
     return 'http-equiv="refresh"' in page.read_text()
+
+
+def html_of(site: Path, name: str) -> str:
+    """The HTML of a page of a built site, by the name of its file."""
+    return (site / name.removesuffix(".md").removesuffix("index") / "index.html").read_text()
+
+
+def words_of(markup: str) -> str:
+    """What HTML says, without its tags."""
+    return html.unescape(re.sub(r"<[^>]+>", "", markup))
 
 
 def make_project(project: Path, pages: dict[str, str]) -> None:
@@ -118,9 +87,8 @@ def make_project(project: Path, pages: dict[str, str]) -> None:
     shutil.copytree(ROOT / "src", project / "src")
     truth = project / "tests" / "truth"
     truth.mkdir(parents=True)
-    shutil.copy(
-        ROOT / "tests" / "truth" / "last_run.toml", truth
-    )  # what blocks of libraries printed
+    # What blocks of libraries printed.
+    shutil.copy(ROOT / "tests" / "truth" / "last_run.toml", truth)
     for name in ("pyproject.toml", "README.md", "LICENSE"):  # what the wheel is built from
         shutil.copy(ROOT / name, project)
     (ROOT / ".cache").mkdir(exist_ok=True)

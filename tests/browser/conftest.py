@@ -61,7 +61,9 @@ def context(chromium, origin):
 @pytest.fixture(scope="session")
 def tab(context):
     """A tab for all tests: a new one takes as long as a page."""
-    return watched_tab(context)
+    tab = watched_tab(context)
+    set_back(tab)
+    return tab
 
 
 @pytest.fixture
@@ -77,10 +79,10 @@ def page(tab):
 
 
 def set_back(tab):
-    """Bring pointer, screen and media back to the usual ones."""
+    """Bring pointer, screen and media back to the usual ones; nothing moves, nobody waits."""
     tab.mouse.move(0, 0)
     tab.set_viewport_size({"width": 1280, "height": 720})
-    tab.emulate_media(media="null", color_scheme="light", reduced_motion="null")
+    tab.emulate_media(media="null", color_scheme="light", reduced_motion="reduce")
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +110,21 @@ def shared(tabs):
     yield opened
     for tab in tabs.values():
         tab.evaluate(FORGET)
+
+
+@pytest.fixture
+def visit(chromium, origin):
+    """Opens a page for a reader with settings of their own, who has none of the site's files."""
+    pages = []
+
+    def visited(address="/", **settings):
+        pages.append(chromium.new_page(base_url=origin, **settings))
+        pages[-1].goto(address)
+        return pages[-1]
+
+    yield visited
+    for page in pages:
+        page.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """What is beside a page's text: the button of a block, and the one for colours."""
 
-from browser.watching import until
+from browser.watching import WITHOUT_SCRIPTS, until
 
 PAGE = "/explanation/decoding-step/"
 SCHEME = "document.body.dataset.mdColorScheme"
@@ -49,10 +49,8 @@ def test_colours_follow_the_system_at_once(page):
     until(page, f"{SCHEME} === 'slate'")
 
 
-def test_without_scripts_no_button_does_nothing(chromium, origin):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
+def test_without_scripts_no_button_does_nothing(visit):
     for path in (PAGE, "/which-shape/"):
-        page.goto(path)
+        page = visit(path, **WITHOUT_SCRIPTS)
         dead = "article button:visible, .wq-scheme:visible, [data-wq-example]:visible"
         assert page.locator(dead).count() == 0
-    page.close()

@@ -38,15 +38,20 @@ def test_every_sign_of_a_style_is_of_its_own_face(shared, style):
     assert faces(page, "#signs > *") == {(STYLES[style], True)}
 
 
-def test_bold_italic_is_asked_for_by_a_page_that_has_some(chromium, origin):
-    asked = {}
-    for path in ("/", "/explanation/before-the-transformer/"):
-        page = chromium.new_page(base_url=origin)  # with no files of an earlier page
-        asked[path] = []
-        page.on("request", lambda request, path=path: asked[path].append(request.url))
-        page.goto(path, wait_until="networkidle")
-        page.close()
-    face = f"{origin}/assets/fonts/bold-italic.woff2"
-    assert [path for path, addresses in asked.items() if face in addresses] == [
-        "/explanation/before-the-transformer/"
-    ]
+def test_formulas_are_drawn_in_the_mathematical_font(page, origin):
+    page.goto("/")
+    page.evaluate("document.fonts.ready.then(() => true)")
+    assert f"{origin}/assets/fonts/math.woff2" in page.requested
+    assert page.evaluate("document.fonts.check('16px \"STIX Two Math\"', '\\u{1D444}\\u221A')")
+    used = page.evaluate("getComputedStyle(document.querySelector('math mi')).fontFamily")
+    assert used.startswith('"STIX Two Math"')
+
+
+def test_bold_italic_is_asked_for_by_a_page_that_has_some_alone(visit):
+    face = (
+        "performance.getEntriesByName(`${location.origin}/assets/fonts/bold-italic.woff2`).length"
+    )
+    for path, asked in {"/": 0, "/explanation/before-the-transformer/": 1}.items():
+        page = visit(path)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate(face) == asked, path

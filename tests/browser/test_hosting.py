@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browser.watching import watched_tab
+from browser.watching import WITHOUT_SCRIPTS, watched_tab
 from support import ADDRESS, Quiet, served, thorough
 
 BELOW = urlsplit(ADDRESS).path  # "/attention/"
@@ -80,37 +80,21 @@ def test_the_policy_stops_what_the_page_did_not_bring(page):
         page.evaluate("fetch('http://127.0.0.1:9/')")
 
 
-@pytest.mark.parametrize(
-    ("unknown", "offered"),
-    [
-        ("no/such/which-q.html", "start/which-q/"),
-        *thorough(("masks", "how-to/masks/")),
-    ],
-)
-def test_an_unknown_address_leads_to_pages_with_its_words(page, origin, unknown, offered):
-    assert page.goto(unknown).status == 404
+def test_an_unknown_address_leads_to_pages_with_its_words_and_has_the_search(page, origin):
+    assert page.goto("no/such/which-q.html").status == 404
     page.locator("[data-wq-near] li").first.wait_for()
     links = page.locator("[data-wq-near] a").evaluate_all("links => links.map(link => link.href)")
-    assert any(link.startswith(origin + offered) for link in links)
-    assert [said for said in page.wrong if "404" not in said] == []
-
-
-def test_at_an_unknown_address_the_search_works(page, origin):
-    page.goto("zzz/zzz/")
-    page.get_by_role("button", name="Search").click()
+    assert any(link.startswith(f"{origin}start/which-q/") for link in links)
+    page.goto("zzz/?q=key_dim")
+    page.locator(".wq-found li").first.wait_for()
+    links = page.locator(".wq-found li a").evaluate_all("links => links.map(link => link.href)")
+    assert f"{origin}explanation/widths/#key-dim" in links
     page.locator("[data-wq-box=header] textarea").fill("key_dim")
     page.locator(".wq-found li a").first.click()
     page.wait_for_url(re.compile(f"{origin}.+"))
     page.locator("h1").wait_for()
     assert [said for said in page.wrong if "404" not in said] == []
     assert not page.locator("[data-wq-near]").count()
-
-
-def test_a_link_to_an_unknown_address_may_ask(page, origin):
-    page.goto("zzz/?q=key_dim")
-    page.locator(".wq-found li").first.wait_for()
-    links = page.locator(".wq-found li a").evaluate_all("links => links.map(link => link.href)")
-    assert f"{origin}explanation/widths/#key-dim" in links
 
 
 def test_a_redirect_keeps_the_letters_and_the_heading(page, origin):
@@ -121,8 +105,5 @@ def test_a_redirect_keeps_the_letters_and_the_heading(page, origin):
     assert page.wrong == []
 
 
-def test_a_redirect_needs_no_script(chromium, origin):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto("faq/")
-    page.wait_for_url(f"{origin}questions/")
-    page.close()
+def test_a_redirect_needs_no_script(visit, origin):
+    visit("faq/", **WITHOUT_SCRIPTS).wait_for_url(f"{origin}questions/")

@@ -5,13 +5,14 @@ import gzip
 import io
 import random
 import re
-from unicodedata import normalize
+from itertools import product
 
 import numpy as np
 import pytest
 
-from browser.watching import NOTE_SHIFTS, until, violations
-from qkv import example, softmax
+from browser.watching import PHONE, WITHOUT_SCRIPTS, until, violations
+from forms import letters
+from qkv import example
 from qkv_site.parts import live
 from support import thorough
 
@@ -38,7 +39,18 @@ SHOWN = """() => [...document.querySelectorAll(".wq-stage table")].map(table =>
   [...table.rows].map(row => [...row.querySelectorAll("td:not(.wq-blank, .wq-bar, .wq-was)")]
     .map(cell => Number(cell.firstChild.textContent.replace("−∞", "-Infinity").replace("−", "-"))))
     .filter(row => row.length))"""
-SAYS = f"{LAYER} .wq-says"
+
+
+# Whether these parts and a table are on the screen, below the page's own head.
+IN_SIGHT = """([...parts]) => {
+  const tables = [...document.querySelectorAll("[data-wq-live] .wq-stage table")]
+  const shown = tables.at(parts.pop())
+  const others = parts.map(part => document.querySelector(`[data-wq-live] ${part}`))
+  return [...others, shown].every(e => {
+    const {top, bottom} = e.getBoundingClientRect()
+    return top >= 48 && bottom <= innerHeight
+  })
+}"""
 
 
 @pytest.fixture
@@ -59,7 +71,11 @@ def begun(page):
 
 
 def sentence(page):
-    return page.locator(SAYS).inner_text()
+    return page.locator(f"{LAYER} .wq-says").inner_text()
+
+
+def press(page, name):
+    page.locator(LAYER).get_by_role("button", name=name, exact=True).first.click()
 
 
 def show(page, state=""):
@@ -88,7 +104,7 @@ def states(amount, seed=0):
 
 
 def stated(**parts):
-    """The state that a text with these parts names, for word 2."""
+    """The state that a text with these parts names, for word 2 at the end."""
     first = {name: values[0] for name, values in live.states().items()}
     return first | {"word": "2", "step": "output"} | parts
 
@@ -157,49 +173,6 @@ def test_numbers_are_those_of_python(layer, count):
     assert layer.wrong == []
 
 
-def formula(draw, sizes, rows, columns, depth):
-    """A random formula of this shape that fits, of matrices P_Q of any shape, and its numbers."""
-    kind = draw.choice(["given", "product", "transpose", "root", "softmax"]) if depth else "given"
-    if kind == "given":
-        values = np.array(
-            [[draw.randint(-20, 20) / 10 for _ in range(columns)] for _ in range(rows)]
-        )
-        key = f"given {len(sizes)}"
-        sizes[key] = values
-        return ["Symbol", key], values
-    if kind == "product":
-        inner = draw.randint(1, 5)
-        left, one = formula(draw, sizes, rows, inner, depth - 1)
-        right, other = formula(draw, sizes, inner, columns, depth - 1)
-        return ["Product", left, right], one @ other
-    if kind == "transpose":
-        tree, values = formula(draw, sizes, columns, rows, depth - 1)
-        return ["Transpose", tree], values.T
-    tree, values = formula(draw, sizes, rows, columns, depth - 1)
-    if kind == "root":
-        return ["OverRoot", tree, ["Symbol", "d_k"]], values / np.sqrt(3)
-    return ["Softmax", tree], softmax(values)
-
-
-@pytest.mark.parametrize("count", [500, *thorough(20_000)])
-def test_the_evaluator_computes_what_numpy_computes(layer, count):
-    draw = random.Random(4)
-    asked, wanted = [], []
-    for _ in range(count):
-        given = {}
-        tree, values = formula(draw, given, draw.randint(1, 5), draw.randint(1, 5), 4)
-        values_of = {key: it.tolist() for key, it in given.items()}
-        world = {"sizes": {"d_k": 3}, "values": values_of}
-        asked.append([tree, world])
-        wanted.append(values)
-    evaluate = """async all => {
-      const {valueOf} = await import("../../assets/evaluate.js")
-      return all.map(([tree, world]) => valueOf(tree, world))
-    }"""
-    for found, values in zip(layer.evaluate(evaluate, asked), wanted, strict=True):
-        np.testing.assert_allclose(found, values, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("count", [25, *thorough(300)])
 def test_what_is_shown_are_these_numbers(layer, count):
     for state in states(count, seed=1):
@@ -225,11 +198,12 @@ def test_what_is_shown_are_these_numbers(layer, count):
 
 
 def test_at_first_it_is_the_worked_example(layer):
+    numbers, _ = expected(stated(word="1"))
     for step, array in {"query": example.Q[0], "scores": example.S[0], "weights": example.A[0],
                         "mean": example.heads[0], "output": example.Y}.items():  # fmt: skip
-        show(layer, f"word=1&step={step}")
-        rows = layer.evaluate(SHOWN)[-1]
-        np.testing.assert_array_equal(rows[-1][-array.shape[1] :], array[0].round(2))
+        np.testing.assert_allclose(numbers[step], array[0])
+    show(layer, "word=1&step=output")
+    np.testing.assert_array_equal(layer.evaluate(SHOWN)[-1][-1][-7:], example.Y[0].round(2))
 
 
 @pytest.mark.parametrize("count", [12, *thorough(60)])
@@ -263,9 +237,9 @@ def test_a_program_that_does_not_fit_stops_where_the_layer_does(layer):
 
 def test_two_clicks_show_that_two_matrices_are_one(layer):
     show(layer, "word=1&step=word")
-    layer.get_by_role("button", name="two that fit").click()
+    press(layer, "two that fit")
     two = layer.evaluate(SHOWN)[-1][-1]
-    layer.locator(SAYS).get_by_role("button", name="the two merged").click()
+    press(layer, "the two merged")
     assert layer.evaluate(SHOWN)[-1][-1] == two
     assert "same numbers as with two in a row" in sentence(layer)
     assert layer.locator(".wq-key").inner_text().startswith("= marks numbers that are the same")
@@ -273,60 +247,43 @@ def test_two_clicks_show_that_two_matrices_are_one(layer):
 
 def test_a_misfit_is_shown_at_its_place_and_named(layer):
     show(layer, "word=1&step=word")
-    second = layer.get_by_role("group", name="Matrices between a word and its query")
-    second.get_by_role("button", name="two that do not fit").click()
+    press(layer, "two that do not fit")
     assert layer.locator(".wq-stage .wq-vec.wq-none").count() == 4
     assert layer.locator(".wq-stage .wq-sum.wq-none").count() == 3
-    assert [b.inner_text() for b in layer.locator(".wq-shapes .wq-bad").all()] == ["3", "7"]
-    says = sentence(layer)
-    assert says.startswith("3 is not 7:")
-    assert "each takes the word, and neither takes what the other gives" in says
-    layer.get_by_role("button", name="none", exact=True).click()
+    assert layer.locator(".wq-shapes .wq-bad").all_inner_texts() == ["3", "7"]
+    assert sentence(layer).startswith("3 is not 7:")
+    press(layer, "none")
     assert sentence(layer).startswith("7 is not 3:")
 
 
-def test_another_word_5_changes_word_2_only_without_a_causal_mask(layer):
-    for mask, changed in {"": ["scores", "weights", "mean", "joined", "output"],
-                          "&causal=on": ["scores"]}.items():  # fmt: skip
-        show(layer, f"word=2&step=output&changed=on{mask}")
-        marked = layer.eval_on_selector_all(".wq-trail > li", "all => all.map(e => e.innerText)")
-        names = [name for name, text in zip(STEPS, marked, strict=True) if "≠" in text]
-        assert names == changed
+@pytest.mark.parametrize(
+    ("mask", "steps"),
+    [("", ["scores", "weights", "mean", "joined", "output"]), ("on", ["scores"])],
+)
+def test_another_word_5_changes_word_2_without_a_causal_mask_and_old_numbers_stay(
+    layer, mask, steps
+):
+    show(layer, f"word=2&step=output&changed=on{'&causal=on' if mask else ''}")
+    marked = layer.eval_on_selector_all(".wq-trail > li", "all => all.map(e => e.innerText)")
+    assert [name for name, text in zip(STEPS, marked, strict=True) if "≠" in text] == steps
+    old = layer.locator("td.wq-was").evaluate_all("all => all.map(e => e.textContent)")
+    before, _ = expected(stated(causal=mask))
+    assert [float(each.replace("−", "-")) for each in old] == [*before["output"].round(2)]
+    gone = 0 if mask else 6  # one of 7 is the same as it is written
+    assert layer.locator("td.wq-gone").count() == gone
 
 
-def test_old_numbers_stand_below_new_ones(layer):
-    for mask, gone in {"": 6, "&causal=on": 0}.items():  # one of 7 is the same as it is written
-        show(layer, f"word=2&step=output&changed=on{mask}")
-        old = layer.locator("td.wq-was").evaluate_all("all => all.map(e => e.textContent)")
-        assert [float(each.replace("−", "-")) for each in old] == [
-            *(example.Y[1] if not mask else expected(stated(causal="on"))[0]["output"]).round(2)
-        ]
-        assert layer.locator("td.wq-gone").count() == gone
-
-
-@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
-def test_what_a_choice_does_is_in_sight(page, width, height):
-    page.emulate_media(reduced_motion="reduce")
-    page.set_viewport_size({"width": width, "height": height})
-    opened(page)
-    assert inside(page, ".wq-next", ".wq-says", ".wq-stage table >> nth=0")
+@pytest.mark.parametrize(("width", "height"), [(390, 844), *thorough((1280, 900))])
+def test_what_a_choice_does_is_in_sight(layer, width, height):
+    layer.set_viewport_size({"width": width, "height": height})
     for choice in (*SWITCHES, *live.texts()["second"]):
-        place = f"[data-switch={choice}]"
-        if choice not in SWITCHES:
-            place = f".wq-panel .wq-choice button:text-is('{live.texts()['second'][choice]}')"
-        page.locator(place).scroll_into_view_if_needed()
-        page.locator(place).click()
-        page.wait_for_timeout(50)
+        show(layer, "word=1&step=word")
+        if choice in SWITCHES:
+            layer.locator(f"[data-switch={choice}]").click()
+        else:
+            layer.locator(".wq-panel").get_by_text(live.texts()["second"][choice]).first.click()
         shown = 0 if choice == "cross" else -1  # of its five matrices the first one says it
-        assert inside(page, ".wq-next", ".wq-says", f".wq-stage table >> nth={shown}"), choice
-        show(page, "word=1&step=word")
-
-
-def inside(page, *selectors):
-    """Whether things are on the screen, below the page's own head."""
-    boxes = [page.locator(f"{LAYER} {each}").bounding_box() for each in selectors]
-    height = page.viewport_size["height"]
-    return all(box["y"] >= 48 and box["y"] + box["height"] <= height for box in boxes)
+        until(layer, IN_SIGHT, [".wq-next", ".wq-says", shown])
 
 
 QUESTIONS = {  # a wrong try, and a right one
@@ -337,40 +294,23 @@ QUESTIONS = {  # a wrong try, and a right one
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_questions_are_answered_by_doing(layer, place):
-    question = live.texts()["questions"][place]
-    wrong, right = QUESTIONS[question["id"]]
-    said = set()
-    for state, solved in (("", False), (wrong, False), (right, True)):
-        show(layer, f"word=1&step=word&{state}".rstrip("&"))
-        item = layer.locator(".wq-asks > li").nth(place)
-        assert ("✓" in item.inner_text()) == solved
-        said.add(item.inner_text())
-    assert len(said) == 3
-
-
-def test_a_question_stands_at_the_figure_with_what_is_said_of_each_try(layer):
+def test_questions_are_answered_by_doing_and_stand_at_the_figure(layer, place):
+    wrong, right = QUESTIONS[live.texts()["questions"][place]["id"]]
     show(layer, "word=1&step=word")
     asked = layer.locator(".wq-asked")
     assert not asked.is_visible()
-    layer.get_by_role("button", name=live.texts()["phrases"]["try"]).nth(2).click()
-    assert asked.inner_text().startswith("Question 3: Make word 3, l'Afrique, ignore word 5")
-    layer.get_by_label("no division by the root").check()
-    assert "larger or smaller, but never exactly 0" in asked.inner_text()
-    layer.get_by_label("causal mask").check()
-    assert "✓ Right." in asked.inner_text()
-    layer.get_by_role("button", name="Start again").click()
+    layer.get_by_role("button", name=live.texts()["phrases"]["try"]).nth(place).click()
+    said = set()
+    for state, solved in (("", False), (wrong, False), (right, True)):
+        show(layer, f"word=1&step=word&{state}".rstrip("&"))
+        item = layer.locator(".wq-asks > li").nth(place).inner_text()
+        assert ("✓" in item) == ("✓ Right" in asked.inner_text()) == solved
+        said.add(asked.inner_text())
+    assert len(said) == 3
+    press(layer, "Start again")
     assert "✓" not in asked.inner_text()
-    layer.get_by_role("button", name=live.texts()["phrases"]["try"]).nth(2).click()
+    layer.get_by_role("button", name=live.texts()["phrases"]["try"]).nth(place).click()
     assert not asked.is_visible()
-
-
-@pytest.mark.parametrize(("notation", "line"), [("ng-multi-head", "WiQq"), ("paper-3-2-2", "QWiQ")])
-def test_a_text_with_letters_for_what_goes_in_has_them_here(layer, notation, line):
-    show(layer, "word=1&step=query")
-    layer.locator("[data-wq-notation]").select_option(notation)
-    shown = normalize("NFKC", layer.locator(".wq-formulas > li").first.inner_text())
-    assert line in re.sub(r"\W", "", shown)
 
 
 def test_what_cannot_stand_together_ends_with_a_sentence(layer):
@@ -384,35 +324,33 @@ def test_what_cannot_stand_together_ends_with_a_sentence(layer):
     assert "that switch is off now" in sentence(layer)
 
 
-NONSENSE = {
-    "step=dance&word=2": ("step=dance", "word=2"),
-    "v=9&word=99": ("v=9, word=99", "word=5"),
-    "second=two&width=2.6": ("width=2.6", "width=3"),
-    "width=&second=two": ("width", "second=two"),
-    "__proto__=1&word=1": ("__proto__=1", "word=1"),
-}
+@pytest.mark.parametrize(
+    ("text", "unknown", "kept"),
+    [
+        ("step=dance&word=2", "step=dance", "word=2"),
+        ("v=9&word=99", "v=9, word=99", "word=5"),
+        ("second=two&width=2.6", "width=2.6", "width=3"),
+        ("width=&second=two", "width", "second=two"),
+        ("__proto__=1&word=1", "__proto__=1", "word=1"),
+    ],
+)
+def test_nonsense_in_the_address_becomes_the_nearest_state(layer, text, unknown, kept):
+    show(layer, text)
+    assert f"The address asked for “{unknown}”" in sentence(layer)
+    layer.locator(".wq-stage").press("ArrowRight")
+    until(layer, "text => location.hash.includes(text)", kept)
+    assert "The address asked for" not in sentence(layer)
+    assert layer.wrong == []
 
 
-@pytest.mark.parametrize("text", NONSENSE)
-def test_nonsense_in_the_address_becomes_the_nearest_state(page, text):
-    unknown, kept = NONSENSE[text]
-    opened(page, text)
-    assert f"The address asked for “{unknown}”" in sentence(page)
-    page.get_by_role("button", name="Play").focus()
-    page.keyboard.press("ArrowRight")
-    until(page, "text => location.hash.includes(text)", kept)
-    assert "The address asked for" not in sentence(page)
-    assert page.wrong == []
-
-
-@pytest.mark.parametrize("entered", ["0", "9", "2.5", "", "x<b>"])
-def test_a_width_that_is_none_is_refused(layer, entered):
+def test_a_width_that_is_none_is_refused(layer):
     show(layer, "word=1&step=query&second=two")
     field = layer.locator(".wq-width input")
-    field.fill(entered)
-    field.press("Tab")
-    assert f"“{entered}” is no whole number from 1 to 8" in sentence(layer)
-    assert field.get_attribute("aria-invalid") == "true"
+    for entered in ("0", "9", "2.5", "", "x<b>"):
+        field.fill(entered)
+        field.press("Tab")
+        assert f"“{entered}” is no whole number from 1 to 8" in sentence(layer)
+        assert field.get_attribute("aria-invalid") == "true"
     field.fill("5")
     field.press("Tab")
     assert sentence(layer).startswith("5 is not 7:")
@@ -427,9 +365,8 @@ def test_a_link_carries_the_whole_state(page):
 
 
 def test_it_works_from_the_keyboard_and_says_each_step(page):
-    page.emulate_media(reduced_motion="reduce")
     opened(page)
-    assert page.locator(SAYS).get_attribute("role") == "status"
+    assert page.locator(f"{LAYER} .wq-says").get_attribute("role") == "status"
     page.locator(".wq-stage").focus()
     said = set()
     for step in STEPS:
@@ -445,30 +382,26 @@ def test_it_works_from_the_keyboard_and_says_each_step(page):
     assert "Number 1 of visite's output" in page.locator(".wq-sum-text").inner_text()
 
 
-def test_it_plays_to_the_end_and_pauses(page):
+def test_it_plays_to_the_end_and_pauses_and_nothing_moves_if_motion_is_reduced(page):
+    moving = ".wq-ghost, .wq-pending, .wq-sofar"
     opened(page, "word=1&step=joined")
-    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Next").click()
+    until(page, "location.hash.includes('step=output')")
+    assert page.locator(moving).count() == 0
+    assert page.evaluate("document.querySelector('.wq-stage').getAnimations({subtree: true})") == []
+    show(page, "word=1&step=joined")
+    page.emulate_media(reduced_motion="no-preference")
+    press(page, "Play")
     until(page, "document.querySelector('.wq-ghost') !== null")
     until(page, "location.hash.includes('step=output')")
-    page.get_by_role("button", name="Pause").click()
-    page.wait_for_timeout(100)
-    assert page.get_by_role("button", name="Play").count() == 1
-    assert page.locator(".wq-ghost, .wq-pending, .wq-sofar").count() == 0
+    press(page, "Pause")
+    page.get_by_role("button", name="Play").wait_for()
+    assert page.locator(moving).count() == 0
     assert page.wrong == []
-
-
-def test_nothing_moves_if_motion_is_reduced(page):
-    page.emulate_media(reduced_motion="reduce")
-    opened(page, "word=1&step=word")
-    page.get_by_role("button", name="Next").click()
-    page.wait_for_timeout(100)
-    assert page.locator(".wq-ghost, .wq-pending").count() == 0
-    assert page.evaluate("document.querySelector('.wq-stage').getAnimations({subtree: true})") == []
 
 
 @pytest.mark.parametrize("width", [320, *thorough(390, 1280)])
 def test_it_is_not_wider_than_the_screen(page, width):
-    page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 844})
     opened(page)
     for second in live.states()["second"]:
@@ -479,20 +412,22 @@ def test_it_is_not_wider_than_the_screen(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("step", ["query", *thorough("keys", "scores", "weights", "output")])
+@pytest.mark.parametrize(
+    ("scheme", "step"),
+    [
+        ("light", "query"),
+        *thorough(*product(("light", "dark"), ("keys", "scores", "weights", "output"))),
+    ],
+)
 def test_nothing_that_axe_finds_is_serious(page, scheme, step):
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.emulate_media(color_scheme=scheme)
     opened(page, f"word=1&step={step}&second=two")
     page.evaluate("for (const m of document.querySelectorAll('math')) m.replaceWith(m.textContent)")
     assert violations(page, LAYER) == []
 
 
-def test_a_finger_is_enough(chromium, origin):
-    phone = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "height": 844}}
-    context = chromium.new_context(base_url=origin, reduced_motion="reduce", **phone)
-    page = context.new_page()
-    opened(page)
+def test_a_finger_is_enough(visit):
+    page = begun(visit(PAGE, is_mobile=True, reduced_motion="reduce", **PHONE))
     page.get_by_role("button", name="Next").tap()
     until(page, "location.hash.includes('step=query')")
     page.locator(".wq-sum > button").nth(2).tap()
@@ -505,7 +440,6 @@ def test_a_finger_is_enough(chromium, origin):
         }).map(e => e.textContent)""",
     )
     assert small == []
-    context.close()
 
 
 def test_on_paper_the_steps_stand_below_each_other(page):
@@ -525,72 +459,40 @@ def test_its_letters_and_sides_are_those_that_are_chosen(layer):
     until(layer, "document.querySelector('.wq-stage .wq-turned') !== null")
     columns = layer.evaluate(SHOWN)
     assert columns[0] == [list(column) for column in zip(*rows[0], strict=True)]
-    sums = [row[-1] for row in columns[-1][-3:]]
-    assert sums == rows[-1][-1]
+    assert [row[-1] for row in columns[-1][-3:]] == rows[-1][-1]
     assert layer.locator(".wq-shapes").inner_text().startswith("Jane: 3 × 7 · 7 × 7 · 7 × 1")
-    layer.locator("[data-wq-notation]").select_option("site")
+    show(layer, "word=1&step=query")
+    for notation, line in {"ng-multi-head": "WiQq", "paper-3-2-2": "QWiQ"}.items():
+        layer.locator("[data-wq-notation]").select_option(notation)
+        shown = letters(layer.locator(".wq-formulas > li").first.inner_text())
+        assert line in re.sub(r"\W", "", shown)
 
 
-def test_without_scripts_the_way_to_the_numbers_stands(chromium, origin):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto(PAGE)
+def test_without_scripts_the_way_to_the_numbers_stands(visit):
+    page = visit(PAGE, **WITHOUT_SCRIPTS)
     assert page.locator(LAYER).bounding_box()["height"] < 200
     page.locator(".wq-live-wait a").click()
     page.wait_for_url("**/start/one-head/")
-    page.close()
 
 
-@pytest.mark.thorough
-def test_it_is_light_and_quick_and_nothing_jumps(page, site):
-    parts = ["live.js", "evaluate.js", "live.css", "live.json"]
-    sizes = [len(gzip.compress((site / "assets" / name).read_bytes(), 9)) for name in parts]
-    assert sum(sizes) <= 40 * 1024, sizes
-    page.emulate_media(reduced_motion="reduce")
-    page.add_init_script(NOTE_SHIFTS)
-    opened(page)
-    page.wait_for_timeout(500)
-    assert page.evaluate("window.shifted") < 0.01
-    # Nor does anything move if it plays: no hand asked for these steps.
-    page.evaluate("""async () => {
-      for (const step of document.querySelectorAll(".wq-trail button")) {
-        step.click()
-        await new Promise(done => setTimeout(done, 100))
-      }
-    }""")
-    assert page.evaluate("window.shifted") < 0.01
-    # A step is what the page computes, writes and lays out. Others use this machine too, so
-    # of each step the best of many tries counts, and of these the middle one.
-    best = page.evaluate("""async () => {
-      const trail = [...document.querySelectorAll(".wq-trail button")]
-      const best = trail.map(() => Infinity)
-      for (let round = 0; round < 20; round++) for (const [i, step] of trail.entries()) {
-        await new Promise(requestAnimationFrame)
-        const begin = performance.now()
-        step.click()
-        document.body.getBoundingClientRect()
-        best[i] = Math.min(best[i], performance.now() - begin)
-      }
-      return best
-    }""")
-    assert sorted(best)[len(best) // 2] < 16, best
+def test_its_files_are_light(site):
+    files = [site / "assets" / f"live.{kind}" for kind in ("js", "css", "json")]
+    files.append(site / "assets" / "evaluate.js")
+    assert sum(len(gzip.compress(file.read_bytes(), 9)) for file in files) <= 40 * 1024
 
 
 def test_what_is_missing_is_named(page):
     page.route("**/assets/live.json", lambda route: route.fulfill(status=404))
     page.goto(PAGE)
-    said = page.locator(".wq-live-wait")
-    until(
-        page, "document.querySelector('.wq-live-wait').textContent.startsWith('This layer could')"
-    )
-    assert "live.json: 404" in said.inner_text()
+    page.locator(".wq-live-wait", has_text="This layer could").wait_for()
+    assert "live.json: 404" in page.locator(".wq-live-wait").inner_text()
 
 
 def test_a_window_shows_one_step_and_leads_to_the_whole(page):
     opened(page, address=WINDOW)
     assert sentence(page).startswith("3 is not 7:")
-    page.get_by_role("button", name="two that fit").click()
-    page.emulate_media(reduced_motion="reduce")
-    page.locator(SAYS).get_by_role("button", name="the two merged").click()
+    press(page, "two that fit")
+    press(page, "the two merged")
     assert "same numbers as with two in a row" in sentence(page)
     assert "#" not in page.url
     page.get_by_role("link", name="Watch the whole layer").click()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from browser.watching import WITHOUT_SCRIPTS
 from support import thorough
 
 EXAMPLE = "/start/one-head/"
@@ -56,9 +57,8 @@ def test_the_home_page_answers_before_it_is_scrolled(home, screen):
         assert box["y"] + box["height"] <= height, part
 
 
-def test_a_state_is_chosen_without_a_script(chromium, origin):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto("/")
+def test_a_state_is_chosen_without_a_script(visit):
+    page = visit("/", **WITHOUT_SCRIPTS)
     assert page.locator('[data-state="sound"]').is_visible()
     page.get_by_role("radio", name="the two videos").focus()
     for state in ("paper", "code"):
@@ -68,7 +68,6 @@ def test_a_state_is_chosen_without_a_script(chromium, origin):
             for found in page.locator(".wq-map-state").all()
             if found.is_visible()
         ] == [state]
-    page.close()
 
 
 def test_what_does_not_fit_is_seen(home):
@@ -105,20 +104,6 @@ def test_nothing_sticks_out_or_lies_over_another_part(home, width):
 def test_on_paper_each_state_is_shown(home):
     home.emulate_media(media="print")
     assert home.evaluate(SHOWN) == ["sound", "paper", "code"]
-
-
-@pytest.mark.parametrize("width", [320, 390])
-def test_on_a_phone_the_small_map_is_one_row_of_letters(shared, width):
-    page = shared(EXAMPLE)
-    page.set_viewport_size({"width": width, "height": 844})
-    drawn = page.locator(".wq-mini-drawn")
-    row, parts = drawn.bounding_box(), drawn.locator(".wq-lit").all()
-    boxes = [part.bounding_box() for part in parts]
-    tops = [box["y"] for box in boxes if box["y"] < row["y"] + row["height"]]
-    assert len(tops) >= 4
-    assert {*tops} == {row["y"]}
-    assert drawn.locator("svg:visible").count() == 0
-    assert page.evaluate(SMALLEST) >= 11
 
 
 def test_the_small_map_leads_to_the_whole(shared):

@@ -1,5 +1,6 @@
 """The path: a reader comes back to where they were, and needs no script to go on."""
 
+from browser.watching import WITHOUT_SCRIPTS
 from qkv_site import menu
 from qkv_site.page import Site
 
@@ -16,9 +17,10 @@ def test_the_home_page_marks_the_page_that_was_opened_last(page):
     assert page.wrong == []
 
 
-def test_without_scripts_each_page_leads_to_the_next(chromium, origin):
-    page = chromium.new_page(base_url=origin, java_script_enabled=False)
-    page.goto("/")
+def test_without_scripts_each_page_can_be_read_and_leads_to_the_next(visit):
+    page = visit("/", **WITHOUT_SCRIPTS)
+    assert page.locator("article math").first.is_visible()
+    assert page.get_by_role("heading", level=1).is_visible()
     page.locator("ol.wq-path a").first.click()
     seen = [page.url]
     while (following := page.locator("p.wq-path a")).count():
@@ -27,4 +29,3 @@ def test_without_scripts_each_page_leads_to_the_next(chromium, origin):
         seen.append(page.url)
     assert seen[-1].endswith("/self-test/")
     assert len(seen) == len(menu.path(Site()))
-    page.close()

@@ -17,17 +17,20 @@ SCREENS = {
 }
 
 
-@pytest.fixture(scope="module", params=["light", *thorough("dark"), "without scripts"])
-def screen(request):
-    return request.param
-
-
-@pytest.fixture(scope="module", params=["biases", *thorough("word-order")])
-def printed(request, chromium, origin, screen):
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("biases", "light"),
+        ("biases", "without scripts"),
+        *thorough(*((("word-order", screen),) for screen in SCREENS)),
+    ],
+)
+def printed(request, chromium, origin):
     """A page as it is printed, from any screen."""
+    name, screen = request.param
     page = chromium.new_page(base_url=origin, viewport=PAPER, **SCREENS[screen])
     page.emulate_media(media="print")
-    page.goto(f"/explanation/{request.param}/")
+    page.goto(f"/explanation/{name}/")
     yield page
     page.close()
 

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from browser.watching import WITHOUT_SCRIPTS
 from qkv_site.tables import wheel
 from support import ADDRESS, served, thorough
 
@@ -26,28 +27,17 @@ def lines(page):
 
 
 @pytest.mark.parametrize("name", [PAGE, *thorough(REFERENCE)])
-def test_below_a_sub_path(copy, chromium, name):
+def test_below_a_sub_path_and_from_a_copy_on_a_disk(copy, visit, name):
     below = "a%20stick%20%28mine%29%20%26%20%27more%27"
-    page = chromium.new_page()
     with served(copy.parent) as address:
-        page.goto(f"{address}/{copy.name}/{name}")
+        page = visit(f"{address}/{copy.name}/{name}")
         assert lines(page) == [f"pip install {address}/{below}/assets/{NAME}"]
-    page.close()
-
-
-@pytest.mark.parametrize("name", [PAGE, *thorough(REFERENCE)])
-def test_from_a_copy_on_a_disk(copy, chromium, name):
-    page = chromium.new_page()
-    page.goto((copy / name / "index.html").as_uri())
-    below = "a%20stick%20%28mine%29%20%26%20%27more%27"
+    page = visit((copy / name / "index.html").as_uri())
     assert lines(page) == [f"pip install {copy.parent.as_uri()}/{below}/assets/{NAME}"]
-    page.close()
 
 
-def test_without_a_script_it_names_the_published_address(chromium, origin):
-    page = chromium.new_page(java_script_enabled=False)
-    page.goto(f"{origin}/{PAGE}")
+def test_without_a_script_it_names_the_published_address(visit):
+    page = visit(f"/{PAGE}", **WITHOUT_SCRIPTS)
     assert lines(page) == [f"pip install {ADDRESS}assets/{NAME}"]
     download = page.get_by_role("link", name="Download qkv")
     assert download.get_attribute("href").endswith(f"assets/{NAME}")
-    page.close()

@@ -4,6 +4,8 @@ from time import monotonic
 
 import pytest
 
+WITHOUT_SCRIPTS = {"java_script_enabled": False}
+PHONE = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
 # Adds up, in a page that has not begun to load, how far its content moves by itself.
 NOTE_SHIFTS = """
 window.shifted = 0

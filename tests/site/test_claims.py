@@ -2,63 +2,49 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from markdown import Markdown
 
 from qkv_site.markdown import claims, evidence
 from qkv_site.page import PAGE, Site, parse
-from support import ROOT
-
-BLOCK = '# A page\n\n```python exec="on" {}\n{}\n```\n'
-CLAIM = 'claim="two-and-two" title="Two and two are four."'
-INDEX = '# Index\n\n```python exec="on"\n{}\n```\n'.format(
-    "from qkv_site.markdown import evidence\nprint(evidence.counted())"
-)
+from support import ROOT, html_of
 
 
-def folded(page):
+def every_claim():
+    return [claim for page in Site().pages.values() for claim in claims.of_page(page)]
+
+
+def folded(html):
     """What stands at the foot of a page, of how its statements are known."""
-    html = page.read_text().partition('<details class="wq-known" id="how-it-is-known">')[2]
-    return html.partition("</details>")[0]
-
-
-def test_a_claim_leads_to_how_it_is_known_and_the_index_counts_it(build):
-    text = BLOCK.format(CLAIM + ' cite="Euclid" covers="one sum"', "assert 2 + 2 == 4")
-    built = build({"index.md": "# Home\n", "claims.md": INDEX, "page.md": text})
-    assert built.returncode == 0, built.stdout
-    page = built.site / "page" / "index.html"
-    mark = r'<a class="wq-claim__mark" href="#known-two-and-two"[^>]*>computed</a>'
-    assert re.search(
-        rf'<div class="wq-claim" id="claim-two-and-two">\s*<p>Two and two are four. {mark}',
-        page.read_text(),
-    )
-    entry = (
-        '<li id="known-two-and-two"><a href="#claim-two-and-two">Two and two are four.</a> '
-        "Euclid. Covers: one sum.</li>"
-    )
-    assert entry in folded(page)
-    counted = (built.site / "claims" / "index.html").read_text()
-    assert re.search(
-        r'<a href="\.\./page/#how-it-is-known">A page</a></td>\s*<td[^>]*>1</td>', counted
-    )
-    places = json.loads((built.site / "assets" / "claims.json").read_text())
-    assert places == {"page/": ["claim-two-and-two"]}
-    assert not folded(built.site / "index.html")
+    _, _, found = html.partition('<details class="wq-known" id="how-it-is-known">')
+    return found.partition("</details>")[0]
 
 
 def test_every_mark_leads_to_what_is_said_at_the_foot_of_its_page(site):
-    made = [claim for page in Site().pages.values() for claim in claims.of_page(page)]
-    assert {claim.kind for claim in made} == set(claims.KINDS)
-    for claim in made:
-        page = site / claim.page.removesuffix(".md").removesuffix("index") / "index.html"
-        assert f'id="{claim.anchor}"' in folded(page), claim.id
-        assert not claim.block or f'id="claim-{claim.id}"' in page.read_text()
+    for claim in every_claim():
+        html = html_of(site, claim.page)
+        assert f'id="{claim.anchor}"' in folded(html), claim.id
+        assert not claim.block or f'id="claim-{claim.id}"' in html
+    assert {claim.kind for claim in every_claim()} == set(claims.KINDS)
+    places = json.loads((site / "assets" / "claims.json").read_text())
+    assert sum(map(len, places.values())) == len(evidence.known(Site()).kinds)
+    for address, found in places.items():
+        html = (site / address / "index.html").read_text()
+        assert not [part for part in found if f'id="{part}"' not in html]
+
+
+def test_a_test_stands_on_a_page_that_states_it_and_few_stand_on_none():
+    stated, places = {}, evidence.known(Site()).places
+    for claim in (claim for claim in every_claim() if claim.run):
+        stated.setdefault(claim.run.replace("_", "-"), set()).add(claim.page)
+    assert len(stated) > 10
+    assert [test for test, pages in stated.items() if places[test][0] not in pages] == []
+    assert sum(page == claims.INDEX for page, _ in places.values()) < len(places) / 20
 
 
 def test_every_test_on_a_real_library_stands_once_with_its_code_and_versions(site):
-    feet = {page: folded(page) for page in site.rglob("index.html")}
+    feet = {page: folded(page.read_text()) for page in site.rglob("index.html")}
     run = claims.last_run()
     for file in claims.TESTS:
         text = (ROOT / file).read_text()
@@ -72,39 +58,6 @@ def test_every_test_on_a_real_library_stands_once_with_its_code_and_versions(sit
             assert code[1] == name
             assert (page.parent / code[0]).resolve() == (site / claims.code_of(file)).resolve()
             assert f"last ran on {run['date'].day} {run['date']:%B %Y}" in feet[page]
-
-
-def test_the_list_of_places_has_every_statement_and_every_test(site):
-    places = json.loads((site / "assets" / "claims.json").read_text())
-    assert sum(map(len, places.values())) == len(evidence.known(Site()).kinds)
-    for address, found in places.items():
-        html = (site / address / "index.html").read_text()
-        assert not [part for part in found if f'id="{part}"' not in html]
-
-
-def test_a_test_stands_where_it_is_stated_or_else_first_in_the_menu_or_with_its_file(tmp_path):
-    stated, linked, of_file, left = claims.traps()[:4]
-    texts = {
-        "z-first.md": f"# F\n\n[so](claims.md#{stated.id}) [so](claims.md#{linked.id})\n",
-        "second.md": "# S\n\n" + FENCE.format("S.", f' run="{stated.test}"'),
-        "last.md": f"# T\n\n[so](claims.md#{linked.id})\n",
-        "claims.md": "# C\n",
-    }
-
-    def home(test):
-        docs = tmp_path / "docs"
-        docs.mkdir(exist_ok=True)
-        (tmp_path / "mkdocs.yml").write_text(f"nav: [{', '.join(texts)}]")
-        for name, text in texts.items():
-            (docs / name).write_text(text)
-        return evidence.known(Site(docs)).places[test.id]
-
-    assert home(stated) == ("second.md", stated.id)
-    assert home(linked) == ("z-first.md", linked.id)
-    assert home(left) == ("claims.md", left.id)
-    file = Path(of_file.file).stem.removeprefix("test_")
-    texts["last.md"] = f"---\ntests: [{file}]\n---\n\n{texts['last.md']}"
-    assert home(of_file) == ("last.md", of_file.id)
 
 
 def test_the_versions_of_a_test_are_those_of_the_libraries_that_it_runs():
@@ -144,28 +97,8 @@ def test_a_statement_about_a_library_needs_a_test_or_a_line_that_was_read(
     assert all(fault in each for each in said)
 
 
-@pytest.mark.parametrize(
-    ("options", "kind", "mark"),
-    [
-        ("", "computed", "[computed](#known-computed)"),
-        (' covers="all"', "computed", "[computed](#known-a)"),
-        (' run="test_b_c"', "run", "[run](#known-a)"),
-        (' read="b.py, line 3"', "read", "[read](#known-a)"),
-    ],
-)
-def test_the_mark_of_a_statement_leads_to_how_it_is_known(options, kind, mark):
-    [claim] = claims.of_page(parse("how-to/page.md", FENCE.format("S.", options)))
-    assert claim.kind == kind
-    assert claim.mark.startswith(mark)
-
-
 def test_what_was_read_in_code_has_its_commit_and_date_or_a_version():
-    read = [
-        claim
-        for page in Site().pages.values()
-        for claim in claims.of_page(page)
-        if claim.kind == "read"
-    ]
+    read = [claim for claim in every_claim() if claim.kind == "read"]
     code = [claim for claim in read if ".py" in claim.read + claim.source]
     assert len(code) > 15
     for claim in code:
@@ -188,18 +121,15 @@ def test_links_to_a_test_say_how_the_statement_is_known_and_lead_to_its_place():
     assert evidence.leads_to("../claims.md#libraries", PAGE.get()) == "../claims.md#libraries"
 
 
-def test_a_trap_states_the_first_line_of_its_docstring():
-    traps = {trap.test: trap for trap in claims.traps()}
-    trap = traps["test_torch_added_keys_lengthen_the_weights"]
-    assert trap.statement == (
-        "PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each, a token"
-    )
-    for trap in traps.values():
-        assert trap.statement[0].isupper() or trap.statement[0] == "`", trap.test
-        assert not trap.statement.endswith((".", ",")), trap.test
-
-
-def test_every_claim_of_a_page_is_found():
+def test_every_claim_is_found_and_a_trap_states_the_first_line_of_its_docstring():
     for page in Site().pages.values():
         stated = [claim.id for claim in claims.of_page(page) if claim.block]
         assert stated == re.findall(r'^ *```python .*claim="([^"]*)"', page.text, re.MULTILINE)
+    traps = {trap.test: trap.statement for trap in claims.traps()}
+    said = (
+        "PyTorch's `add_bias_kv` and `add_zero_attn` lengthen the weights by one key each, a token"
+    )
+    assert traps["test_torch_added_keys_lengthen_the_weights"] == said
+    for name, statement in traps.items():
+        assert statement[0].isupper() or statement[0] == "`", name
+        assert not statement.endswith((".", ",")), name

@@ -3,7 +3,6 @@
 import html
 import re
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 import pytest
 
@@ -11,7 +10,7 @@ from qkv_site.markdown import claims
 from qkv_site.page import Site
 from qkv_site.parts import formulas
 from qkv_site.write import copies
-from support import ADDRESS
+from support import ADDRESS, html_of
 
 READ = Site().pages
 PAGES = sorted(READ)
@@ -33,57 +32,41 @@ def written(site):
     return {page: (site / folder(page) / copies.NAME).read_text() for page in PAGES}
 
 
-def test_no_formula_is_lost(written):
-    lines = 0
-    for page, text in written.items():
-        for block in READ[page].fences():
+def test_no_formula_and_no_claim_is_lost_and_nothing_is_left_over(written):
+    lines = in_sentences = 0
+    for name, text in written.items():
+        page, plain = READ[name], without_fences(text)
+        for block in page.fences():
             if block.language in ("formula", "diagram"):
                 for line in formulas.read(block.code):
                     lines += 1
                     for part in line.formula.split(" == "):
-                        assert part in text, f"{page}: {line.formula}"
-    assert lines > 75
-
-
-def test_no_formula_of_a_sentence_is_lost(written):
-    seen = 0
-    for page, text in written.items():
-        said = READ[page].prose()
-        for source, formula in re.findall(formulas.INLINE, said):
+                        assert part in text, f"{name}: {line.formula}"
+        for source, formula in re.findall(formulas.INLINE, page.prose()):
             if not source and not formula.startswith(('"', "shape(", "=")):
-                seen += 1
-                assert f"`{formula}`" in text, f"{page}: {formula}"
-    assert seen > 150
-
-
-def test_each_claim_has_its_statement_its_kind_and_its_address(written):
-    for page, text in written.items():
-        for claim in claims.of_page(READ[page]):
+                in_sentences += 1
+                assert f"`{formula}`" in text, f"{name}: {formula}"
+        for claim in claims.of_page(page):
             if claim.block:
                 assert f"Claim, {claim.kind}" in text
-                assert f"#claim-{claim.id}" in text, f"{page}: {claim.id}"
+                assert f"#claim-{claim.id}" in text, f"{name}: {claim.id}"
+        assert LEFT_OVER.search(re.sub(r"`[^`\n]*`", "", plain)) is None, name
+    assert lines > 75
+    assert in_sentences > 150
+    shown = written["explanation/biases.md"]
+    assert 'assert has_none == {"query": False, "key": True}' in shown
+    assert "without the query bias: 0." in shown
 
 
-def test_each_block_that_is_shown_stands_there_with_what_it_printed(written):
-    text = written["explanation/biases.md"]
-    assert 'assert has_none == {"query": False, "key": True}' in text
-    assert "without the query bias: 0." in text
-
-
-def test_nothing_is_left_over(written):
-    for page, text in written.items():
-        said = re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
-        said = re.sub(r"`[^`\n]*`", "", said)
-        assert not (found := LEFT_OVER.search(said)), (
-            f"{page}: {found and said[found.start() - 40 :][:99]}"
-        )
+def without_fences(text):
+    return re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def test_links_lead_to_a_heading(site, written):
     ids: dict = {}
     links = 0
     for page, text in written.items():
-        said = re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+        said = without_fences(text)
         assert NOT_WHOLE.findall(said) == [], page
         for found in LINK.finditer(said):
             links += 1
@@ -102,11 +85,9 @@ def test_links_lead_to_a_heading(site, written):
 
 def test_a_page_names_its_copy(site):
     for page in PAGES:
-        said = (site / folder(page) / "index.html").read_text()
-        link = re.search(r'<link rel="alternate " type="text/markdown"[^>]*href="([^"]+)"', said)[1]
-        assert (site / folder(page) / link).resolve() == (
-            site / folder(page) / copies.NAME
-        ).resolve()
+        link = re.compile(r'<link rel="alternate " type="text/markdown"[^>]*href="([^"]+)"')
+        copy = site / folder(page) / link.search(html_of(site, page))[1]
+        assert copy.resolve() == (site / folder(page) / copies.NAME).resolve()
 
 
 def test_the_overview_lists_each_page_and_the_whole_holds_all(site, written):
@@ -118,34 +99,3 @@ def test_the_overview_lists_each_page_and_the_whole_holds_all(site, written):
     for page in ("start/which-q.md", "how-to/masks.md"):
         heading = re.search(r"^## \[(.+?)\]\(", written[page], re.MULTILINE)[1]
         assert heading in whole
-
-
-def test_below_a_path_all_addresses_are_whole(build, monkeypatch):
-    monkeypatch.setenv("SITE_URL", "https://example.org/q/")
-    page = "# A page\n\n## A part { #part }\n\n[Home](../index.md#there)\n\n"
-    formula = "```formula\nQ[i] = X_Q @ W_Q[i]\n```\n\nIn {{paper-3-2-2: X_Q @ W_Q[i]}}.\n"
-    built = build(
-        {
-            "index.md": "# Home { #there }\n",
-            "sub/index.md": "# Sub\n\n[A page](page.md)\n",
-            "sub/page.md": page + formula,
-        }
-    )
-    assert built.returncode == 0, built.stdout
-    copy = (built.site / "sub" / "page" / "index.md").read_text()
-    assert "## [A part](https://example.org/q/sub/page/#part)" in copy
-    assert "[Home](https://example.org/q/#there)" in copy
-    assert "Q[i] = X_Q @ W_Q[i]" in copy
-    assert "In `Q W_i^Q`." in copy
-    robots = (built.site / "robots.txt").read_text()
-    assert "Sitemap: https://example.org/q/sitemap.xml" in robots
-    assert "https://example.org/q/llms.txt" in robots
-    sitemap = ElementTree.fromstring((built.site / "sitemap.xml").read_text())
-    assert sorted(
-        each.get("href") for each in sitemap.iter("{http://www.w3.org/1999/xhtml}link")
-    ) == [
-        "https://example.org/q/index.md",
-        "https://example.org/q/sub/index.md",
-        "https://example.org/q/sub/page/index.md",
-    ]
-    assert "A part](https://example.org/q/sub/page/#part)" in (built.site / copies.FULL).read_text()

@@ -3,74 +3,43 @@
 import ast
 import builtins
 import re
-from html import unescape
 
 import pytest
 
 from qkv_site.markdown import claims
-from qkv_site.page import Site, parse
+from qkv_site.page import Site
 from qkv_site.parts import on_library
 from qkv_site.parts.tabs import TABS, Tab
 from qkv_site.run import blocks_of
+from support import html_of, words_of
 
 GOES_ON = "The blocks below use names of the tab NumPy."
-ALL = ["NumPy", "PyTorch", "Keras", "Flax"]
-# The tabs of each page that a beginner, or an engineer between two code bases, lands on. A page has
-# fewer where it is about one library, and where a test runs the others.
-PAGES = {
-    "start/how-many-matrices.md": [ALL[:3]],
-    "start/which-q.md": [ALL[:3]],
-    "explanation/deeplearning-ai-course.md": [["NumPy", "Keras"]],  # its assignment is in Keras
-    "explanation/widths.md": [ALL],
-    "how-to/masks.md": [ALL],
-    "how-to/weights-out-of-a-checkpoint.md": [ALL],
-    # Its page leads to test_weights_move_between_torch_keras_flax_and_haiku, which runs the others.
-    "how-to/convert.md": [ALL[:2]],
-    "how-to/remove-a-double-projection.md": [ALL[:3], ALL[:3]],
-    "libraries/pytorch.md": [["NumPy", "PyTorch"]],
-    "libraries/keras.md": [["NumPy", "Keras"]],
-    "libraries/flax.md": [["NumPy", "Flax"]],
+TABBED = {
+    name: (page, tabs)
+    for name, page in Site().pages.items()
+    if (tabs := [part for part in page.walk() if isinstance(part, Tab)])
 }
 
 
-PAGE = Site().pages
-
-
-def tabs_of(page):
-    return [part for part in page.walk() if isinstance(part, Tab)]
-
-
-def built(site, page):
-    folder = page.removesuffix("index.md").removesuffix(".md")
-    return (site / folder / "index.html").read_text()
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_check_is_there_in_each_framework(site, page):
-    html = built(site, page)
+@pytest.mark.parametrize("name", TABBED)
+def test_a_tab_has_a_label_and_shows_what_its_block_printed_and_on_which_version(site, name):
+    html = html_of(site, name)
     labels = re.findall(r'<div class="tabbed-labels">(.*?)</div>', html, re.DOTALL)
-    assert [re.findall(r"<label[^>]*>(.*?)</label>", each) for each in labels] == PAGES[page]
+    titles = [re.findall(r"<label[^>]*>(.*?)</label>", each) for each in labels]
+    _, tabs = TABBED[name]
+    assert [title for each in titles for title in each] == [tab.title for tab in tabs]
+    assert {each[0] for each in titles} == {"NumPy"}  # which each block below may go on from
     assert "content.tabs.link" in html  # in the settings that Material's script reads
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_tab_shows_what_its_block_printed_and_on_which_version(site, page):
-    shown = unescape(re.sub(r"<[^>]+>", "", built(site, page)))
-    seen = 0
-    for tab in tabs_of(PAGE[page]):
+    for tab in tabs:
         for block in tab.blocks:
             assert block.library == TABS[tab.title]
             if block.library:
-                seen += 1
-                assert f"Run: {claims.ran_on(block.library)}, on " in shown
-                assert on_library.printed(block) in shown
-    assert seen == sum(len(titles) - 1 for titles in PAGES[page])
+                assert f"Run: {claims.ran_on(block.library)}, on " in words_of(html)
+                assert on_library.printed(block) in words_of(html)
 
 
-def test_a_tab_ends_where_its_indentation_ends():
-    text = '=== "Keras"\n\n    ```python library="keras"\n    one\n    ```\n\n=== "Torch"\n\nNo.\n'
-    found = [(tab.line, tab.title, len(tab.blocks)) for tab in tabs_of(parse("page.md", text))]
-    assert found == [(1, "Keras", 1), (7, "Torch", 0)]
+def test_pages_that_many_land_on_have_tabs():
+    assert {"start/which-q.md", "start/how-many-matrices.md", "how-to/masks.md"} <= TABBED.keys()
 
 
 def names_of(code):
@@ -86,11 +55,12 @@ def names_of(code):
     return bound, {each.id for each in names if isinstance(each.ctx, ast.Load)} - bound
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_says_where_a_block_below_its_tabs_needs_one_of_them(page):
-    tabbed = {block.code for tab in tabs_of(PAGE[page]) for block in tab.blocks}
+@pytest.mark.parametrize("name", TABBED)
+def test_a_page_says_where_a_block_below_its_tabs_needs_one_of_them(name):
+    page, tabs = TABBED[name]
+    tabbed = {block.code for tab in tabs for block in tab.blocks}
     of_tabs, of_page, needed = set(), {*dir(builtins)}, set()
-    for block in blocks_of(PAGE[page]):
+    for block in blocks_of(page):
         bound, needs = names_of(block.code)
         if block.code in tabbed:
             of_tabs |= bound
@@ -98,4 +68,4 @@ def test_a_page_says_where_a_block_below_its_tabs_needs_one_of_them(page):
         if "source" in block.given:
             needed |= (needs - of_page) & of_tabs
         of_page |= bound
-    assert (GOES_ON in PAGE[page].text) == bool(needed), needed
+    assert (GOES_ON in page.text) == bool(needed), needed

@@ -12,77 +12,96 @@ from qkv_site import check
 from qkv_site.markdown import claims
 from qkv_site.page import parse
 from qkv_site.tables import libraries, models, slices
-from support import ROOT
+from support import ROOT, html_of, words_of
 
 PAGES = ROOT / "docs" / "libraries"
 SIZES = {
     "d_model": 19, "h": 12, "h_kv": 3, "d_k": 5, "d_v": 7,
     "d_source": 11, "d_source_k": 13, "d_source_v": 17, "d_out": 23,
 }  # fmt: skip
-STORED = [
-    pytest.param(stored, part, id=f"{name}-{stored.name}-{part}")
-    for name, layout in layouts().items()
-    for form in layout.forms
-    for stored in form.stored
-    for part in stored.parts
-]
-
-
-@pytest.mark.parametrize(("stored", "part"), STORED)
-def test_a_recipe_takes_out_what_load_takes_out(stored, part):
-    sizes = SIZES | {"i": 7, "j": 2}
-    array = np.random.default_rng(0).normal(size=stored.shape_for(sizes))
-    unpacked = stored.unpack(array, sizes)[part]
-    head = {"h": sizes["i"], "h_kv": sizes["j"]}.get(stored.part_axes(part)[0], ...)
-    taken = eval(f"array{libraries.recipe(stored, part)}", {"array": array} | sizes)
-    np.testing.assert_array_equal(taken, unpacked[head])
-
-
 WITH_PAGE = [name for name in layouts() if libraries.address(name) == f"{name}.md"]
-IN_ROWS = [name for name in layouts() if name not in WITH_PAGE]
 
 
 def test_each_layout_has_a_row_and_each_page_a_layout():
     assert list(libraries.entries()) == list(layouts())
     of_no_layout = {"index", "models", "attention-functions"}
     assert {page.stem for page in PAGES.glob("*.md")} == {*WITH_PAGE} | of_no_layout
+    faults = check.page(parse("libraries/rows.md", f"# Rows\n\n{libraries.rows()}"))
+    elsewhere = "place", "link"  # the rows are a part of a page, which has the other ids
+    assert [fault for fault in faults if fault.rule not in elsewhere] == []
 
 
-def row(page, name):
-    """HTML of a layout's row, with what it opens to."""
-    [found] = re.findall(rf'<h3 id="{name}">.*?(?=<h[23] )', page, re.DOTALL)
-    return found
+@pytest.mark.parametrize("name", layouts())
+def test_a_recipe_takes_out_what_load_takes_out(name):
+    sizes = SIZES | {"i": 7, "j": 2}
+    for stored in (stored for form in layouts()[name].forms for stored in form.stored):
+        array = np.random.default_rng(0).normal(size=stored.shape_for(sizes))
+        for part, unpacked in stored.unpack(array, sizes).items():
+            head = {"h": sizes["i"], "h_kv": sizes["j"]}.get(stored.part_axes(part)[0], ...)
+            taken = eval(f"array{libraries.recipe(stored, part)}", {"array": array} | sizes)
+            np.testing.assert_array_equal(taken, unpacked[head], err_msg=stored.name)
+
+
+@pytest.mark.parametrize("name", layouts())
+def test_a_picture_fills_what_belongs_to_the_head(name):
+    """An array in which one head's parts are 1 and the others 0 is 1 in the filled pieces."""
+    layout = layouts()[name]
+    sizes = slices.sizes_of(layout)
+    for stored in layout.forms[0].without_biases:
+        parts = {
+            part: np.zeros([sizes[axis] for axis in stored.part_axes(part)])
+            for part in stored.parts
+        }
+        for array in parts.values():
+            array[slices.MARKED * len(array) // sizes["h"]] = 1
+        view, packed = slices.View.of(stored, sizes), stored.pack(parts, sizes)
+        assert view.shape == packed.shape
+        along = packed.shape.index(8) if view.apart else 0 if view.stacked else 1
+        pieces = np.split(packed, len(view.pieces), axis=along)
+        filled = [filled for _, filled in view.pieces]
+        assert [piece.all() for piece in pieces] == [piece.any() for piece in pieces] == filled
+        assert view.rows * view.columns == packed.size
 
 
 @pytest.mark.parametrize("name", layouts())
 def test_a_page_or_a_row_says_all_that_the_data_say(site, name):
-    layout = layouts()[name]
+    layout, index = layouts()[name], html_of(site, "libraries/index.md")
     if name in WITH_PAGE:
-        page = (site / "libraries" / name / "index.html").read_text()
+        page = html_of(site, f"libraries/{name}.md")
     else:
-        page = row((site / "libraries" / "index.html").read_text(), name)
-    shown = html.unescape(re.sub(r"<[^>]+>", "", page))
+        [page] = re.findall(rf'<h3 id="{name}">.*?(?=<h[23] )', index, re.DOTALL)
+        [summary] = re.findall(r"<summary>(.*?)</summary>", page)
+        asked = libraries.entries()[name].get("question", "What is stored, and what goes in?")
+        assert words_of(summary) == asked
+    shown = words_of(page)
     for form in layout.forms:
         for stored in form.stored:
             assert f"<code>{stored.name}</code>" in page
             for part in stored.parts:
                 assert libraries.recipe(stored, part) in shown
+        query = libraries.holding("W_Q", layout, form)
+        taken = f"`{query.name}{libraries.recipe(query, 'W_Q')}`"
+        assert taken in libraries.one_head(name)
+        assert taken in libraries.rows()
     for known in (*layout.refused.items(), *layout.outside.items()):
         assert all(words in shown for words in known)
     for words in (layout.convention, layout.read_in, *layout.cannot):
         assert words in shown
-    known, _, what = libraries.known_from(layout).partition(": ")
-    if name in WITH_PAGE:
-        assert f"{known.capitalize()}{', not run' if known == 'read' else ''}: {what}" in shown
-    else:
-        assert f"{known}: {what}" in shown
-
-
-def test_what_rows_say_has_no_faults():
-    text = f"# Rows\n\n{libraries.rows()}"
-    faults = check.page(parse("libraries/rows.md", text))
-    elsewhere = "place", "link"  # the rows are a part of a page, which has the other ids
-    assert [fault for fault in faults if fault.rule not in elsewhere] == []
+    from_where = libraries.known_from(layout)
+    assert re.fullmatch(
+        r"run: [\w-]+ \d[\d.]+( with \w+ \d[\d.]+)?|run once: [\w-]+ \d.* on \d+ \w+ 20\d\d"
+        r"|read: commit [0-9a-f]{7} of \d+ \w+ 20\d\d",
+        from_where,
+    )
+    known, _, what = from_where.partition(": ")
+    said = f"{known.capitalize()}{', not run' if known == 'read' else ''}"
+    assert f"{said if name in WITH_PAGE else known}: {what}" in shown
+    # The table of arguments has the library too.
+    address = libraries.address(name).removeprefix("index.md").replace(".md", "/")
+    rows = map(html.unescape, re.findall(r"<tr>.*?</tr>", index, re.DOTALL))
+    [listed] = [row for row in rows if f'href="{address}"' in row]
+    assert all(name in listed for name in layout.arguments)
+    assert f'<h3 id="{name}">{libraries.entries()[name]["name"]}' in html.unescape(index)
 
 
 @pytest.mark.parametrize("name", WITH_PAGE)
@@ -98,17 +117,14 @@ def test_a_page_shows_its_own_layout(name):
 
 
 def test_the_table_of_models_says_how_each_of_at_least_thirty_is_known(site):
-    page = (site / "libraries" / "models" / "index.html").read_text()
-    rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)[1:]
+    rows = re.findall(r"<tr>.*?</tr>", html_of(site, "libraries/models.md"), re.DOTALL)[1:]
     stated = models.models()
     assert len({model["name"] for model in stated}) == len(stated) == len(rows) >= 30
     for model, row in zip(stated, rows, strict=True):
         assert ("type" in model) != ("read" in model)
-        shown = html.unescape(re.sub(r"<[^>]+>", "", row))
-        assert model["name"] in shown
-        assert model["layer"] in shown
-        assert model.get("read", "") in shown
-        assert all(each["option"] in shown for each in model.get("unseen", ()))
+        unseen = [each["option"] for each in model.get("unseen", ())]
+        for said in (model["name"], model["layer"], model.get("read", ""), *unseen):
+            assert said in words_of(row)
         if "layout" in model:
             page, _, part = libraries.address(model["layout"]).partition("#")
             page = "" if page == "index.md" else page.replace(".md", "/")
@@ -138,16 +154,6 @@ def test_the_sentence_about_biases_tells_those_of_each_form(name):
     assert ("`qkv.load` knows" in said) == bool(layout.unknown)
 
 
-@pytest.mark.parametrize("name", layouts())
-def test_a_page_and_the_table_tell_where_each_form_has_the_queries(name):
-    layout = layouts()[name]
-    for form in layout.forms:
-        query = libraries.holding("W_Q", layout, form)
-        taken = f"`{query.name}{libraries.recipe(query, 'W_Q')}`"
-        assert taken in libraries.one_head(name)
-        assert taken in libraries.rows()
-
-
 def plain(words):
     return re.sub(r"\W|_", "", words).lower().replace("pytorch", "torch")
 
@@ -155,14 +161,16 @@ def plain(words):
 @pytest.fixture(scope="module")
 def tested():
     """Of each trap's test, the code without what it says of itself: it names what it runs."""
-
-    def named_in(test):
-        found = ast.parse((ROOT / test.file).read_text()).body
-        function = next(each for each in found if getattr(each, "name", "") == test.test)
-        function.body = function.body[1:]
-        return plain(ast.unparse(function))
-
-    return {trap.id: named_in(trap) for trap in claims.traps()}
+    traps = claims.traps()
+    functions = {
+        (file, each.name): each
+        for file in {trap.file for trap in traps}
+        for each in ast.parse((ROOT / file).read_text()).body
+        if isinstance(each, ast.FunctionDef)
+    }
+    for function in functions.values():
+        function.body = function.body[1:] or function.body
+    return {trap.id: plain(ast.unparse(functions[trap.file, trap.test])) for trap in traps}
 
 
 PARTS = {"bert-tf": "original", "nanogpt": "nanogpt", "gpt-bigcode": "bigcode"}
@@ -179,71 +187,15 @@ def test_each_trap_leads_to_its_test_or_says_that_it_was_only_read(name, tested)
     traps = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
     read = {claim.id for claim in claims.of_page(page) if not claim.block}
     assert traps
+    link = re.compile(r"\[((?:Run|Read)\b[^]]*)\]\(\.\./claims\.md#(.*?)\)")
     for trap in traps:
-        said, anchor = re.search(
-            r"\[((?:Run|Read)\b[^]]*)\]\(\.\./claims\.md#(.*?)\)", trap
-        ).groups()
+        said, anchor = link.search(trap).groups()
         said = " ".join(said.split())
         if said == "Read":
             assert anchor in read
         else:
             where = said.removeprefix("Run").removeprefix(" on ") or name
             assert all(plain(library) in tested[anchor] for library in where.split(" and "))
-
-
-@pytest.mark.parametrize("name", layouts())
-def test_a_layout_was_run_on_a_version_or_read_in_a_commit_with_its_date(name):
-    known = libraries.known_from(layouts()[name])
-    assert re.fullmatch(
-        r"run: [\w-]+ \d[\d.]+( with \w+ \d[\d.]+)?|run once: [\w-]+ \d.* on \d+ \w+ 20\d\d"
-        r"|read: commit [0-9a-f]{7} of \d+ \w+ 20\d\d",
-        known,
-    )
-
-
-def test_the_table_of_arguments_names_every_library(site):
-    page = (site / "libraries" / "index.html").read_text()
-    rows = list(map(html.unescape, re.findall(r"<tr>.*?</tr>", page, re.DOTALL)))
-    for name, layout in layouts().items():
-        address = libraries.address(name).removeprefix("index.md").replace(".md", "/")
-        [listed] = [row for row in rows if f'href="{address}"' in row]
-        assert all(name in listed for name in layout.arguments)
-        assert f'<h3 id="{name}">{libraries.entries()[name]["name"]}' in html.unescape(page)
-
-
-def test_a_row_opens_to_what_was_the_question_of_a_page(site):
-    page = (site / "libraries" / "index.html").read_text()
-    for name in IN_ROWS:
-        found = row(page, name)
-        question = libraries.entries()[name].get("question", "What is stored, and what goes in?")
-        shown = re.sub(r"<[^>]+>", "", re.search(r"<summary>(.*?)</summary>", found)[1])
-        assert html.unescape(shown) == question
-
-
-WEIGHTS = [
-    pytest.param(layout, stored, id=f"{layout.name}-{stored.name}")
-    for layout in layouts().values()
-    for stored in layout.forms[0].without_biases
-]
-
-
-@pytest.mark.parametrize(("layout", "stored"), WEIGHTS)
-def test_a_picture_fills_what_belongs_to_the_head(layout, stored):
-    """An array in which one head's parts are 1 and the others 0 is 1 in the filled pieces."""
-    sizes = slices.sizes_of(layout)
-    parts = {
-        part: np.zeros([sizes[axis] for axis in stored.part_axes(part)]) for part in stored.parts
-    }
-    for array in parts.values():
-        array[slices.MARKED * len(array) // sizes["h"]] = 1
-    view = slices.View.of(stored, sizes)
-    packed = stored.pack(parts, sizes)
-    assert view.shape == packed.shape
-    along = packed.shape.index(8) if view.apart else 0 if view.stacked else 1
-    pieces = np.split(packed, len(view.pieces), axis=along)
-    assert [piece.all() for piece in pieces] == [filled for _, filled in view.pieces]
-    assert [piece.any() for piece in pieces] == [filled for _, filled in view.pieces]
-    assert view.rows * view.columns == packed.size
 
 
 @pytest.mark.parametrize("name", claims.last_run()["layouts"])

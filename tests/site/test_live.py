@@ -8,19 +8,7 @@ import pytest
 
 from qkv import example, notation
 from qkv.notation.tree import Symbol, parse
-from qkv_site.page import Site
 from qkv_site.parts import live, trees
-
-KEYS = [*live.texts()["says"], *live.texts()["phrases"]]
-
-
-def test_one_page_has_the_whole_layer_and_others_a_window():
-    fences = {
-        name: [part for part in page.fences() if isinstance(part, live.Live)]
-        for name, page in Site().pages.items()
-    }
-    whole = [name for name, parts in fences.items() for part in parts if "state" not in part.given]
-    assert whole == [live.WHOLE]
 
 
 def test_each_source_finds_each_letter_once():
@@ -54,23 +42,18 @@ def test_made_up_numbers_differ_and_can_be_seen():
     assert np.array_equal(live.P, live.P.round(1))
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_a_sentence_names_what_there_is(key):
+def test_a_sentence_names_what_there_is_and_belongs_to_a_step():
     texts = live.texts()
-    said = (texts["says"] | texts["phrases"])[key]
     known = {*live.SIZES, "head", "joined", "word", "row", "side by side", "best", "most", "usual",
              "share", "seen", "pair", "there", "back", "effect", "count", "place", "what", "other",
              "which", "terms", "value", "steps", "width", "own", "hidden", "scored", "letter",
              "number"}  # fmt: skip
-    roles = {role.key for role in notation.roles()}
-    assert {*re.findall(r"\{(.+?)\}", said)} <= known | roles
-    assert said.count("*") % 2 == 0
-
-
-def test_a_sentence_belongs_to_a_step():
-    steps = {*live.texts()["steps"]}
-    assert {key.split("-")[0] for key in live.texts()["says"]} == steps
-    assert {*live.texts()["acts"].values()} <= steps
+    known |= {role.key for role in notation.roles()}
+    for said in (texts["says"] | texts["phrases"]).values():
+        assert {*re.findall(r"\{(.+?)\}", said)} <= known, said
+        assert said.count("*") % 2 == 0, said
+    assert {key.split("-")[0] for key in texts["says"]} == {*texts["steps"]}
+    assert {*texts["acts"].values()} <= {*texts["steps"]}
 
 
 NOT_COMPUTED = {
@@ -87,17 +70,3 @@ NOT_COMPUTED = {
 def test_a_node_that_the_script_does_not_compute_is_named(line):
     with pytest.raises(ValueError, match=NOT_COMPUTED[line]):
         trees.as_data(parse(line).sides[0])
-
-
-@pytest.mark.parametrize(
-    ("fence", "fault"),
-    [
-        ('```live state="step=query"\n```', "names assets/live.css under styles"),
-        ('```live state="step=dance"\n```', "the live layer has no step=dance"),
-        ('```live state="step=query"\nX\n```', "a live layer has no lines"),
-        ("```live\n```", "the whole layer stands on start/watch-one-word.md"),
-    ],
-)
-def test_a_fence_that_cannot_be_shown_is_refused(faults, fence, fault):
-    found = faults({"index.md": f"# A page\n\n{fence}\n"})
-    assert any(fault in each for each in found), found

@@ -7,10 +7,9 @@ import pytest
 
 from qkv import notation
 from qkv_site.markdown.mathml import mark, to_mathml
-from qkv_site.page import PAGE, Page
+from qkv_site.page import PAGE
 from qkv_site.parts import layer
 from qkv_site.parts import map as layer_map
-from support import ROOT
 
 SOURCES = [source.id for source in notation.sources()]
 PRIMES = {"d_model": 13, "h": 3, "h_kv": 3, "d_k": 5, "d_v": 7}
@@ -21,6 +20,12 @@ def on_a_page(written):
     written.name = "explanation/a.md"
 
 
+@pytest.fixture
+def primes(monkeypatch):
+    """The layer has other sizes, which all differ."""
+    monkeypatch.setattr(layer, "BASE_MODEL", PRIMES)
+
+
 def tree(html):
     """HTML as XML: without what has no value, and with each element closed."""
     html = re.sub(r" (checked)(?==\"\"|[ >])(=\"\")?", "", html)
@@ -28,32 +33,11 @@ def tree(html):
     return ElementTree.fromstring(f"<div>{html}</div>")
 
 
-def states(drawn):
-    return {state.get("data-state"): state for state in drawn.iterfind(".//*[@data-state]")}
-
-
-@pytest.fixture
-def primes(monkeypatch):
-    """The layer has other sizes, which all differ."""
-    monkeypatch.setattr(layer, "BASE_MODEL", PRIMES)
-
-
-def drawn(which="paper"):
-    """The figure, in one of its states."""
-    return states(tree(layer_map.figure()))[which]
-
-
-def links(state, css_class):
-    return [link for link in state.iter("a") if link.get("class") == f"wq-map-{css_class}"]
-
-
-def part(link):
-    """How much of the map's width a bar takes."""
-    return float(re.search(r"--part:([\d.]+)", link.get("style"))[1])
-
-
-def text(element):
-    return " ".join("".join(element.itertext()).split())
+def drawn(state="paper", source=""):
+    """The figure in one of its states, if asked for in the letters of a source."""
+    figure = layer_map.figure()
+    figure = tree(in_letters(figure, source) if source else figure)
+    return figure.find(f".//*[@data-state='{state}']")
 
 
 def in_letters(html, source):
@@ -69,105 +53,103 @@ def in_letters(html, source):
     return re.sub(pattern, chosen, html)
 
 
+def links(state, css_class):
+    return [link for link in state.iter("a") if link.get("class") == f"wq-map-{css_class}"]
+
+
+def part(link):
+    """How much of the map's width a bar takes."""
+    return float(re.search(r"--part:([\d.]+)", link.get("style"))[1])
+
+
+def text(element):
+    return " ".join("".join(element.itertext()).split())
+
+
 @pytest.mark.usefixtures("primes")
-def test_bars_are_as_wide_as_there_are_numbers_for_one_word():
+def test_bars_are_as_wide_as_there_are_numbers_for_one_word_and_funnels_lead_between_them():
     paper = drawn()
-    assert [(part(bar), text(bar)[-2:]) for bar in links(paper, "bar")] == [
-        (pytest.approx(13 / 21, abs=1e-3), "13"),  # 3 heads of 7 are the widest, 21
-        (pytest.approx(13 / 21, abs=1e-3), "13"),
+    bars = [(text(bar)[-3:], part(bar)) for css in ("bar", "bars") for bar in links(paper, css)]
+    assert bars == [  # 3 heads of 7 are the widest, 21
+        (" 13", pytest.approx(13 / 21, abs=1e-3)),
+        (" 13", pytest.approx(13 / 21, abs=1e-3)),
+        ("555", pytest.approx(15 / 21, abs=1e-3)),
+        ("777", 1),
     ]
-    queries, heads = links(paper, "bars")
-    assert (len(queries), text(queries), part(queries)) == (
-        3,
-        "555",
-        pytest.approx(15 / 21, abs=1e-3),
-    )
-    assert (len(heads), text(heads), part(heads)) == (3, "777", 1)
-
-
-@pytest.mark.usefixtures("primes")
-def test_a_funnel_leads_from_what_a_matrix_takes_to_what_it_gives():
-    projection, output = links(drawn(), "funnel")
+    projection, output = links(paper, "funnel")
     ways = [path.get("d") for path in projection.iter("path")]
     assert ways == ["M4 0H17L8 100H3Z", "M4 0H17L13 100H8Z", "M4 0H17L18 100H13Z"]
     assert [path.get("d") for path in output.iter("path")] == ["M0 0H21L17 100H4Z"]
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_letters_and_shapes_are_those_of_the_notation(source):
+def test_letters_shapes_and_sides_are_those_of_the_notation(source):
+    chosen, query = notation.source(source), notation.role("Q[i]")
     html = in_letters(layer_map.figure(), source)
     paper = re.search('data-state="paper"(.*?)data-state="code"', html, re.DOTALL)[1]
     for key in ("X_Q", "W_Q[i]", "Q[i]", "K[i]", "V[i]", "W_O", "Y"):
         assert to_mathml(notation.typeset(key, source, mark=mark)).split(">", 1)[1] in paper, key
-    rows = notation.source(source).tokens == "rows" or "W_Q[i]" in notation.source(source).upright
-    assert ("512×64" if rows else "64×512") in re.sub("<[^>]+>", "", paper)
-
-
-@pytest.mark.parametrize("source", ["site", "paper-3-2-2", "paper-eq1"])
-def test_flags_say_what_the_paper_calls_q(source):
-    flags = tree(in_letters(layer_map.figure(), source)).iterfind(".//*[@class]")
-    said = [text(flag) for flag in flags if "wq-map-flag" in flag.get("class")]
-    assert [re.sub(r"\W", "", words) for words in said] == [
-        "MultiHeadQKVthisisitsQ",
-        "equation1thisisitsQ",
-    ]
+    of_one_head = chosen.names(query) and not chosen.tells_heads_apart(query)
+    assert ("shows one head with this letter" in html) == of_one_head
+    rows = chosen.tokens == "rows" or "W_Q[i]" in chosen.upright
+    shape, side = ("512×64", "a row") if rows else ("64×512", "a column")
+    assert shape in re.sub("<[^>]+>", "", paper)
+    code = drawn("code", source)
+    for state in (drawn("paper", source), code):
+        assert f"one word, {side}, as it comes in" in text(state)
+    place = "side by side" if rows else "in one array"
+    assert f"8 matrices of {shape}, {place}: 512×512. No extra matrix" in map(
+        text, code.iter("span")
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "at_source", "at_query"),
     [
+        *(
+            (source, "MultiHeadQKVthisisitsQ", "equation1thisisitsQ")
+            for source in ("site", "paper-3-2-2", "paper-eq1")
+        ),
         ("ng-multi-head", "writesqhere", "writesWiQqhere"),
         ("ng-self-attention", "writesxhere", "writesqhere"),
         ("d2l", "writes𝐪here", "writes𝐖iq𝐪here"),
         ("vit", "writes𝐳here", "writes𝐪here"),
     ],
 )
-def test_in_another_notation_flags_say_what_its_author_writes(source, at_source, at_query):
-    flags = tree(in_letters(layer_map.figure(), source)).iterfind(".//*[@class]")
-    said = [flag for flag in flags if "wq-map-flag" in flag.get("class")]
-    short = notation.source(source).short
-    assert all(text(flag).startswith(short) for flag in said)
-    bold = [re.sub(r"[\W]", "", text(flag.find(".//b"))) for flag in said]
-    assert bold == [at_source, at_query]
+def test_flags_say_what_the_paper_calls_q_or_what_another_author_writes(
+    source, at_source, at_query
+):
+    flags = [each for each in drawn(source=source).iter() if "wq-map-flag" in each.get("class", "")]
+    said = [re.sub(r"\W", "", text(flag)) for flag in flags]
+    author = "" if source in layer_map.OF_THE_PAPER else notation.source(source).short
+    author = re.sub(r"\W", "", author)
+    assert said == [author + at_source, author + at_query]
 
 
-def test_two_videos_do_not_fit(monkeypatch):
-    monkeypatch.setattr(layer, "BASE_MODEL", {**PRIMES, "d_v": 5})
+@pytest.mark.usefixtures("primes")
+def test_two_videos_do_not_fit():
     sound = drawn("sound")
     (misfit,) = links(sound, "misfit")
-    assert text(misfit) == "a second matrix? the paper's 5 is not 13"
-    said = text(sound.find("p"))
-    heard, paper, sizes = (
-        said.index(part)
-        for part in ("If you follow his words", "as in the paper", "13 numbers of a word into 5")
-    )
-    assert heard < paper < sizes < said.index("At sizes at which they fit")
-    (sizes,) = sound.iterfind("p[@class='wq-map-sizes']")
-    assert "The sizes are the paper's; the videos give none." in text(sizes)
+    assert text(misfit) == "a second matrix? it needs 13, but gets 5"
+    assert "The sizes are the paper's; the videos give none." in text(sound)
 
 
-def test_a_part_of_a_video_says_its_shape_as_that_video_does():
-    sound = drawn("sound")
-    sides = {side.get("class"): side for side in sound.iter("div") if side is not sound}
-    first, second = layer_map.VIDEOS
-    for side, videos in {"heard": [first, first, first, second], "meant": [second] * 3}.items():
-        links = [link for link in sides[f"wq-map-{side}"].iter("a") if link.get("data-role")]
-        assert [link.get("data-of") for link in links] == videos
-
-
-@pytest.mark.parametrize(("source", "side"), [("site", "a row"), ("ng-multi-head", "a column")])
-def test_a_word_is_a_row_or_a_column_as_the_shape_says(source, side):
-    html = in_letters(layer_map.figure(), source)
-    for state in ("paper", "code"):
-        assert f"one word, {side}, as it comes in" in text(states(tree(html))[state])
-
-
-def test_two_videos_keep_their_own_letters():
+def test_two_videos_keep_their_own_letters_and_shapes():
     sound = drawn("sound")
     assert not list(sound.iterfind(".//*[@data-set]"))
-    heard, meant = (text(side).replace(" ", "") for side in sound.iter("div") if side is not sound)
-    assert "x512WQ512→64video164qasecondmatrix?thepaper's64isnot512W1Q512→64video2" in heard
-    assert "q=x512W1Q512→64video264W1Qq" in meant
+    first, second = layer_map.VIDEOS
+    for side, videos, letters in (
+        (
+            "heard",
+            [first, first, first, second],
+            "x512WQ512→64video164qasecondmatrix?itneeds512,butgets64W1Q512→64video2",
+        ),
+        ("meant", [second] * 3, "q=x512W1Q512→64video264W1Qq"),
+    ):
+        found = sound.find(f".//*[@class='wq-map-{side}']")
+        assert letters in text(found).replace(" ", "")
+        of_roles = [link for link in found.iter("a") if link.get("data-role")]
+        assert [link.get("data-of") for link in of_roles] == videos
 
 
 @pytest.mark.usefixtures("primes")
@@ -181,85 +163,17 @@ def test_code_cuts_one_array_into_what_each_head_has():
 
 
 @pytest.mark.parametrize(
-    ("source", "packed"),
+    ("keys", "lit"),
     [
-        ("site", "8 matrices of 512×64, side by side: 512×512. No extra matrix"),
-        ("ng-multi-head", "8 matrices of 64×512, in one array: 512×512. No extra matrix"),
+        ("W_Q[i] Q[i]", ["WiQmatrix", "Qiqueries"]),
+        ("W_O", ["WOmatrix"]),
+        ("W_O[i]", ["WOmatrix"]),  # the packed weight and that of each head are one part
     ],
 )
-def test_the_array_is_that_of_all_heads(source, packed):
-    code = states(tree(in_letters(layer_map.figure(), source)))["code"]
-    assert packed in [text(note) for note in code.iter("span")]
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_where_a_source_writes_one_head_the_map_says_so(source):
-    query, one = notation.role("Q[i]"), "shows one head with this letter"
-    chosen = notation.source(source)
-    said = chosen.names(query) and not chosen.tells_heads_apart(query)
-    assert (one in in_letters(layer_map.figure(), source)) == said
-
-
-def test_a_state_is_chosen_by_a_radio_button():
-    for first in layer_map.STATES:
-        html = layer_map.figure(first)
-        assert re.findall(r'value="(\w+)"( checked)?', html) == [
-            (name, " checked" if name == first else "") for name in layer_map.STATES
-        ]
-
-
-def test_each_part_leads_to_its_page():
-    for page in layer_map.PAGES.values():
-        assert (ROOT / "docs" / page).is_file()
-    parts = {link.get("data-role") for link in tree(layer_map.figure()).iter("a")}
-    assert parts - {None} <= {*layer_map.PAGES}
-    assert {*layer_map.PAGES} - parts == {"attention"}  # a function is no role
-
-
-@pytest.mark.parametrize(
-    ("page", "target", "address"),
-    [
-        ("index.md", "explanation/widths.md", "explanation/widths/"),
-        ("explanation/widths.md", "index.md", "../../"),
-        ("explanation/index.md", "explanation/widths.md", "widths/"),
-        ("libraries/index.md", "index.md", "../"),
-    ],
-)
-def test_an_address_is_as_seen_from_the_page(written, page, target, address):
-    written.name = page
-    assert layer_map.href(target) == address
-
-
-def lit(html):
-    return [
-        text(each).replace(" ", "")
-        for each in tree(html).iter()
-        if "wq-lit" in each.get("class", "")
-    ]
-
-
-def test_the_small_map_has_all_parts_and_lights_those_of_the_page():
-    html = layer_map.mini("W_Q[i] Q[i]")
-    assert lit(html) == ["WiQmatrix", "Qiqueries"]
-    words = "one head's weight for queries; projected queries of one head."
-    assert text(tree(html).find(".//*[@class='wq-unseen']")).endswith(words)
-    (shown,) = tree(html).iterfind(".//*[@class='wq-mini-drawn']")
-    assert len(shown) == len(layer.PARTS)
-
-
-@pytest.mark.parametrize("key", ["W_O", "W_O[i]"])
-def test_a_packed_weight_and_that_of_each_head_are_one_part(key):
-    assert lit(layer_map.mini(key)) == ["WOmatrix"]
-
-
-@pytest.mark.parametrize(
-    ("code", "options", "message"),
-    [
-        ("", {"state": "loud"}, """state="loud": expected one of 'code', 'paper', 'sound'"""),
-        ("Q[i]\n", {}, "a map has no lines"),
-    ],
-)
-def test_what_a_map_cannot_show_is_said(code, options, message):
-    part = layer_map.Map(1, 2, language="map", given=options, code=code)
-    found = [fault.message for fault in part.faults(Page())]
-    assert [fault[: len(message)] for fault in found] == [message]
+def test_the_small_map_has_all_parts_and_lights_those_of_the_page(keys, lit):
+    small = tree(layer_map.mini(keys))
+    found = [each for each in small.iter() if "wq-lit" in each.get("class", "")]
+    assert [text(each).replace(" ", "") for each in found] == lit
+    meanings = "; ".join(notation.role(key).meaning for key in keys.split())
+    assert text(small.find(".//*[@class='wq-unseen']")).endswith(f"{meanings}.")
+    assert len(small.find(".//*[@class='wq-mini-drawn']")) == len(layer.PARTS)

@@ -1,10 +1,12 @@
 """A page is read into parts, each in the one that it is indented below."""
 
 import pytest
+from markdown import Markdown
 
-from qkv_site.page import Fence, Heading, Prose, Site, Unclosed, parse
+from qkv_site.page import Fence, Heading, Prose, Site, Unclosed, parse, writing
 from qkv_site.parts.folds import Fold
 from qkv_site.parts.tabs import Tab
+from qkv_site.run import blocks_of
 
 TEXT = """---
 title: A page
@@ -80,18 +82,13 @@ def test_parts_are_nested_and_know_their_lines():
     ]
 
 
-def test_what_stands_below_a_heading():
+def test_what_stands_below_a_heading_and_prose_where_it_is_in_the_file():
     page = parse("page.md", TEXT)
     assert page.text_of(page.below("c")).strip() == "said"
     assert page.text_of(page.below("a")).endswith("said\n")
     assert page.below("b") == []
     assert page.below("") == page.parts
-
-
-def test_prose_is_where_it_is_in_the_file():
-    page = parse("page.md", TEXT)
     lines = page.prose().split("\n")
-    assert len(lines) == TEXT.count("\n") - page.start + 2
     assert lines[page.line_of("said") - page.start] == "said"
     assert "x = 1" not in page.prose()
 
@@ -119,3 +116,17 @@ def test_each_line_of_each_page_is_in_one_part():
         begins = [page.start] + [part.end for part in page.parts]
         assert [part.line for part in page.parts] == begins[:-1], name
         assert begins[-1] == page.text.count("\n") + 2, name
+
+
+TWO_BLOCKS = '# A page\n\n```python exec="on"\nkept = 3\n```\n\n```python exec="on"\n{}\n```\n'
+
+
+@pytest.mark.parametrize(
+    ("last", "shown", "printed"),
+    [("", "3 names", ["", "3 names\n"]), ("1 / 0", "ZeroDivisionError", ["", None])],
+)
+def test_a_page_that_fails_has_not_printed_what_it_printed_before(last, shown, printed):
+    text = TWO_BLOCKS.format(f"print(kept, 'names')\n{last}")
+    with writing(parse("page.md", text)) as page:
+        assert shown in Markdown(extensions=["qkv_site.write.html"]).convert(text)
+    assert [getattr(block.printed, "text", None) for block in blocks_of(page)] == printed

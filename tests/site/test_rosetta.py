@@ -1,6 +1,5 @@
 """The tables of letters say what the sources' files say."""
 
-import html
 import re
 
 import pytest
@@ -8,13 +7,14 @@ import pytest
 from qkv import notation
 from qkv_site.parts import formulas
 from qkv_site.tables import rosetta
+from support import html_of, words_of
 
 TEXTS = [source for source in notation.sources() if source.id != "site"]
 
 
 @pytest.fixture(scope="module")
 def page(site):
-    return (site / "notation" / "index.html").read_text()
+    return html_of(site, "notation.md")
 
 
 def rows(table):
@@ -22,10 +22,6 @@ def rows(table):
         re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
         for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)
     ]
-
-
-def shown(markup):
-    return html.unescape(re.sub(r"<[^>]+>", "", markup))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +42,7 @@ def test_a_letter_is_known_in_every_dress(latex, letter):
 
 def test_q_is_the_source_in_one_section_of_the_paper_and_projected_in_the_other(page):
     table = page[page.index('id="q"') : page.index('id="k-and-v"')]
-    said = {shown(row[0]): shown(row[2].partition("<br")[0]) for row in rows(table)[1:]}
+    said = {words_of(row[0]): words_of(row[2].partition("<br")[0]) for row in rows(table)[1:]}
     assert said["The paper, section 3.2.2section 3.2.2"] == "source of the queries"
     assert said["The paper, equation (1)section 3.2.1, equation (1)"] == (
         "projected queries of one head"
@@ -58,12 +54,12 @@ def test_every_letter_of_a_text_stands_in_a_table_and_what_has_none_says_so(page
     found = rows(tables)
     heads, columns = [], {}  # of each role, the cells of its column
     for first, *cells in found:
-        if shown(first) == "in":
+        if words_of(first) == "in":
             heads = [re.findall("<code>(.*?)</code>", cell)[-1] for cell in cells]
             columns |= {head: {} for head in heads}
-        elif shown(first) and "<code>" not in first:
+        elif words_of(first) and "<code>" not in first:
             columns |= {
-                key: columns[key] | {shown(first): cell}
+                key: columns[key] | {words_of(first): cell}
                 for key, cell in zip(heads, cells, strict=True)
             }
     few = {
@@ -77,7 +73,7 @@ def test_every_letter_of_a_text_stands_in_a_table_and_what_has_none_says_so(page
             if source.names(role):
                 letter = source.letters[role.key]
                 assert formulas.inline(role.key, source.id) in cell
-                assert shown(letter.where) in shown(cell)
+                assert words_of(letter.where) in words_of(cell)
                 assert letter.checked or "†" in cell
             else:
                 assert cell.startswith("none")
@@ -86,7 +82,7 @@ def test_every_letter_of_a_text_stands_in_a_table_and_what_has_none_says_so(page
 @pytest.mark.parametrize("source", TEXTS, ids=lambda source: source.id)
 def test_a_text_is_described_with_what_does_not_fit_in_it(page, source):
     [_, after] = page.split(f'<h3 id="{source.id}">')
-    description = shown(after.partition("<h3")[0])
+    description = words_of(after.partition("<h3")[0])
     for words in (source.title, source.author, source.where, source.read, source.finding):
         assert " ".join(words.split()) in " ".join(description.split())
     for unnamed in source.unnamed:

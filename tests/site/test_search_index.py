@@ -120,12 +120,9 @@ c
 """
 
 
-def test_what_people_type_leads_to_its_page_and_its_heading():
+def test_what_people_type_leads_to_its_page_and_its_heading_which_a_block_may_write():
     data = written(page=ASKED, other="# A\n\n## B\n")
     assert [lines for *_, lines in data["sections"]] == [["a b"], ["c", "d"], [], []]
-
-
-def test_a_line_may_name_a_heading_that_a_block_writes():
     text = '# A\n\n```python exec="on"\nprint(1)\n```\n\n```asked id="b"\na b\n```\n'
     data = written(["## B { #b }\n"], page=text)
     assert [lines for *_, lines in data["sections"]] == [[], ["a b"]]
@@ -151,24 +148,8 @@ def test_what_leads_nowhere_or_says_nothing_new_is_named_with_its_line(more, lin
     assert fault in said
 
 
-def test_a_build_stops_at_lines_that_lead_nowhere_and_shows_none(build):
-    text = "# Home\n\n## B { #b }\n\nWords.\n\n```asked\nto a zeppelin\n```\n"
-    built = build({"index.md": f'{text}\n```asked id="nowhere"\nto c\n```\n'})
-    assert built.returncode == 1, built.stdout
-    assert "index.md:11: lines for 'nowhere'; the page's headings are b" in built.stdout
-    built = build({"index.md": text})
-    assert built.returncode == 0, built.stdout
-    shown = [path for path in built.site.rglob("*") if path.suffix in {".html", ".md", ".txt"}]
-    assert shown
-    assert not [path for path in shown if "to a zeppelin" in path.read_text()]
-    assert "to a zeppelin" in (built.site / search.ADDRESS).read_text()
-
-
-def test_a_page_may_be_left_out_but_for_its_title():
+def test_a_page_may_be_left_out_but_for_its_title_and_says_no_more_of_the_search():
     data = written(page=f"---\nsearch: {{exclude: true}}\n---\n\n{PAGE}")
     assert data["sections"] == [[0, "", "A", "", "", []]]
-
-
-def test_a_page_says_no_more_of_the_search_than_that():
     for name, page in Site().pages.items():
         assert page.meta.get("search", {"exclude": True}) == {"exclude": True}, name

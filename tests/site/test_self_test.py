@@ -10,7 +10,6 @@ from qkv_site import menu
 from qkv_site.page import Site
 from qkv_site.tables import self_test
 from support import ROOT, question
-from support import self_test as files
 
 FILE = tomllib.loads((ROOT / "docs" / "self-test.toml").read_text())
 GOOD = tomllib.loads(question())["course"][0] | {"group": "course"}
@@ -23,23 +22,15 @@ def questions():
     return self_test.questions()
 
 
-def test_the_questions_mix_the_pages(questions):
-    pages = {question.page.partition("#")[0] for question in questions}
-    assert len(pages) >= 10
-    assert all(page.startswith(("start/", "explanation/")) for page in pages)
-    assert len({question.id for question in questions}) == len(questions)
-
-
-def test_neighbours_come_from_different_pages(questions):
+def test_the_questions_come_from_the_path_in_its_order_and_from_other_pages(questions):
     pages = [question.page.partition("#")[0] for question in questions]
+    assert all(page.startswith(("start/", "explanation/")) for page in pages)
     assert all(page != following for page, following in itertools.pairwise(pages))
-
-
-def test_each_page_of_the_path_has_one_question_in_its_order_and_others_follow(questions):
+    assert len({question.id for question in questions}) == len(questions)
     groups = [group for group, _ in itertools.groupby(question.group for question in questions)]
     assert groups == [*FILE["groups"]] == ["path", "more"]
-    asked = [each.page.partition("#")[0] for each in questions if each.group == "path"]
-    assert [*asked, "self-test.md"] == menu.path(Site())
+    of_the_path = [each.page.partition("#")[0] for each in questions if each.group == "path"]
+    assert [*of_the_path, "self-test.md"] == menu.path(Site())
 
 
 ENTRIES = [entry for group in FILE["groups"] for entry in FILE[group]]
@@ -53,13 +44,10 @@ def test_shapes_and_numbers_are_computed_never_typed(entry):
         assert not re.search(r"\d{2,}|\d \N{MULTIPLICATION SIGN} \d|\(\d+, ", said)
 
 
-def test_a_number_stands_among_numbers(questions):
+def test_neither_its_look_nor_its_place_tells_that_an_answer_is_right(questions):
     for each in questions:
         numbers = [re.fullmatch(f"`{NUMBER}`", choice.answer) for choice in each.choices]
         assert all(numbers) or not any(numbers)
-
-
-def test_the_place_of_an_answer_does_not_tell_that_it_is_right(questions):
     places = [each.choices.index(each.right) for each in questions]
     assert max(map(places.count, places)) <= len(places) / 2
     assert set(places) == {0, 1, 2, 3}
@@ -90,21 +78,3 @@ ONE, TWO, THREE = ({f"`{number}`": "So."} for number in (1, 2, 3))
 def test_a_question_needs_one_right_answer_and_two_wrong_ones(change, message):
     with pytest.raises(ValueError, match=message):
         self_test.Question.of(**GOOD | change)
-
-
-def test_a_question_without_scripts_has_its_answer_in_a_fold_out(build):
-    others = {"claims.md": "# Claims\n", "page.md": "# A page\n\n## Two { #two }\n"}
-    built = build(files(question(ask="How many are {{Q[i]}}?")) | others)
-    assert built.returncode == 0, built.stdout
-    page = (built.site / "index.html").read_text()
-    assert re.search(r"<legend><span[^>]*>1</span> How many are <.*<math", page)
-    assert re.search(r'<li class="wq-right"><label><input [^>]*><span><code>2</code></span>', page)
-    assert page.count('class="wq-right"') == 1
-    folded = page.partition('<details class="wq-solution">')[2].partition("</details>")[0]
-    assert "<strong>B: <code>2</code>.</strong> Count." in folded
-    assert '<li data-choice="0">A: This is one of 2.</li>' in folded
-    assert '<a class="wq-again" href="page/#two">A page</a>' in folded
-    on_paper = page.partition('<section class="wq-key"')[2].partition("</section>")[0]
-    assert (
-        "<strong>B: <code>2</code>.</strong> Count. A: This is one of 2. C: One more." in on_paper
-    )

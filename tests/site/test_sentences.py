@@ -1,146 +1,258 @@
-"""A sentence with symbols that follow the reader's choice leaves shapes and sides to the build."""
+"""What a sentence, a table and a formula of a page become: letters, numbers, terms, columns."""
 
 import re
+from xml.etree import ElementTree
 
+import markdown
 import pytest
 
 from qkv import notation
-from qkv_site.markdown import claims
-from qkv_site.page import Site, parse
+from qkv_site.markdown import letters, mathml, tables
 from qkv_site.parts import formulas
-from qkv_site.rules import sides
+from qkv_site.run import said, say
+from support import ROOT, words_of
+
+TERMS = {"abbr": {"glossary": {"RoPE": "turns queries and keys", "rank": "independent directions"}}}
+
+
+def html(text, *extensions, **configuration):
+    extensions = [*extensions, "qkv_site.write.html", "tables"]
+    return markdown.markdown(text, extensions=extensions, extension_configs=configuration)
+
+
+def test_the_first_term_in_a_sentence_is_explained():
+    text = "# RoPE\n\nSee [RoPE](a.md). With RoPE, and *RoPE*, the rank is RoPE's.\n\nRoPE."
+    page = html(text, "abbr", **TERMS)
+    assert page.count("<abbr") == 2
+    assert page.count("RoPE") == 6
+    assert 'With <abbr title="turns queries and keys">RoPE</abbr>, and <em>RoPE</em>, the' in page
+    assert 'the <abbr title="independent directions">rank</abbr> is RoPE\'s.' in page
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"),
+    ("typed", "parts"),
     [
-        ("The weight {{W_Q[i]}} is {{d_model}} × {{d_k}}.", ["×", "{{shape(...)}}"]),
-        ("It is 512 × 64, as {{W_Q[i]}} has to be.", ["×"]),
-        ("Each row of {{X_Q}} is a token.", ["'row'", "tie the symbols"]),
-        ("| {{W_O}} | rows of {{W_O}} |", ["'rows'"]),
-        ("- {{W_Q[i]}} stands on the\n  right of it.", ["'on the right'"]),
-        ("Transposed, {{W_Q[i]}} fits.", ["'Transposed'"]),
-        ('```python exec="on" title="A row has {{d_k}} numbers."\nassert 1\n```', ["'row'"]),
+        ("W^Q", ["W", "sup Q"]),
+        ("W_i^K", ["W", "sub i", "sup K"]),
+        ("W_1^O", ["W", "sub 1", "sup O"]),
+        ("d_model", ["d", "sub model"]),
+        ("h_kv", ["h", "sub kv"]),
+        ("b_K", ["b", "sub K"]),
     ],
 )
-def test_what_follows_the_notation_is_not_typed(text, parts):
-    ((line, message),) = sides.faults(parse("page.md", f"---\ntitle: A\n---\n\n{text}\n"))
-    assert line == 5
-    assert re.search(".*".join(map(re.escape, parts)), message, re.DOTALL)
+def test_a_letter_in_text_is_set_and_stays_the_text_that_was_typed(typed, parts):
+    for place in ("{}.", "(√{}, say)", "[{}](page.md)", "# The {}", "**{}**"):
+        found = html(place.format(typed))
+        set_ = re.search(r'<span class="wq-typed[^"]*">(\w)(.*)</su[bp]></span>', found)
+        scripts = re.findall(r"<(su[bp])[^>]*>(\w+)", set_[0])
+        assert [set_[1], *(f"{tag} {said}" for tag, said in scripts)] == parts
+        assert typed in words_of(found)
+
+
+def test_code_and_other_names_stay_as_they_are():
+    for typed in (
+        *("`W^Q`", "W^QK", "W_Q[0]", "W_E", "d_Q", "mid_k", "d_keys", "x.d_k", "W^Q^2", "\\W^Q"),
+    ):
+        assert "wq-typed" not in html(f"So {typed} stays."), typed
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "The weight {{site: W_Q[i]}} is 512 × 64, and each row of {{site: X_Q}} is a token.",
-        'The {{"rows"}} of {{X_Q}} are tokens.',
-        "Its shape is {{shape(W_Q[i])}}. Rows and columns are a convention: 512 × 64.",
-        "{{W_Q[i]}} is stored in `rows × columns`. See [it](a-row.md).",
-        "```text\n{{X_Q}} × rows\n```",
-    ],
+    "together",
+    ["W_O W_V", "W^Q W^K", "W_V W_O W_Q", "4 × 4", "1536 × 512", "10,240 × 64", "2 × 3 × 5"],
 )
-def test_what_is_tied_or_written_by_the_build_may_stand(text):
-    assert not list(sides.faults(parse("page.md", text)))
+def test_a_product_of_letters_and_the_sizes_of_a_matrix_stay_together(together):
+    found = html(f"# Is it {together} or d_k?")
+    inside = re.search(r'<span class="wq-together">(.*)</span> or', found)[1]
+    assert words_of(inside) == together
+    assert found.count("wq-together") == 1
+    assert "wq-together" not in html(f"`{together}`")
+
+
+def test_a_letter_in_the_name_of_a_heading_is_set():
+    assert letters.set_in("Is W_i^Q unique?") == (
+        'Is <span class="wq-typed role-weight">W<span>_</span><sub>i</sub>'
+        "<span>^</span><sup>Q</sup></span> unique?"
+    )
+    assert letters.set_in("What is past_key_values?") == "What is past_key_values?"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("The next word needs the last row of the output.", "'last row'"),
-        ("Test that each row of weights sums to 1.", "'row of weights'"),
-        ("The softmax divides each row by its sum.", "'divides each row'"),
-        ("On average rows sum to 1.", "'rows sum to'"),
-        ("Two maps in a row are one. The rows of Q are queries.", "'rows of Q'"),
-        ("{{site: S[i]}} = QKᵀ has a score for each pair.", "'QKᵀ'"),
-        ("The scores $X X^\\top$ are symmetric.", "'X X^"),
-        ("With learned queries S W^Q is a constant.", "'S W^'"),
-        ("It is softmax(x xᵀ) x.", "'softmax(x'"),
-        ("Then $K^\\top Q$ has the scores.", "'K^"),
-        ("The values are $(Y\\,W_K)\\,W_V$.", "'Y W_'"),
-        ("Its product is W_V W_O.", "'W_V W_'"),
-        (
-            "## Words are rows\n\n## Next\n\nThe rows of the output are words.",
-            "'rows of the output'",
-        ),
-        ('```python exec="on" title="The product is W_Q W_Kᵀ."\nassert 1\n```', "'W_Q W_'"),
-        ('```python exec="on" title="A head has a 512 × 64 weight."\nassert 1\n```', "'512 × 64'"),
-        ('```python exec="on"\nprint(equation(part, label="Each row is a word."))\n```', "'row'"),
-    ],
+    ("below", "upright"), [("model", True), ("out", True), ("in", True), ("ij", False)]
 )
-def test_without_a_symbol_a_side_or_a_product_says_whose_it_is(text, shown):
-    ((_, message),) = sides.faults(parse("page.md", text))
-    assert message.startswith(shown)
+def test_a_word_below_a_letter_is_upright(below, upright):
+    arithmatex = {"pymdownx.arithmatex": {"generic": True}}
+    found = html(f"$d_{{{below}}}$", "pymdownx.arithmatex", **arithmatex)
+    assert (f"<mtext>{below}</mtext>" in found) == upright
+
+
+def test_a_number_is_said_as_a_sentence_has_it():
+    for value, shown in {
+        786432: "786,432",
+        -3: "-3",
+        "75 %": "75 %",
+        (1536, 512): "1536 × 512",
+        (128, 12288): "128 × 12,288",
+    }.items():
+        assert say(value) == shown
+    for value in (2.5, True, None, [3]):  # it has no number of digits
+        with pytest.raises(TypeError, match="whole, or a text"):
+            say(value)
+
+
+FACTS = ({"query": True, "key": False},)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("word", "about"),
     [
-        "# Why not learn A = QKᵀ?\n\nThe last word's output is needed. Its weights sum to 1.",
-        "With words as rows, the next word needs the last row of the output.",
-        "In equation (1) the scores are QKᵀ. In code they are `Q @ K.T`, and `W_Q W_K` is none.",
-        "Let each word be a row.\n\nThe scores are $X X^\\top$.\n\nEach row of weights sums to 1.",
-        "See [softmax(x xᵀ) x](page.md). W^Q, W^K and a head's W_Q are names.",
-        "Stored as (out, in), the rows of a fused weight are outputs.",
-        '```python exec="on" title="The packed weight is 512 × 512."\nassert 1\n```',
-        '```python exec="on"\nprint(heat_map(A, label="Each row is a query."))\n```',
-        '```python exec="on"\nprint(equation(x, label="Each row is a word.", tied="site"))\n```',
+        ("larger", (3, 5)),
+        ("at least", (3, 5)),
+        ("twice as many", (3, 6)),
+        ("smallest", (3, 5)),
+        ("key", FACTS),
+        ("values", FACTS),
     ],
 )
-def test_a_side_or_a_product_may_stand_where_rows_or_columns_are_named(text):
-    assert not list(sides.faults(parse("page.md", text)))
+def test_a_word_that_is_not_true_is_not_said(word, about):
+    with pytest.raises(ValueError, match=f"the sentence says '{word}': expected one of "):
+        said(word, *about)
+    with pytest.raises(TypeError, match="about two numbers, or about facts"):
+        said(word, 1, 2, 3)
 
 
-def test_each_statement_in_the_list_of_claims_names_its_convention():
-    """Those of tests and of front matter too, which no page's sentences hold."""
-    stated = [
-        *claims.traps(),
-        *(claim for page in Site().pages.values() for claim in claims.of_page(page)),
-    ]
-    assert len(stated) > 490
-    for claim in stated:
-        assert not list(sides.of_statement(claim.statement)), claim.id
+# In a row of a table Markdown splits at each "|", but not in code, in symbols or after a backslash.
+_NO_END = re.compile(r"(`+).*?\1|\{\{.*?\}\}|\\\|")
+_TABLE = re.compile(r"^ *(\|.+\|)\n *\|(?: *:?-+:? *\|)+\n((?: *\|.*(?:\n|$))+)", re.MULTILINE)
 
 
-MADE_FROM_A_LATENT = {"C_Q": {"W_Q[i]"}, "C_KV": {"W_K[i]", "W_V[i]"}, "Q_R[i]": {"W_K[i]"}}
+def cells(row):
+    assert row.rstrip().endswith("|"), row
+    return _NO_END.sub("", row.strip()[1:-1]).count("|") + 1
 
 
-def test_a_formula_of_latent_attention_never_makes_keys_from_the_source():
-    """A text without a letter for the keys writes out a product, which here would be another."""
-    seen = 0
-    for page, fence in fences_of_formulas():
-        for latent, others in MADE_FROM_A_LATENT.items():
-            if latent in fence.code:
-                seen += 1
-                shown = shown_anywhere(fence.code)
-                assert not {role for role in others & shown if role not in fence.code}, page
-    assert seen
+def test_a_row_written_by_hand_has_as_many_cells_as_the_head():
+    """Markdown would drop the rest."""
+    assert cells("| a | b |") == cells(r"| a \| b | `c | d` {{= e | f }} |") == 2
+    assert cells("| a | use |. |") == 3
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    for page in pages:
+        for head, rows in _TABLE.findall(page.read_text()):
+            assert {*map(cells, rows.splitlines())} == {cells(head)}, f"{page}: {head}"
 
 
-def fences_of_formulas():
-    for page in Site().pages.values():
-        for block in page.fences():
-            if block.language in {"formula", "diagram"}:
-                yield page.name, block
+@pytest.mark.parametrize("cell", ["use |", "a | b", r"a \| b", "`a | b` or c | d"])
+def test_a_cell_with_a_pipe_is_one_cell(cell):
+    rows = html(tables.table(("one", "two"), [(cell, "2")]))
+    *_, first, second = re.findall(r"<td[^>]*>(.*?)</td>", rows)
+    assert re.sub(r"</?code>", "", first) == cell.replace("`", "").replace("\\", "")
+    assert second == "2"
 
 
-def shown_anywhere(code):
-    """The roles whose letters some source shows for these lines."""
-    lines = formulas.as_block(code)
-    return {entry.role.key for source in notation.sources() for entry in lines.legend(source)}
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (("1",), r"a row has 1 cells \('1',\), expected 2"),
+        (("1", "2\n3"), r"the cell '2\\n3' has a line break"),
+    ],
+)
+def test_a_row_that_would_break_a_table_is_refused(row, said):
+    with pytest.raises(ValueError, match=said):
+        tables.table(("one", "two"), [row])
 
 
-def without_markup(html):
-    return re.sub("<[^>]+>", "", html)
+def test_a_value_has_its_columns_name_where_there_are_three_columns():
+    head = "<thead><tr><th>a</th><th><em>b</em> &amp; c</th><th>{}</th></tr></thead>"
+    row = "<tr><td>1</td><td>2</td><td>3</td></tr>"
+    table = f"<table>{head}<tbody>{row}</tbody></table>"
+    labelled = tables.finished(table.format("d"))
+    assert '<td data-label="b &amp; c">2</td><td data-label="d">3</td>' in labelled
+    letter = '<span class="wq-typed">W<span>^</span><sup>Q</sup></span>'
+    labelled = tables.finished(table.format(letter))
+    assert f'<td data-label=""><span class="wq-column">{letter}: </span>3</td>' in labelled
+    two = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
+    assert f'<table class="wq-table">{two.removeprefix("<table>")}' in tables.finished(two)
 
 
-def test_a_shape_in_a_sentence_is_that_of_the_legend():
-    """In every notation, whether a legend explains the role or not."""
+def test_a_formula_is_plain_text_to_the_search():
+    def plain(formula, source="site"):
+        shown = ElementTree.fromstring(f"<p>{formulas.inline(formula, source)}</p>")
+        return mathml.plain(next(shown.iter("math")))
+
+    assert "W_i^Q" in plain("W_Q[i]")
+    assert "d_model × d_k" in plain("shape(W_Q[i])")
+    assert "Q_i = X_Q W_i^Q" in plain("Q[i] = X_Q @ W_Q[i]")
+    assert "softmax(S_i / √d_k)" in plain("softmax(S[i] / sqrt(d_k))")
+    assert plain("W_Q[i]", "ng-multi-head").count("W") == 1
+
+
+def test_equal_renderings_of_a_formula_are_stored_once(written):
+    for _ in range(2):
+        shown = formulas.block("head[i] = attention(Q[i], K[i], V[i])")
+    assert shown.startswith('<div data-set="0" data-in="site')
+    (stored,) = (variants.html for variants in written.variants)
+    variants = re.findall(r'">(<div class="math-display">.*?</ul>)</div>', stored, re.DOTALL)
+    assert len(set(variants)) == len(variants) == stored.count("data-in=") > 1
+
+
+def test_a_symbol_carries_its_role_in_every_source():
     for source in notation.sources():
-        for role in filter(lambda role: role.shape, notation.roles()):
-            shape = notation.shape(role.key, source)
-            legend = {entry.role: entry.shape for entry in notation.legend(role.key, source)}
-            assert legend.get(role, shape) == shape, (role, source)
-            said = without_markup(formulas.inline(f"shape({role.key})", source.id))
-            assert said.removesuffix(f" ({formulas.BORROWED})") == without_markup(
-                formulas.to_mathml(shape)
-            )
+        borrowed = "" if source.names(notation.role("W_Q[i]")) else " wq-borrowed"
+        shown = formulas.inline("W_Q[i]", source.id)
+        assert f'class="role-weight{borrowed}" data-role="W_Q[i]"' in shown
+        assert (formulas.BORROWED in shown) == bool(borrowed)
+
+
+@pytest.mark.parametrize(
+    ("content", "source", "shown"),
+    [
+        ("shape(W_Q[i], d_model=512, d_k=64)", "site", "512×64"),
+        ("shape(W_Q[i], d_model=512, d_k=64)", "ng-multi-head", "64×512"),
+        ('"rows"', "ng-multi-head", "columns"),
+        ('"rows", A[i]', "transformer-circuits", "rows"),
+    ],
+)
+def test_a_shape_and_a_side_follow_the_notation(content, source, shown):
+    assert words_of(formulas.inline(content, source)) == shown
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "sources"),
+    [
+        ("d_k", "d_v", {"vit", "transformer-circuits", "deepseek-v2"}),
+        ("shape(K[i])", "shape(V[i])", {"vit", "transformer-circuits", "deepseek-v2"}),
+        ("X_K", "X_K", set()),
+        ("W_K[i]", "W_V[i]", set()),
+    ],
+)
+def test_which_sources_write_two_symbols_alike(one, other, sources):
+    assert {source.id for source in formulas.written_alike(one, other)} == sources
+
+
+def test_a_legend_goes_from_what_goes_in_to_sizes_queries_before_keys_before_values():
+    shown = formulas.block("head[i] = attention(X_Q @ W_Q[i], K[i], V[i])", "site")
+    legend = re.findall(r'<li tabindex="0" data-role="([^"]+)"', shown)
+    assert legend == ["X_Q", "W_Q[i]", "K[i]", "V[i]", "head[i]"]
+
+
+def test_a_source_of_single_vectors_says_so_below_its_own_formula():
+    for source in ("ng-multi-head", "ng-self-attention"):
+        shown = formulas.block("X @ P_Q @ W_Q[i]", source)
+        note = words_of(shown.partition('<p class="wq-vectors">')[2])
+        assert note.startswith("In this source x is one word's vector.")
+        assert "In our formulas it has all words, one in each column." in note
+    assert "wq-vectors" not in formulas.block("X @ P_Q @ W_Q[i]", "paper-3-2-2")
+
+
+@pytest.mark.parametrize("path", [*(ROOT / "docs").rglob("*.css")], ids=lambda path: path.name)
+def test_a_stylesheet_closes_what_it_opens_and_searches_no_whole_page(path):
+    """A browser drops the rule after a brace too many, and says nothing.
+
+    And while a long page loads, it would search it again for each part that comes.
+    """
+    css = re.sub(r"/\*.*?\*/|\"[^\"\n]*\"", "", path.read_text(), flags=re.DOTALL)
+    opened = 0
+    for brace in re.findall(r"[{}]", css):
+        opened += 1 if brace == "{" else -1
+        assert opened >= 0
+    assert opened == 0
+    assert re.findall(r"\b(?:html|body|main|article):has\([^>+~][^)]*\)", css) == []

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -76,31 +75,15 @@ def read(project):
 
 
 def shows(read, text, page="page/"):
+    return comes(lambda: text in read(page))
+
+
+def comes(holds):
+    """Whether something holds in the end."""
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if text in read(page):
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def comes_to(read, page, expected):
-    """A served page has no policy, and a script that reloads it."""
-    expected = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", expected)
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        served = re.sub(r"<script>[^<]*livereload.*?</script>", "", read(page), flags=re.DOTALL)
-        if served == expected:
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def save(path: Path, text: str) -> None:
-    """Write a file, later than all before, whatever the clock of the file system tells apart."""
-    path.write_text(text)
-    save.time = max(time.time_ns(), getattr(save, "time", 0) + 10**9)
-    os.utime(path, ns=(save.time, save.time))
+    while not (held := holds()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return held
 
 
 class Server:
@@ -121,19 +104,16 @@ class Server:
         return [b"a page"]
 
 
-@pytest.fixture
-def processes():
-    """What was asked of each process, in order."""
-    return []
-
-
-@pytest.fixture
-def rebuild(tmp_path, processes):
-    """What MkDocs' server calls after a change in a folder, with processes that only note it."""
+@pytest.mark.parametrize(
+    ("saved", "first"), [("docs/page.md", 0), ("src/module.py", 1), ("mkdocs.yml", 1)]
+)
+def test_after_a_change_what_is_new_builds_the_page_and_then_the_site(tmp_path, saved, first):
+    """A process has started before anything is saved; one that has loaded what changed ends."""
+    processes = []
 
     class Noting:
         def __init__(self, configuration):
-            self.name = f"process {sum(said.endswith('starts') for said in processes)}"
+            self.name = sum(each.endswith("starts") for each in processes)
             processes.append(f"{self.name} starts")
 
         def build(self, folder, address, *pages, done=None):
@@ -147,8 +127,16 @@ def rebuild(tmp_path, processes):
         def stop(self):
             processes.append(f"{self.name} is stopped")
 
-    for folder in ("docs", "src", "served"):
-        (tmp_path / folder).mkdir()
+    def save(name):
+        """Later than all before, whatever the clock of the file system tells apart."""
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        times.append(times[-1] + 10**9)
+        os.utime(tmp_path / name, ns=(times[-1], times[-1]))
+
+    times = [time.time_ns()]
+    for name in ("docs/page.md", "src/module.py", "mkdocs.yml", "served/index.html"):
+        save(name)
     config = SimpleNamespace(
         docs_dir=str(tmp_path / "docs"),
         config_file_path=str(tmp_path / "mkdocs.yml"),
@@ -156,99 +144,66 @@ def rebuild(tmp_path, processes):
         site_dir=str(tmp_path / "served"),
         site_url="http://127.0.0.1/attention/",
     )
-    for name in ("docs/page.md", "src/module.py", "mkdocs.yml"):
-        save(tmp_path / name, "")
     rebuild = Rebuild(Server(), config, Noting)
-    rebuild._server.app({"PATH_INFO": "/attention/how-to/masks/"}, None)
-    rebuild._server.app({"PATH_INFO": "/attention/assets/site.css"}, None)
-    yield rebuild
+    for path in ("how-to/masks/", "assets/site.css"):
+        rebuild._server.app({"PATH_INFO": f"/attention/{path}"}, None)
+    save(saved)
+    rebuild()
+    rebuild()  # nothing has changed, such as when an editor writes a file of its own
+    served, whole = tmp_path / "served" / "index.html", first + 2
+    assert ("0 is stopped" in processes) == (first > 0)
+    assert processes[-4:] == [
+        f"{first} builds how-to/masks/",
+        f"{first + 1} starts",
+        f"{whole} starts",
+        f"{whole} builds all",
+    ]
+    assert served.read_text() == f"by {first}"
+    # What is saved while the site is built does not wait for it.
+    save("docs/page.md")
+    rebuild()
+    assert processes[-5:-3] == [f"{whole} is stopped", f"{first + 1} builds how-to/masks/"]
+    rebuild._whole.done.touch()
+    rebuild()
+    assert served.read_text() == f"by {whole + 2}"
     rebuild.stop()
 
 
-def test_the_page_that_is_looked_at_is_built_before_the_whole_site(rebuild, processes, tmp_path):
-    save(tmp_path / "docs" / "page.md", "saved")
-    rebuild()
-    assert processes == [
-        "process 0 starts",  # before anything is saved, and so the page shows at once
-        "process 0 builds how-to/masks/",
-        "process 1 starts",
-        "process 2 starts",
-        "process 2 builds all",
-    ]
-
-
-@pytest.mark.parametrize("name", ["src/module.py", "mkdocs.yml"])
-def test_a_process_that_has_loaded_what_changed_builds_nothing(rebuild, processes, tmp_path, name):
-    save(tmp_path / name, "saved")
-    rebuild()
-    assert processes[:4] == [
-        "process 0 starts",
-        "process 0 is stopped",
-        "process 1 starts",
-        "process 1 builds how-to/masks/",
-    ]
-
-
-def test_what_is_saved_while_the_site_is_built_does_not_wait_for_it(rebuild, processes, tmp_path):
-    for text in ("saved", "saved again"):
-        save(tmp_path / "docs" / "page.md", text)
-        rebuild()
-    assert processes[4:7] == [
-        "process 2 builds all",
-        "process 2 is stopped",
-        "process 1 builds how-to/masks/",
-    ]
-
-
-def test_the_whole_site_is_served_when_it_is_written(rebuild, processes, tmp_path):
-    served = tmp_path / "served" / "index.html"
-    save(tmp_path / "docs" / "page.md", "saved")
-    rebuild()
-    rebuild()  # nothing has changed, such as when an editor writes a file of its own
-    assert served.read_text() == "by process 0"
-    rebuild._whole.done.touch()
-    rebuild()
-    assert served.read_text() == "by process 2"
-    assert processes[-1] == "process 2 builds all"
-
-
-def test_a_saved_page_shows_and_the_server_keeps_nothing_of_it(project, read):
-    page, server = project / "docs" / "page.md", psutil.Process(read.server.pid)
+def test_a_saved_page_and_a_saved_module_show_and_the_server_keeps_nothing_of_them(project, read):
+    page, module = project / "docs" / "page.md", project / "src" / "qkv" / "maps.py"
+    server, before = psutil.Process(read.server.pid), module.read_text()
     assert shows(read, "kept is 41, the answer is unknown.")
-    before = server.memory_info().rss
-    for number in range(3):
-        page.write_text(PAGE.replace("kept = 41", f"kept = {number}\nlarge = b'x' * 100_000_000"))
-        assert shows(read, f"kept is {number}, the answer is unknown.")
-    assert server.memory_info().rss - before < 50_000_000
+    memory = server.memory_info().rss
+    page.write_text(PAGE.replace("kept = 41", "kept = 1\nlarge = b'x' * 100_000_000"))
+    assert shows(read, "kept is 1, the answer is unknown.")
+    assert server.memory_info().rss - memory < 50_000_000
+    module.write_text(f"{before}\nANSWER = 42\n")
+    assert shows(read, "kept is 1, the answer is 42.")
+    module.write_text(before)
     page.write_text(PAGE)
-    assert shows(read, "kept is 41, the answer is unknown.")
 
 
 @pytest.mark.thorough
-def test_a_change_shows_and_nothing_is_left_over(project, read):
-    page = project / "docs" / "page.md"
-    module = project / "src" / "qkv" / "maps.py"
-
+def test_a_change_shows_on_each_page_and_nothing_is_left_over(project, read):
+    page, module = project / "docs" / "page.md", project / "src" / "qkv" / "maps.py"
+    before = module.read_text()
     assert shows(read, "kept is 41, the answer is unknown.")
-
-    module.write_text(module.read_text() + "\nANSWER = 42\n")
-    assert shows(read, "kept is 41, the answer is 42.")
+    module.write_text(f"{before}\nANSWER = 42\n")
     assert shows(read, "home True", "")
-
-    module.write_text(module.read_text().replace("\nANSWER = 42\n", ""))
-    assert shows(read, "kept is 41, the answer is unknown.")
+    module.write_text(before)
+    assert shows(read, "home False", "")
 
     page.write_text(PAGE.replace("kept = 41", "pass"))
     assert shows(read, "NameError")
     assert "kept is 41" not in read("page/index.md")  # its copy has no output of before
 
-    page.write_text(PAGE.replace("kept = 41", "kept = 43"))
-    assert shows(read, "kept is 43, the answer is unknown.")
-
     page.write_text(PAGE.replace("kept = 41", "kept = 44"))
     assert shows(read, "kept is 44, the answer is unknown.")
     built = mkdocs_build(project, project / "built", SITE_URL=f"http://{read.address}/")
     assert built.returncode == 0, built.stdout
+    # A served page has no policy, and a script that reloads it. The saved page comes first.
+    policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+    script = re.compile(r"<script>[^<]*livereload.*?</script>", re.DOTALL)
     for name in ("", "page/", "reference/"):
-        expected = (project / "built" / name / "index.html").read_text()
-        assert comes_to(read, name, expected), name  # the saved page comes first, the rest follows
+        expected = policy.sub("", (project / "built" / name / "index.html").read_text())
+        assert comes(lambda n=name, e=expected: script.sub("", read(n)) == e), name
