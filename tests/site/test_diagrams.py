@@ -300,6 +300,20 @@ def test_factors_change_places_and_what_an_arrow_leads_to_does_not():
     assert numbers == ["9.0", "35.0", "\u221235.0"]
 
 
+def test_scores_that_keep_one_query_a_row_are_not_turned_although_words_are_columns():
+    """Transformer Circuits writes q^T k, one query a row; the others with columns one key a row."""
+    Q, K = np.array([[1.0, 2], [3, 4]]), np.array([[5.0, 6], [7, 8]])
+    _, found = orientations(("Q[i]", Q), "×", ("K[i].T", K.T), "=", ("S[i]", Q @ K.T))
+    queries, keys, scores = found["transformer-circuits"]
+    assert queries == [["<a>", "1.0", "2.0"], ["b", "3.0", "4.0"]]
+    assert keys == [["<a>", "b"], ["5.0", "7.0"], ["6.0", "8.0"]]
+    assert scores[0][0] == "query ↓key →"
+    assert scores[1:] == [["<a>", "17.0", "23.0"], ["b", "39.0", "53.0"]]
+    assert found["udl"][2][1:] == [["<a>", "17.0", "39.0"], ["b", "23.0", "53.0"]]
+    q, k = (notation.typeset(each, "transformer-circuits") for each in ("Q[i].T", "K[i]"))
+    assert (q, k) == (r"q^\top", "k")  # the letters above the first two
+
+
 def test_matrices_of_one_colour_are_shaded_alike():
     drawn, _ = orientations(("S[i]", np.eye(2)), ("softmax(S[i])", np.eye(2) / 4), ("X", X))
     parts = re.findall(r"--part:([\d.]+)", drawn)
