@@ -102,6 +102,11 @@ from qkv.notation.tree import Setting, Symbol, parse
             "transformer-circuits",
             r"\operatorname{RoPE}(q)^\top \operatorname{RoPE}(k)",
         ),
+        (
+            "S[i] = X_Q @ W_Q[i] @ (X_K @ W_K[i]).T",
+            "transformer-circuits",
+            r"q^\top k = x^\top (W_Q^h)^\top W_K^h x",
+        ),
     ],
 )
 def test_what_a_source_writes(line, name, latex):

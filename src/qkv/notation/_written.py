@@ -235,6 +235,9 @@ class Writer:
             case Transpose(Symbol() as symbol):
                 # A letter that the source has for the transpose is written without a sign.
                 return replace(self, transposed=not self.transposed)._symbol(symbol)
+            case Transpose(of) if self.source.tokens == "columns" and not self.transposed:
+                # What is not turned has factors that are: two signs of a transpose are none.
+                return replace(self, transposed=True).write(of)
             case Transpose(of):
                 return _transposed(self.write(of))
             case Apply(name, arguments):
