@@ -61,6 +61,11 @@ from qkv.notation.tree import Setting, Symbol, parse
             "transformer-circuits",
             r"A^h = \operatorname{softmax}\left(\frac{q^\top k}{\sqrt{d_{\text{head}}}}\right)",
         ),
+        (  # whose softmax runs along the keys of a row
+            "head[i] = softmax(Q[i] @ K[i].T) @ V[i]",
+            "transformer-circuits",
+            r"r^h = v \operatorname{softmax}(q^\top k)^\top",
+        ),
         (
             "Y = sum(head[i] @ W_O[i] for i in heads)",
             "site",

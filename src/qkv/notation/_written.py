@@ -265,10 +265,12 @@ class Writer:
         )
 
     def _applied(self, name: str, arguments: tuple[Expression, ...]) -> Expression:
-        native = self.source.tokens == "columns"
         # attention(Q, K, V) takes tokens as the source has them, so its transpose is that of all.
-        # A softmax along the other axis is a softmax still.
-        if name != "softmax" and self.transposed != native:
+        # A softmax along the other axis is a softmax still, unless weights keep one query a row.
+        softmax = name == "softmax"
+        columns = self.source.tokens == "columns"
+        native = self.source.transposes(role("A[i]")) if softmax else columns
+        if self.transposed != native and (self.source.upright or not softmax):
             return _transposed(replace(self, transposed=native)._applied(name, arguments))
         latex, borrowed = self._function(name)
         square = name in self.source.functions and self.source.square
