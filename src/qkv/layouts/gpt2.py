@@ -18,6 +18,8 @@ LAYOUT = Layout(
     "4.11.0, lines 137 and 188, and in 4.21.0, lines 135-141",
     call="layer",
     arguments={"hidden_states": "X_Q X_K X_V", "encoder_hidden_states=...": "X_K X_V"},
+    remark="`encoder_hidden_states` is for a layer that is made with `is_cross_attention=True`. "
+    "Another layer refuses it",
     scaling=SCALED_HERE_OR_BY_SDPA,
     forms=(
         Form(
