@@ -184,7 +184,7 @@ class _Drawer:
             + self._funnel(weight, matrix_1, of=first)
             + self._bars(query, 1, _math(query.key, first), of=first)
             + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
-            f"<b>a second matrix?</b> the paper's {has} is not {wants}</a>"
+            f"<b>a second matrix?</b> it takes {wants}, not {has}</a>"
             + self._funnel(weight, matrix_2, of=second)
             + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
         )
@@ -192,8 +192,8 @@ class _Drawer:
             self._bar(source, to_mathml(word), of=second)
             + self._funnel(weight, matrix_2, of=second)
             + self._bars(query, 1, _first_head(query, second), of=second)
-            + f"<p>As in the paper, {_math(source.key, second)} is what enters: the word, "
-            f"{self.layer.numbers(source)} numbers.</p>"
+            + f"<p>As in the paper, {_math(source.key, second)} is what enters the layer: "
+            f"the word, {self.layer.numbers(source)} numbers.</p>"
         )
         return (
             _unseen(self.sound_in_words())
