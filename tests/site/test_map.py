@@ -132,7 +132,7 @@ def test_in_another_notation_flags_say_what_its_author_writes(source, at_source,
 def test_two_videos_do_not_fit():
     sound = drawn({**PRIMES, "d_v": 5}, "sound")
     (misfit,) = links(sound, "misfit")
-    assert text(misfit) == "a second matrix? the paper's 5 is not 13"
+    assert text(misfit) == "a second matrix? it needs 13, but gets 5"
     said = text(sound.find("p"))
     heard, paper, sizes = (
         said.index(part)
@@ -168,7 +168,7 @@ def test_two_videos_keep_their_own_letters():
     sound = drawn(layer.BASE_MODEL, "sound")
     assert not list(sound.iterfind(".//*[@data-set]"))
     heard, meant = (text(side).replace(" ", "") for side in sound.iter("div") if side is not sound)
-    assert "x512WQ512→64video164qasecondmatrix?thepaper's64isnot512W1Q512→64video2" in heard
+    assert "x512WQ512→64video164qasecondmatrix?itneeds512,butgets64W1Q512→64video2" in heard
     assert "q=x512W1Q512→64video264W1Qq" in meant
 
 

@@ -184,7 +184,7 @@ class _Drawer:
             + self._funnel(weight, matrix_1, of=first)
             + self._bars(query, 1, _math(query.key, first), of=first)
             + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
-            f"<b>a second matrix?</b> it takes {wants}, not {has}</a>"
+            f"<b>a second matrix?</b> it needs {wants}, but gets {has}</a>"
             + self._funnel(weight, matrix_2, of=second)
             + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
         )
