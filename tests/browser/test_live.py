@@ -284,7 +284,7 @@ def test_a_misfit_is_shown_at_its_place_and_named(layer):
     assert [b.inner_text() for b in layer.locator(".wq-shapes .wq-bad").all()] == ["3", "7"]
     says = sentence(layer)
     assert says.startswith("3 is not 7:")
-    assert "each takes the word, and neither takes what the other gives" in says
+    assert "takes the word, not what another matrix gives" in says
     layer.get_by_role("button", name="none", exact=True).click()
     assert sentence(layer).startswith("7 is not 3:")
 
