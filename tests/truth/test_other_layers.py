@@ -212,19 +212,31 @@ def test_diffusers_with_added_kv_proj_dim_holds_second_matrices(rng):
 
 
 def test_diffusers_unets_take_the_number_of_heads_as_attention_head_dim():
-    """In diffusers' U-Nets `attention_head_dim` is the number of heads."""
+    """In UNet2DConditionModel `attention_head_dim` is the number of heads of CrossAttnDownBlock2D.
+
+    In UNet2DModel, of diffusers too, it is the width of one head.
+    """
     library = pytest.importorskip("diffusers")
+    sizes = {"layers_per_block": 1, "attention_head_dim": 4, "norm_num_groups": 8}
     model = library.UNet2DConditionModel(
         block_out_channels=(32,),
-        layers_per_block=1,
         down_block_types=("CrossAttnDownBlock2D",),
         up_block_types=("CrossAttnUpBlock2D",),
         cross_attention_dim=E,
-        attention_head_dim=4,
-        norm_num_groups=8,
+        **sizes,
     )
     layer = model.down_blocks[0].attentions[0].transformer_blocks[0].attn1
     assert layer.heads == 4
+    assert layer.to_q.weight.shape == (32, 32)
+
+    model = library.UNet2DModel(
+        block_out_channels=(32,),
+        down_block_types=("AttnDownBlock2D",),
+        up_block_types=("AttnUpBlock2D",),
+        **sizes,
+    )
+    layer = model.down_blocks[0].attentions[0]
+    assert layer.heads == 32 // 4
     assert layer.to_q.weight.shape == (32, 32)
 
 
