@@ -425,7 +425,7 @@ def test_a_key_head_has_the_room_of_the_heads_that_it_serves():
     assert drawn.html.count("--served:2") == 1
     assert "for each of 2 heads, each of them for 2 heads of queries" in drawn.words
     (single,) = diagrams.draw(line, "site", "h=4 h_kv=1", heads="apart")
-    assert "3, for 4 heads of queries" in single.words
+    assert "7 by 4, for 4 heads of queries" in single.words
 
 
 @pytest.mark.parametrize(("source", "how"), [("site", "wq-each wq-down"), ("d2l", "wq-each")])
