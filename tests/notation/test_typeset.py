@@ -112,6 +112,11 @@ from qkv.notation.tree import Setting, Symbol, parse
             "transformer-circuits",
             r"q^\top k = x^\top (W_Q^h)^\top W_K^h x",
         ),
+        (  # a sum of scores keeps one query a row, as each of them does
+            "sum(Q[i] @ K[i].T for i in heads)",
+            "transformer-circuits",
+            r"\sum_h (W_Q^h x)^\top W_K^h x",
+        ),
     ],
 )
 def test_what_a_source_writes(line, name, latex):

@@ -152,7 +152,8 @@ def _role_of(side: Expression, setting: Setting) -> Role | None:
     if side in _definitions():
         return _definitions()[side]
     scores = role("S[i]")
-    matrix = isinstance(side, Product | Sum | OverRoot | Transpose | Apply)
+    summed = isinstance(side, OverHeads) and side.how == "sum"
+    matrix = summed or isinstance(side, Product | Sum | OverRoot | Transpose | Apply)
     of_scores = matrix and axes(side, setting) == tuple(map(parse_size, scores.shape))
     return scores if of_scores else None
 
