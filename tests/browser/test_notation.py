@@ -78,6 +78,9 @@ def test_a_page_counts_what_the_choice_changed(page, address):
 def test_a_page_says_why_nothing_changed(page):
     page.goto("/explanation/rows-or-columns/?notation=ng-multi-head")
     assert "This page compares sources, so its formulas stay." in page.locator(TOLD).inner_text()
+    # Home has no formula that changes, but its picture does.
+    page.goto("/?notation=ng-multi-head")
+    assert "Changed: the picture of the layer." in page.locator(TOLD).inner_text()
 
 
 def test_the_way_back_and_a_link_stand_beside_it(page):

@@ -62,6 +62,11 @@ from qkv.notation.tree import Symbol, parse
             "transformer-circuits",
             r"A^h = \operatorname{softmax}\left(\frac{q^\top k}{\sqrt{d_{\text{head}}}}\right)",
         ),
+        (  # whose softmax runs along the keys of a row
+            "head[i] = softmax(Q[i] @ K[i].T) @ V[i]",
+            "transformer-circuits",
+            r"r^h = v \operatorname{softmax}(q^\top k)^\top",
+        ),
         (
             "Y = sum(head[i] @ W_O[i] for i in heads)",
             "site",
@@ -102,6 +107,16 @@ from qkv.notation.tree import Symbol, parse
             "S[i] = rotate(Q[i]) @ rotate(K[i]).T",
             "transformer-circuits",
             r"\operatorname{RoPE}(q)^\top \operatorname{RoPE}(k)",
+        ),
+        (
+            "S[i] = X_Q @ W_Q[i] @ (X_K @ W_K[i]).T",
+            "transformer-circuits",
+            r"q^\top k = x^\top (W_Q^h)^\top W_K^h x",
+        ),
+        (  # a sum of scores keeps one query a row, as each of them does
+            "sum(Q[i] @ K[i].T for i in heads)",
+            "transformer-circuits",
+            r"\sum_h (W_Q^h x)^\top W_K^h x",
         ),
     ],
 )

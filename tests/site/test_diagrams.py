@@ -131,6 +131,8 @@ def test_a_head_has_its_number_and_its_shade_or_a_rectangle_and_serves_others():
     apart = draw(line, sizes=sizes, heads="apart")
     assert apart.html.count("--served:2") == 1
     assert "for each of 2 heads, each of them for 2 heads of queries" in apart.words
+    single = draw(line, sizes="h=4 h_kv=1", heads="apart")
+    assert "7 by 4, for 4 heads of queries" in single.words
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -227,6 +229,20 @@ def orientations(*parts):
         tables = [cells(table) for table in variant.iter("table")]
         found |= dict.fromkeys(variant.get("data-in").split(), tables)
     return drawn, found
+
+
+def test_scores_that_keep_one_query_a_row_are_not_turned_although_words_are_columns():
+    """Transformer Circuits writes q^T k, one query a row; the others with columns one key a row."""
+    Q, K = np.array([[1.0, 2], [3, 4]]), np.array([[5.0, 6], [7, 8]])
+    _, found = orientations(("Q[i]", Q), "×", ("K[i].T", K.T), "=", ("S[i]", Q @ K.T))
+    queries, keys, scores = found["transformer-circuits"]
+    assert queries == [["<a>", "1.0", "2.0"], ["b", "3.0", "4.0"]]
+    assert keys == [["<a>", "b"], ["5.0", "7.0"], ["6.0", "8.0"]]
+    assert scores[0][0] == "query ↓key →"
+    assert scores[1:] == [["<a>", "17.0", "23.0"], ["b", "39.0", "53.0"]]
+    assert found["udl"][2][1:] == [["<a>", "17.0", "39.0"], ["b", "23.0", "53.0"]]
+    q, k = (notation.typeset(each, "transformer-circuits") for each in ("Q[i].T", "K[i]"))
+    assert (q, k) == (r"q^\top", "k")  # the letters above the first two
 
 
 def test_an_equation_follows_the_orientation_of_the_notation():

@@ -157,18 +157,27 @@ def test_diffusers_with_added_kv_proj_dim_holds_second_matrices(rng, cross, cont
 
 
 def test_diffusers_unets_take_the_number_of_heads_as_attention_head_dim():
-    """In diffusers' U-Nets `attention_head_dim` is the number of heads."""
-    blocks = {
-        "down_block_types": ["CrossAttnDownBlock2D"],
-        "up_block_types": ["CrossAttnUpBlock2D"],
-    }
+    """In UNet2DConditionModel `attention_head_dim` is the number of heads of CrossAttnDownBlock2D.
+
+    In UNet2DModel, of diffusers too, it is the width of one head.
+    """
+    library = pytest.importorskip("diffusers")
     sizes = {"block_out_channels": [32], "layers_per_block": 1, "norm_num_groups": 8}
-    model = pytest.importorskip("diffusers").UNet2DConditionModel(
-        **blocks, **sizes, cross_attention_dim=E, attention_head_dim=4
+
+    def first_attentions(kind, block, **options):
+        blocks = {f"{way.lower()}_block_types": [block.format(way)] for way in ("Down", "Up")}
+        model = kind(**blocks, **sizes, attention_head_dim=4, **options)
+        return model.down_blocks[0].attentions[0]
+
+    cross = first_attentions(
+        library.UNet2DConditionModel, "CrossAttn{}Block2D", cross_attention_dim=E
     )
-    layer = model.down_blocks[0].attentions[0].transformer_blocks[0].attn1
-    assert layer.heads == 4
-    assert layer.to_q.weight.shape == (32, 32)
+    of_words, of_pixels = (
+        cross.transformer_blocks[0].attn1,
+        first_attentions(library.UNet2DModel, "Attn{}Block2D"),
+    )
+    assert (of_words.heads, of_pixels.heads) == (4, 32 // 4)
+    assert of_words.to_q.weight.shape == of_pixels.to_q.weight.shape == (32, 32)
 
 
 def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):

@@ -100,7 +100,7 @@ def test_embed_dim_must_be_divisible_by_num_heads_and_the_message_says_so(torch)
         ((2, 8, 5, 64), (512, 512), "80x64 and 512x512"),
         ((2, 5, 512), (64, 64), "10x512 and 64x64"),
         ((2, 5, 512), (300, 512), "10x512 and 300x512"),
-        ((5, 768), (2304, 768), "5x768 and 2304x768"),
+        ((2, 5, 768), (2304, 768), "10x768 and 2304x768"),
     ],
 )
 def test_torch_linear_names_the_width_that_came_and_the_width_that_it_takes(

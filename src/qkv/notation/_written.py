@@ -30,7 +30,9 @@ def _role_of(side: Expression, setting: Setting) -> Role | None:
     if side in _definitions():
         return _definitions()[side]
     scores = role("S[i]")
-    matrix = isinstance(side, tree.Product | tree.Sum | tree.OverRoot | tree.Transpose | tree.Apply)
+    summed = isinstance(side, tree.OverHeads) and side.how == "sum"
+    made = tree.Product | tree.Sum | tree.OverRoot | tree.Transpose | tree.Apply
+    matrix = summed or isinstance(side, made)
     of_scores = matrix and axes(side, setting) == tuple(map(parse_size, scores.shape))
     return scores if of_scores else None
 
@@ -115,6 +117,9 @@ class Writer:
             case tree.Transpose(tree.Symbol() as symbol):
                 # A letter that the source has for the transpose is written without a sign.
                 return replace(self, transposed=not self.transposed)._symbol(symbol)
+            case tree.Transpose(of) if self.source.tokens == "columns" and not self.transposed:
+                # What is not turned has factors that are: two signs of a transpose are none.
+                return replace(self, transposed=True).write(of)
             case tree.Transpose(of):
                 return _transposed(self.write(of))
             case tree.Apply(name, arguments):
@@ -143,10 +148,12 @@ class Writer:
         )
 
     def _applied(self, name: str, arguments: tuple[Expression, ...]) -> Expression:
-        native = self.source.tokens == "columns"
         # attention(Q, K, V) takes tokens as the source has them, so its transpose is that of all.
-        # A softmax along the other axis is a softmax still.
-        if name != "softmax" and self.transposed != native:
+        # A softmax along the other axis is a softmax still, unless weights keep one query a row.
+        softmax = name == "softmax"
+        columns = self.source.tokens == "columns"
+        native = self.source.transposes(role("A[i]")) if softmax else columns
+        if self.transposed != native and (self.source.upright or not softmax):
             return _transposed(replace(self, transposed=native)._applied(name, arguments))
         latex, borrowed = self._function(name)
         square = name in self.source.functions and self.source.square

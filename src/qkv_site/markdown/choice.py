@@ -57,7 +57,8 @@ def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -
         f"(words are {chosen.tokens}). "
     )
     if not changed.total():
-        return begin + _why_nothing_changed(page, shown, has_formulas)
+        picture = f"Changed: {_listed(changed, with_map=True)}. " if _has_map(page) else ""
+        return begin + picture + _why_nothing_changed(page, shown, has_formulas)
     stay = ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."

@@ -145,12 +145,13 @@ class Equation(Figure):
     def _matrices(parts: Sequence["_Matrix | str"]) -> list["_Matrix"]:
         return [part for part in parts if isinstance(part, _Matrix)]
 
-    def _in_orientation(self, source: str) -> str:
-        columns = notation.source(source).tokens == "columns"
+    def _in_orientation(self, name: str) -> str:
+        source = notation.source(name)
         farthest = _farthest(self._matrices(self.parts))
         pieces, sign = "", ""
-        for part in _turned(self.parts) if columns else self.parts:
+        for part in _as_in(source, self.parts):
             if isinstance(part, _Matrix):
+                columns = source.transposes(part.role)
                 table = part.html(self.tokens, farthest[part.role.group], columns)
                 pieces += f'<div class="wq-part">{sign}{table}</div>'
                 sign = ""
@@ -200,6 +201,12 @@ class _Matrix:
         """The first role: `X` of `paper-eq1: X`, and `head[i]` of `concat(head[i] for ...)`."""
         inside = re.sub(r"^\w+\(", "", self.expression)
         return notation.role(re.search(r"\w+\[i\]|\w+", inside)[0])
+
+    @property
+    def T(self) -> "_Matrix":
+        """Its transpose."""
+        bare = self.part.removesuffix(".T")
+        return _Matrix(f"{bare}.T" if bare == self.part else bare, self.values.T, self.note)
 
     def numbers(self, words: Sequence[str], most: float, columns: bool) -> "_Numbers":
         """Its numbers with their names, or those of the transpose where tokens are columns."""
@@ -256,6 +263,16 @@ def _farthest(matrices: Sequence[_Matrix]) -> dict[str, float]:
         group = each.role.group
         farthest[group] = max(farthest.get(group, 0), np.abs(each.values).max())
     return farthest
+
+
+def _as_in(source: notation.Source, parts: Sequence[_Matrix | str]) -> list[_Matrix | str]:
+    """The same as a source writes it: a product that it does not turn has transposed factors."""
+    if all(isinstance(part, str) or source.transposes(part.role) for part in parts):
+        return _turned(parts)
+    return [
+        part.T if isinstance(part, _Matrix) and source.transposes(part.role) else part
+        for part in parts
+    ]
 
 
 def _turned(parts: Sequence[_Matrix | str]) -> list[_Matrix | str]:

@@ -422,9 +422,10 @@ class _Drawer:
         ]
         one, served = heads[0], self.sizes["h"] // len(heads)
         along, across = (one.rows, 1) if node.vertical else (one.columns, len(heads))
-        words = f"{one.words}, for each of {len(heads)} heads"
+        many = len(heads) > 1
+        words = f"{one.words}, for each of {len(heads)} heads" if many else one.words
         if served > 1:
-            words += f", each of them for {served} heads of queries"
+            words += f", {'each of them ' if many else ''}for {served} heads of queries"
         slots = "".join(_span("wq-slot", head.html) for head in heads)
         return replace(
             one,

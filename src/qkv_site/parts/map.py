@@ -169,7 +169,7 @@ def _sound() -> str:
         + _funnel(weight, matrix_1, of=first)
         + _bars(query, 1, _math(query.key, first), of=first)
         + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
-        f"<b>a second matrix?</b> the paper's {has} is not {wants}</a>"
+        f"<b>a second matrix?</b> it needs {wants}, but gets {has}</a>"
         + _funnel(weight, matrix_2, of=second)
         + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
     )
@@ -177,8 +177,8 @@ def _sound() -> str:
         _bar(source, to_mathml(word), of=second)
         + _funnel(weight, matrix_2, of=second)
         + _bars(query, 1, _first_head(query, second), of=second)
-        + f"<p>As in the paper, {_math(source.key, second)} is what enters: the word, "
-        f"{layer.numbers(source)} numbers.</p>"
+        + f"<p>As in the paper, {_math(source.key, second)} is what enters the layer: "
+        f"the word, {layer.numbers(source)} numbers.</p>"
     )
     return (
         f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'

@@ -54,7 +54,7 @@ def weights() -> str:
 def operations() -> str:
     """For each model the FLOPs of a layer over a text, by what needs them."""
     return table(
-        ("model", "four projections", "scores and averages, all", "the causal half", "MLP"),
+        ("model", "projections", "scores and averages, all", "the causal half", "MLP"),
         (_operations(model) for model in models()),
     )
 

@@ -14,7 +14,7 @@ from functools import cache
 from qkv import notation
 from qkv.costs import Factors, counts, steps
 from qkv.notation.latex import latex
-from qkv.notation.tree import Expression, Written, parse
+from qkv.notation.tree import Expression, Glyph, Written, parse
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._letters import BASE, tables
 from qkv.reading._others import named_pages, names
@@ -221,8 +221,14 @@ def _typeset(block: notation.Block, source: str) -> tuple[str, ...]:
 
 
 def _formula(block: notation.Block, number: int) -> str:
+    product = str(block.formulas[number].sides[-1])
+
     def typeset(source: str) -> str:
-        return to_mathml(_typeset(block, source)[number])
+        made = _write(block, source)[number].sides[0]
+        # A source without this letter would have W_i^Q q = W_i^Q x here, which says nothing.
+        projected = isinstance(made, Glyph) and made.role.group in ("query", "key", "value")
+        alone = projected and made.spelled
+        return to_mathml(_size(product, source) if alone else _typeset(block, source)[number])
 
     return formulas.variants(typeset, "var")
 
