@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qkv import MultiHead, attention, dump, fold, load, merge, softmax, w_qk, w_vo
-from qkv.between import Clip, Rotation
+from qkv.between import Clip, Rotation, SoftCap
 from qkv.costs import degrees_of_freedom
 from qkv.maps import factor, gauge
 from support import refuses
@@ -379,6 +379,8 @@ def test_bilinear_forms_of_affine_or_rotated_layers():
     for refusing in (w_qk, degrees_of_freedom, lambda mh: gauge(mh, A=np.eye(3))):
         with refuses("Rotation(angles (1,),  …  stands between "):
             refusing(rotated)
+    with refuses("SoftCap(c=2.0) stands between the maps … whether b_K and b_V are free"):
+        degrees_of_freedom(dataclasses.replace(LAYER, between=(SoftCap(2.0),)))
     with refuses("Clip(c=8.0) stands between W_V and W_O"):
         w_vo(dataclasses.replace(rotated, between=(Clip(8.0),)))
 

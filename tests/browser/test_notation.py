@@ -78,8 +78,8 @@ def test_a_page_counts_what_the_choice_changed(page, address):
 def test_a_page_says_why_nothing_changed(page):
     page.goto("/explanation/rows-or-columns/?notation=ng-multi-head")
     assert "This page compares sources, so its formulas stay." in page.locator(TOLD).inner_text()
-    # Home has no formula that changes, but its picture does.
-    page.goto("/?notation=ng-multi-head")
+    # The formulas of this page stay, but its picture changes.
+    page.goto("/explanation/deeplearning-ai-course/?notation=ng-multi-head")
     assert "Changed: the picture of the layer." in page.locator(TOLD).inner_text()
 
 

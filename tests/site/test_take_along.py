@@ -12,7 +12,8 @@ from nbclient import NotebookClient
 import environments
 import qkv
 from qkv_site import run
-from qkv_site.page import Site
+from qkv_site.page import Site, parse
+from qkv_site.rules import package
 from qkv_site.tables import wheel
 from support import ROOT, served
 
@@ -73,12 +74,13 @@ def test_later_files_are_a_later_version(tmp_path):
 
 
 def test_a_page_whose_blocks_run_another_package_is_named(monkeypatch):
-    assert [*wheel.faults("", runs=True)] == []
+    runs = parse("page.md", '```python exec="on" source="above"\nassert 1\n```\n')
+    assert [*package.faults(runs)] == []
     monkeypatch.setattr(qkv, "__file__", "/elsewhere/qkv/__init__.py")
-    [(line, said)] = wheel.faults("", runs=True)
+    [(line, said)] = package.faults(runs)
     assert line == 1
     assert said.startswith("its blocks run /elsewhere/qkv/__init__.py, which is another package")
-    assert [*wheel.faults("", runs=False)] == []
+    assert [*package.faults(parse("page.md", "# A page\n"))] == []
 
 
 def codes_of(notebook):

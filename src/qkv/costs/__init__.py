@@ -446,7 +446,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
 
     Raises:
         ValueError: If a step between the maps changes queries, keys or values: which gauge is left
-            depends on it.
+            depends on it. With a bias of keys or values also if one changes scores or weights: a
+            cap or a sink makes such a bias count.
 
     Examples:
         One head of width 2 in a model of width 3: 24 weights, 2 (2 x 3 - 2) twice of them free.
@@ -455,6 +456,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         16
     """
     refuse_steps(mh, "QKV", "the maps", "and decides which gauges are left.")
+    if mh.b_K is not None or mh.b_V is not None:
+        refuse_steps(mh, "SA", "the maps", "and decides whether b_K and b_V are free.")
     d_query = mh.d_model + (mh.b_Q is not None)
     (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
     W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)

@@ -18,8 +18,8 @@ def dump(
 ) -> dict[str, np.ndarray]:
     r"""Write a layer's weights as a library stores them.
 
-    The inverse of `load`: `load(dump(mh, layout), layout, h=mh.h,
-    h_kv=mh.h_kv) == mh`, bit for bit.
+    The inverse of `load`: `load(dump(mh, layout), layout, h=mh.h, h_kv=mh.h_kv)` has the same
+    arrays, bit for bit. What stands between the maps, such as a rotation, no layout stores.
 
     Args:
         mh: The layer.
