@@ -12,7 +12,7 @@ from typing import NamedTuple
 from qkv.reading._data import DATA, tables
 from qkv.reading._letters import bare, choices, letter_of, number, shape_of, texts_of, turned, usual
 from qkv.reading._patterns import findall, fullmatch, search, sub
-from qkv.reading._tree import leaves
+from qkv.reading._tree import leaves, walk
 
 FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
 
@@ -114,6 +114,8 @@ class World:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")
         if kind == "t":
             return transposed(first)
+        if kind == "join" and bare(first.role) == "head[i]" and self._is_made(parts[0]):
+            self._fault("join")
         if kind in ("mul", "dot"):
             return self._product(values, kind == "dot")
         if name == "concat" and len({it.role for it in values}) == 1:
@@ -123,6 +125,11 @@ class World:
                 else first._replace(out=first.out if len(values) == 1 else None)
             ]
         return self._step(name, values)
+
+    def _is_made(self, node: tuple) -> bool:
+        """Whether the lines that are read have computed it, with its heads before its words."""
+        kinds = [it[0] for it in walk(node)]
+        return any(it in self.made for it in leaves(node)) or "mul" in kinds or "fn" in kinds
 
     def _fault(self, name: str, *said: str) -> None:
         self.faults[FAULTS[name].format(*said)] = name
@@ -244,6 +251,11 @@ class World:
                     if letter not in ("-", letter_of(it.role)):
                         self._fault("swap", it.typed, letter)
                 return Value(made, None, typed)
+        letters = [letter_of(a.role), letter_of(b.role)]
+        kinds = sorted(it.role[:2] for it in (a, b))
+        if kinds == ["W_", "X_"] and all(letters) and letters[0] != letters[1]:
+            self._fault("pair", a.typed, letters[0], b.typed, letters[1])
+            return Value("", None, typed)
         self.loose += 1 + ("X_" in a.role and "X_" in b.role)
         one, two = shape_of(a.role), shape_of(b.role)
         ways = [(transposed(a), b), (a, transposed(b))]

@@ -136,9 +136,9 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         if gives and not world.faults
         else []
     )
-    texts = [DATA["remark"][name] for name in world.names if name in DATA["remark"]]
     trees = world.trees() if complete and not world.faults else []
-    texts_whole = trees
+    texts = world.names if trees else []  # a source has a formula only if all of it is read
+    remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters
     lines = [numpy(each) for each in trees]
     reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
@@ -147,11 +147,10 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         title,
         which,
         tokens,
-        # A source has a formula only if all of it is read.
-        tuple(tables()["texts"][name]["where"] for name in world.names if texts_whole),
+        tuple(tables()["texts"][name]["where"] for name in texts),
         _letters(world),
         tuple(world.faults),
-        (*result, said[tokens], *world.notes, *told, *texts),
+        (*result, said[tokens], *world.notes, *told, *remarks),
         "; ".join(lines),
         next(DATA["page"][reason] for reason in reasons if reason in DATA["page"]),
         tuple(trees),

@@ -29,12 +29,12 @@ def shapes(typed: str) -> Reading | None:
     said = next(iter(labels), "") or rest.strip(" :,=")
     words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
     words = [*dict.fromkeys(words)]
-    weights = [it for it in (name(label) for label in labels if search("[_./]", label)) if it]
-    if not found or ")(" in typed or search(SHAPE["signs"], rest + "".join(labels)):
-        return None  # a layer that is made and called, or no shape
-    if len(found) == 1 and search("[_./]", said) and name(said):
-        return name(said)
-    if len(weights) > 1:
+    called = [it for it in [*labels, said] if search("[_./]", it) and name(it)]
+    if not found or ")(" in typed:
+        return None  # a layer that is made and called
+    if called and all(fullmatch(SHAPE["one"], it) for _, it in found):
+        return name(called[0])
+    if search(SHAPE["signs"], rest + "".join(labels)):
         return None
     if len(found) == 1 and len(words) > 1:  # Q, K, V: (2, 5, 512)
         labels, found = words, [found[0] for _ in words]
