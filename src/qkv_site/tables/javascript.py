@@ -1,9 +1,8 @@
 """Python as JavaScript: what reads in `qkv.read` reads in the browser, and is written once.
 
-It takes plain functions and classes of values: no keyword but of a function that is translated or
-of one in `docs/assets/python.js`, no decorator but of a class, no order but of numbers. What it
-does not take fails the build. Lists and tuples are arrays, dicts are maps; a name or a method that
-no translated module has is Python's own, and `python.js` has it under the same name.
+It takes what the modules of `qkv.reading` are made of, functions and classes of values, and fails
+the build at what it does not know. Lists and tuples are arrays, dicts are maps. A name or a method
+that no translated module has is Python's own: `docs/assets/python.js` has it under the same name.
 """
 
 import ast
@@ -11,168 +10,143 @@ import json
 from collections.abc import Callable, Iterable
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
+_NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true or false in both languages.
 _PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
-_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
-_RESERVED = {"new", "this", "function", "default", "var", "case", "delete", "const", "switch"}
 
 
 def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     """Write modules as one function of Python and of their data, which returns what is wanted."""
-    trees = [ast.parse(source) for source in sources]
-    body = [each for tree in trees for each in tree.body if not _is_left_out(each)]
+    every = [node for source in sources for node in ast.parse(source).body]
+    body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
-    lines = [writer.statement(each) for each in body]
-    body = "\n".join(lines)
-    return f"export function reader(py, {given}) {{\n{body}\nreturn {{ {wanted} }}\n}}\n"
-
-
-def _is_left_out(node: ast.stmt) -> bool:
-    imports = isinstance(node, ast.Import | ast.ImportFrom)
-    return imports or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    lines = "\n".join(filter(None, map(writer.write, body)))
+    return f"export function reader(py, {given}) {{\n{lines}\nreturn {{ {wanted} }}\n}}\n"
 
 
 class _Writer:
-    """Writes statements and expressions; `own` are the names that the modules define."""
+    """Writes statements and expressions. `own` are the names that the modules define."""
 
     def __init__(self, body: list[ast.stmt], given: list[str]):
-        self.given = {*given}
-        self.own: dict[str, list[str]] = {}
+        self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
-        self.classes: set[str] = set()
         self.scopes: list[set[str]] = []
-        self.temporary = 0
+        self.kept = 0  # values of `or` and `and` that are looked at twice
+        self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
             for name, parameters in _defined(node):
                 if name in self.own:
                     raise SyntaxError(f"{name} is defined in two modules that are translated.")
                 self.own[name] = parameters
-            if isinstance(node, ast.ClassDef):
-                self.classes.add(node.name)
-                functions = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-                self.methods |= {each.name: _parameters(each)[1:] for each in functions}
+            for each in getattr(node, "body", []):
+                if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef):
+                    self.methods[each.name] = _parameters(each)[1:]
 
-    def statement(self, node: ast.AST) -> str:
+    def write(self, node: ast.AST) -> str:
+        """A statement, or an expression."""
         write = getattr(self, f"_{type(node).__name__.lower()}", None)
         if not write:
             raise SyntaxError(f"line {node.lineno}: {type(node).__name__} has no translation.")
         return write(node)
 
-    expression = statement
+    def _several(self, nodes: Iterable[ast.AST]) -> str:
+        return ", ".join(map(self.write, nodes))
 
-    def block(self, nodes: list[ast.stmt]) -> str:
-        inner = "\n".join(self.statement(each) for each in nodes if not _is_left_out(each))
-        return f"{{\n{inner}\n}}"
+    def _block(self, nodes: list[ast.stmt]) -> str:
+        return "{\n" + "\n".join(filter(None, map(self.write, nodes))) + "\n}"
 
-    def truth(self, node: ast.expr) -> str:
+    def _truth(self, node: ast.expr) -> str:
         """A condition: an empty list is false, as in Python."""
         if isinstance(node, ast.BoolOp):
             sign = " && " if isinstance(node.op, ast.And) else " || "
-            return f"({sign.join(map(self.truth, node.values))})"
+            return f"({sign.join(map(self._truth, node.values))})"
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return f"!{self.truth(node.operand)}"
-        said = self.expression(node)
+            return f"!{self._truth(node.operand)}"
+        said = self.write(node)
         plain = isinstance(node, ast.Compare) or said.split("(")[0].removeprefix("py.") in _PLAIN
         return said if plain else f"py.truth({said})"
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
-        sign = "*" if _yields(node) else ""
-        head = f"{sign}{_js(node.name)}" if method else f"function{sign} {_js(node.name)}"
-        if any("property" in ast.unparse(each) for each in node.decorator_list):
-            head = f"get {head}"
-        assigned = _assigned(node) - {*names}
-        inner = {it.name for it in node.body if isinstance(it, ast.FunctionDef)}
+        inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+        assigned = _assigned(node) - {*names, *inner}
         self.scopes.append({*names} | assigned | inner)
-        began, self.temporary = self.temporary, 0
-        given = self._given(node.args, names, method)
-        body = self.block(node.body)
-        local = sorted(map(_js, assigned)) + [f"$_{n}" for n in range(self.temporary)]
-        self.scopes.pop()
-        self.temporary = began
-        uses = method and "self" in body
-        first = "const self = this;\n" * uses + (f"let {', '.join(local)};\n" if local else "")
-        return f"{head}({given}) {{\n{first}{body[2:]}"
-
-    def _given(self, args: ast.arguments, names: list[str], method: bool) -> str:
-        defaults = dict(
-            zip(names[len(args.args) - len(args.defaults) :], args.defaults, strict=False)
+        began, self.kept = self.kept, 0
+        ends = node.args.defaults
+        defaults = dict(zip(names[len(names) - len(ends) :], ends, strict=True)) if ends else {}
+        if node.args.vararg:
+            names[-1] = f"...{names[-1]}"
+        given = (
+            f"{name} = {self.write(defaults[name])}" if name in defaults else name
+            for name in names[method:]
         )
-        said = [
-            f"{_js(name)} = {self.expression(defaults[name])}" if name in defaults else _js(name)
-            for name in names[method : len(args.args)]
-        ]
-        return ", ".join([*said, *([f"...{args.vararg.arg}"] if args.vararg else [])])
+        head = f"{'' if method else 'function '}{node.name}({', '.join(given)})"
+        body = self._block(node.body)[2:]
+        local = sorted(assigned) + [f"$_{n}" for n in range(self.kept)]
+        self.scopes.pop()
+        self.kept = began
+        first = "const self = this;\n" * (method and "self" in body)
+        first += f"let {', '.join(local)};\n" * bool(local)
+        return f"{head} {{\n{first}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
-        functions = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-        fails = any("Error" in ast.unparse(base) for base in node.bases)
-        given = [
-            each.target.id + (f" = {self._default(each.value)}" if each.value else "")
-            for each in fields
+        said = [
+            f"{it.target.id} = {self._default(it.value)}" if it.value else it.target.id
+            for it in fields
         ]
         names = ", ".join(each.target.id for each in fields)
-        made = (
-            f"constructor({', '.join(given)}) {{ Object.assign(this, {{ {names} }}) }}\n"
-            if fields
-            else ""
-        )
+        made = f"constructor({', '.join(said)}) {{ Object.assign(this, {{ {names} }}) }}\n"
+        functions = (each for each in node.body if isinstance(each, ast.FunctionDef))
         methods = "\n".join(
             self._functiondef(each, method=True).replace("__init__", "constructor", 1)
             for each in functions
-            if each.name != "__str__"
+            if each.name in ("__init__", *self.methods) and each.name not in ("__str__", "__repr__")
         )
-        return f"class {node.name}{' extends Error' * fails} {{\n{made}{methods}\n}}"
+        fails = any("Error" in ast.unparse(base) for base in node.bases)
+        return f"class {node.name}{' extends Error' * fails} {{\n{made * bool(fields)}{methods}\n}}"
 
     def _default(self, value: ast.expr) -> str:
-        """A default; a field that is made anew for each value is a call of `field`."""
-        if isinstance(value, ast.Call):
-            return self.expression(ast.Call(value.keywords[0].value, [], []))
-        return self.expression(value)
+        """A default; what `field` makes is made anew."""
+        made = value.keywords[0].value if isinstance(value, ast.Call) else None
+        return f"{self.write(made)}()" if made else self.write(value)
 
     def _return(self, node: ast.Return) -> str:
-        return f"return {self.expression(node.value)};" if node.value else "return null;"
+        return f"return {self.write(node.value)};" if node.value else "return null;"
 
     def _expr(self, node: ast.Expr) -> str:
-        return f"{self.expression(node.value)};"
+        docstring = isinstance(node.value, ast.Constant)
+        return "" if docstring else f"{self.write(node.value)};"
 
     def _assign(self, node: ast.Assign) -> str:
-        (target,) = node.targets
-        value = self.expression(node.value)
+        (target,), value = node.targets, self.write(node.value)
         if isinstance(target, ast.Tuple) and not isinstance(node.value, ast.Tuple):
             value = f"py.list({value})"
         if isinstance(target, ast.Subscript):
-            place = f"{self.expression(target.value)}, {self.expression(target.slice)}"
-            return f"py.put({place}, {value});"
+            return f"py.put({self.write(target.value)}, {self.write(target.slice)}, {value});"
         return f"{'' if self.scopes else 'const '}{self._target(target)} = {value};"
 
-    def _annassign(self, node: ast.AnnAssign) -> str:
-        return self._assign(ast.Assign([node.target], node.value)) if node.value else ""
-
     def _augassign(self, node: ast.AugAssign) -> str:
-        value = ast.BinOp(node.target, node.op, node.value)
-        return self._assign(ast.Assign([node.target], value))
+        return self._assign(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value)))
 
     def _target(self, node: ast.expr) -> str:
-        if isinstance(node, ast.Tuple | ast.List):
+        if isinstance(node, ast.Tuple):
             blank = ("" if getattr(it, "id", "") == "_" else self._target(it) for it in node.elts)
             return f"[{', '.join(blank)}]"
-        if isinstance(node, ast.Starred):
-            return f"...{self._target(node.value)}"
-        return self.expression(node)
+        return f"...{node.value.id}" if isinstance(node, ast.Starred) else self.write(node)
 
     def _if(self, node: ast.If) -> str:
-        other = f" else {self.block(node.orelse)}" if node.orelse else ""
-        return f"if ({self.truth(node.test)}) {self.block(node.body)}{other}"
+        other = f" else {self._block(node.orelse)}" if node.orelse else ""
+        return f"if ({self._truth(node.test)}) {self._block(node.body)}{other}"
 
     def _while(self, node: ast.While) -> str:
-        return f"while ({self.truth(node.test)}) {self.block(node.body)}"
+        return f"while ({self._truth(node.test)}) {self._block(node.body)}"
 
     def _for(self, node: ast.For) -> str:
-        every = f"py.list({self.expression(node.iter)})"
-        return f"for ({self._target(node.target)} of {every}) {self.block(node.body)}"
+        every = f"py.list({self.write(node.iter)})"
+        return f"for ({self._target(node.target)} of {every}) {self._block(node.body)}"
 
     def _break(self, _: ast.Break) -> str:
         return "break;"
@@ -181,15 +155,11 @@ class _Writer:
         return "continue;"
 
     def _raise(self, node: ast.Raise) -> str:
-        return f"throw {self.expression(node.exc)};"
+        return f"throw {self.write(node.exc)};"
 
     def _name(self, node: ast.Name) -> str:
-        known = (
-            node.id in self.own
-            or node.id in self.given
-            or any(node.id in scope for scope in self.scopes)
-        )
-        return _js(node.id) if known or node.id == "self" else f"py.{node.id}"
+        known = node.id in self.own or any(node.id in scope for scope in self.scopes)
+        return node.id if known else f"py.{node.id}"
 
     def _constant(self, node: ast.Constant) -> str:
         return json.dumps(node.value)
@@ -198,13 +168,13 @@ class _Writer:
         parts = (
             json.dumps(each.value)[1:-1].replace('\\"', '"').replace("`", "\\`")
             if isinstance(each, ast.Constant)
-            else f"${{{self.expression(each.value)}}}"
+            else f"${{{self.write(each.value)}}}"
             for each in node.values
         )
         return f"`{''.join(parts)}`"
 
-    def _tuple(self, node: ast.Tuple) -> str:
-        return f"[{', '.join(map(self.expression, node.elts))}]"
+    def _tuple(self, node: ast.Tuple | ast.List | ast.Set) -> str:
+        return f"[{self._several(node.elts)}]"
 
     _list = _tuple
 
@@ -212,103 +182,86 @@ class _Writer:
         return f"new Set({self._tuple(node)})"
 
     def _dict(self, node: ast.Dict) -> str:
-        pairs = (
-            f"[{self.expression(key)}, {self.expression(value)}]"
-            if key
-            else f"...{self.expression(value)}"
-            for key, value in zip(node.keys, node.values, strict=True)
-        )
-        return f"new Map([{', '.join(pairs)}])"
+        pairs = zip(node.keys, node.values, strict=True)
+        said = (f"[{self.write(key)}, {self.write(value)}]" for key, value in pairs)
+        return f"new Map([{', '.join(said)}])"
 
     def _starred(self, node: ast.Starred) -> str:
-        return f"...py.list({self.expression(node.value)})"
+        return f"...py.list({self.write(node.value)})"
 
     def _attribute(self, node: ast.Attribute) -> str:
-        return f"{self.expression(node.value)}.{_js(node.attr)}"
+        return f"{self.write(node.value)}.{node.attr}"
 
     def _subscript(self, node: ast.Subscript) -> str:
-        value, at = self.expression(node.value), node.slice
-        if not isinstance(at, ast.Slice):
-            return f"py.at({value}, {self.expression(at)})"
-        ends = (self.expression(each) if each else "null" for each in (at.lower, at.upper, at.step))
+        value, place = self.write(node.value), node.slice
+        if not isinstance(place, ast.Slice):
+            return f"py.at({value}, {self.write(place)})"
+        ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
         return f"py.slice({value}, {', '.join(ends)})"
 
-    def _namedexpr(self, node: ast.NamedExpr) -> str:
-        return f"({self._target(node.target)} = {self.expression(node.value)})"
-
     def _ifexp(self, node: ast.IfExp) -> str:
-        one, other = self.expression(node.body), self.expression(node.orelse)
-        return f"({self.truth(node.test)} ? {one} : {other})"
+        one, other = self.write(node.body), self.write(node.orelse)
+        return f"({self._truth(node.test)} ? {one} : {other})"
 
     def _boolop(self, node: ast.BoolOp) -> str:
+        """The first value that decides, as in Python."""
         *first, last = node.values
-        said = self.expression(last)
+        said = self.write(last)
         for each in reversed(first):
-            value = self.expression(each)
-            kept, self.temporary = f"$_{self.temporary}", self.temporary + 1
+            value, kept = self.write(each), f"$_{self.kept}"
+            self.kept += 1
             both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
             said = f"(py.truth({kept} = {value}) ? {both[0]} : {both[1]})"
         return said
 
     def _unaryop(self, node: ast.UnaryOp) -> str:
-        if isinstance(node.op, ast.Not):
-            return self.truth(node)
-        return f"-{self.expression(node.operand)}"
+        return self._truth(node) if isinstance(node.op, ast.Not) else f"-{self.write(node.operand)}"
 
     def _binop(self, node: ast.BinOp) -> str:
-        left, right, op = self.expression(node.left), self.expression(node.right), type(node.op)
-        named = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
-        if op in named:
-            return f"py.{named[op]}({left}, {right})"
-        return f"({left} {_SIGNS[op]} {right})"
+        left, right, op = self.write(node.left), self.write(node.right), type(node.op)
+        named = f"py.{_NAMED[op]}({left}, {right})" if op in _NAMED else ""
+        return named or f"({left} {_SIGNS[op]} {right})"
 
     def _compare(self, node: ast.Compare) -> str:
         sides = [node.left, *node.comparators]
-        each = map(self._compared, sides, node.ops, sides[1:])
-        said = " && ".join(each)
-        return said if said.startswith(("py.", "!py.")) and len(node.ops) == 1 else f"({said})"
+        said = [*map(self._compared, sides, node.ops, sides[1:])]
+        return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({' && '.join(said)})"
 
     def _compared(self, a: ast.expr, op: ast.cmpop, b: ast.expr) -> str:
-        left, right = self.expression(a), self.expression(b)
+        left, right = self.write(a), self.write(b)
         if type(op) in _ORDER:
             return f"{left} {_ORDER[type(op)]} {right}"
-        if isinstance(op, ast.In | ast.NotIn):
-            return f"{'!' * isinstance(op, ast.NotIn)}py.has({right}, {left})"
-        return f"{'!' * isinstance(op, ast.NotEq | ast.IsNot)}py.same({left}, {right})"
+        no = "!" * isinstance(op, ast.NotIn | ast.NotEq | ast.IsNot)
+        contains = isinstance(op, ast.In | ast.NotIn)
+        return f"{no}py.has({right}, {left})" if contains else f"{no}py.same({left}, {right})"
 
     def _call(self, node: ast.Call) -> str:
-        given = [self.expression(each) for each in node.args]
-        named = {each.arg: self.expression(each.value) for each in node.keywords}
-        called, first = node.func, []
-        if isinstance(called, ast.Attribute) and called.attr not in self.methods:
-            said, first = f"py.{_js(called.attr)}", [self.expression(called.value)]
-        else:
-            said = self.expression(called)
-        order = self.own.get(getattr(called, "id", "")) or self.methods.get(
-            getattr(called, "attr", "")
-        )
-        if named and order and None not in named:
+        called, given = node.func, [*map(self.write, node.args)]
+        name = getattr(called, "id", getattr(called, "attr", ""))
+        said, first = self.write(called), []
+        order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
+        if order is None:  # a method of Python's
+            said, first = f"py.{name}", [self.write(called.value)]
+        named = {each.arg: self.write(each.value) for each in node.keywords}
+        if named and order:
             every = dict(zip(order, given, strict=False)) | named
             last = max(map(order.index, every))
-            given = [every.get(name, "undefined") for name in order[: last + 1]]
+            given = [every.get(it, "undefined") for it in order[: last + 1]]
+        elif None in named:
+            given.append(named[None])
         elif named:
-            pairs = (
-                f"...py.plain({value})" if key is None else f"{key}: {value}"
-                for key, value in named.items()
-            )
-            given.append(f"{{ {', '.join(pairs)} }}")
-        is_class = isinstance(called, ast.Name) and called.id in self.classes
-        return f"{'new ' * is_class}{said}({', '.join([*first, *given])})"
+            given.append(f"{{ {', '.join(f'{key}: {value}' for key, value in named.items())} }}")
+        return f"{'new ' * (name in self.classes)}{said}({', '.join([*first, *given])})"
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
         self.scopes.append({*names})
-        said = f"(({', '.join(map(_js, names))}) => {self.expression(node.body)})"
+        said = f"(({', '.join(names)}) => {self.write(node.body)})"
         self.scopes.pop()
         return said
 
-    def _generatorexp(self, node: ast.GeneratorExp) -> str:
-        return self._comprehension(node, lambda: self.expression(node.elt))
+    def _generatorexp(self, node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> str:
+        return self._comprehension(node, lambda: self.write(node.elt))
 
     _listcomp = _generatorexp
 
@@ -316,29 +269,22 @@ class _Writer:
         return f"new Set({self._generatorexp(node)})"
 
     def _dictcomp(self, node: ast.DictComp) -> str:
-        pair = lambda: f"[{self.expression(node.key)}, {self.expression(node.value)}]"  # noqa: E731
+        pair = lambda: f"[{self.write(node.key)}, {self.write(node.value)}]"  # noqa: E731
         return f"new Map({self._comprehension(node, pair)})"
 
     def _comprehension(self, node: ast.AST, element: Callable[[], str]) -> str:
         """An array: the innermost loop makes its elements, the others join what is made."""
-        lists, names = [], set()
+        said, depth = "", len(self.scopes)
         for each in node.generators:
-            self.scopes.append(names)
-            every = f"py.list({self.expression(each.iter)})"
-            names = {it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)}
-            self.scopes.append(names)
+            every = f"py.list({self.write(each.iter)})"
+            self.scopes.append({it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)})
             given = f"({self._target(each.target)}) => "
-            tests = (f".filter({given}{self.truth(test)})" for test in each.ifs)
-            lists.append("".join([every, *tests, "|", given]))
-        ways = [".flatMap("] * (len(lists) - 1) + [".map("]
-        began = "".join(way.join(it.rsplit("|", 1)) for it, way in zip(lists, ways, strict=True))
-        said = (began + element() + ")" * len(lists)).removesuffix(f".map({given}{given[1:-5]})")
-        del self.scopes[-2 * len(lists) :]
-        return said
-
-
-def _js(name: str) -> str:
-    return f"{name}_" if name in _RESERVED else name
+            tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
+            way = ".map(" if each is node.generators[-1] else ".flatMap("
+            said += "".join([every, *tests, way, given])
+        said += element() + ")" * len(node.generators)
+        del self.scopes[depth:]
+        return said.removesuffix(f".map({given}{given[1:-5]})")  # of each what it is
 
 
 def _parameters(node: ast.FunctionDef | ast.Lambda) -> list[str]:
@@ -347,32 +293,23 @@ def _parameters(node: ast.FunctionDef | ast.Lambda) -> list[str]:
 
 
 def _defined(node: ast.stmt) -> list[tuple[str, list[str]]]:
+    """The names that a statement defines, with what they take."""
     if isinstance(node, ast.FunctionDef):
         return [(node.name, _parameters(node))]
     if isinstance(node, ast.ClassDef):
-        made = [each for each in node.body if getattr(each, "name", "") == "__init__"]
+        made = [_parameters(it)[1:] for it in node.body if getattr(it, "name", "") == "__init__"]
         fields = [each.target.id for each in node.body if isinstance(each, ast.AnnAssign)]
-        return [(node.name, _parameters(made[0])[1:] if made else fields)]
-    targets = getattr(node, "targets", [getattr(node, "target", None)])
+        return [(node.name, made[0] if made else fields)]
+    targets = getattr(node, "targets", [])
     return [(it.id, []) for each in targets for it in ast.walk(each) if isinstance(it, ast.Name)]
 
 
-def _within(node: ast.AST, scopes: tuple) -> Iterable[ast.AST]:
-    """All within a node, but not within scopes in it."""
+def _assigned(node: ast.AST) -> set[str]:
+    """What a function assigns; not what functions and comprehensions in it do."""
+    found = set()
     for each in ast.iter_child_nodes(node):
-        yield each
-        if not isinstance(each, scopes):
-            yield from _within(each, scopes)
-
-
-def _assigned(node: ast.FunctionDef) -> set[str]:
-    """What a function assigns, also by := within a comprehension."""
-    stored = (each for each in _within(node, _SCOPES) if isinstance(each, ast.Name))
-    names = {each.id for each in stored if isinstance(each.ctx, ast.Store)}
-    inner = {each.name for each in _within(node, _SCOPES) if isinstance(each, ast.FunctionDef)}
-    walrus = (each for each in _within(node, (ast.FunctionDef,)) if isinstance(each, ast.NamedExpr))
-    return (names | {each.target.id for each in walrus}) - inner - {"_"}
-
-
-def _yields(node: ast.FunctionDef) -> bool:
-    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in _within(node, _SCOPES))
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            found.add(each.id)
+        elif not isinstance(each, (*_COMPREHENSIONS, ast.FunctionDef)):
+            found |= _assigned(each)
+    return found - {"_"}
