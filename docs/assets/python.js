@@ -6,7 +6,7 @@ const text = (value) => (value === true ? "True" : value === false ? "False" : v
 
 export const list = (it) => (Array.isArray(it) ? it : it == null ? [] : it instanceof Map ? [...it.keys()] : [...it])
 export const truth = (it) => Boolean(it) && (it.length ?? it.size) !== 0
-export { list as iter, list as tuple, plain }
+export { list as iter, list as tuple, text as str, truth as bool, plain }
 
 /** JSON with maps for its objects, in the order of their keys. */
 export const mapped = (it) => (Array.isArray(it) ? it.map(mapped) : it && typeof it === "object" ? new Map(Object.entries(it).map(([key, value]) => [key, mapped(value)])) : it)
@@ -68,13 +68,11 @@ export const enumerate = (it) => list(it).map((each, i) => [i, each])
 export const zip = (...lists) => { const each = lists.filter((it) => it?.strict === undefined).map(list); return range(Math.min(...each.map((it) => it.length))).map((i) => each.map((it) => it[i])) }
 export const dict = (it) => new Map(it instanceof Map ? it : list(it))
 export const fromkeys = (_, keys) => new Map(list(keys).map((key) => [key, null]))
-export const str = text
 export const int = (it) => Math.trunc(Number(it))
 export const float = Number
-export const bool = truth
 export const abs = Math.abs
 export const round = (number, digits) => Number(number.toFixed(digits))
-export const isinstance = (it, kind) => (kind === str ? typeof it === "string" : kind === list ? Array.isArray(it) : kind === int ? Number.isInteger(it) : it instanceof kind)
+export const isinstance = (it, kind) => (kind === text ? typeof it === "string" : kind === list ? Array.isArray(it) : kind === int ? Number.isInteger(it) : it instanceof kind)
 
 // Methods: the value comes first.
 export const get = (map, key, otherwise = null) => (map.has(key) ? map.get(key) : otherwise)

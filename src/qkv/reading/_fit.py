@@ -118,12 +118,9 @@ class World:
             self._fault("join")
         if kind in ("mul", "dot"):
             return self._product(values, kind == "dot")
-        if name == "concat" and len({it.role for it in values}) == 1:
-            values = [
-                first
-                if first.out and first.out[0] == "role"
-                else first._replace(out=first.out if len(values) == 1 else None)
-            ]
+        if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
+            alike = len(values) == 1 or (first.out and first.out[0] == "role")
+            values = [first if alike else first._replace(out=None)]
         return self._step(name, values)
 
     def _is_made(self, node: tuple) -> bool:

@@ -8,6 +8,7 @@ from qkv.reading._reading import Reading
 from qkv.reading._tree import leaves, parse, walk
 
 CARDS = 3
+PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
 
 
 def formulas(typed: str) -> tuple[list, list, str]:
@@ -87,7 +88,7 @@ def _is_attention(world: World, lines: list) -> bool:
 def _size(letter: str, size: str) -> Reading:
     known = tables()
     said = DATA["which"]["size"].format(letter, known["role"][size]["meaning"], known["base"][size])
-    return Reading("formula", said, "size", "", (), {}, (), (), "", DATA["page"]["size"])
+    return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
 
 
 def _letters(world: World) -> dict:
@@ -105,7 +106,7 @@ def _letters(world: World) -> dict:
 def _card(world: World, told: list, complete: bool) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
-    kinds = [*DATA["kinds"].items()]
+    kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
     letter = next(
@@ -152,6 +153,6 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         tuple(world.faults),
         (*result, said[tokens], *world.notes, *told, *remarks),
         "; ".join(lines),
-        next(DATA["page"][reason] for reason in reasons if reason in DATA["page"]),
+        next(PAGES[reason] for reason in reasons if reason in PAGES),
         tuple(trees),
     )

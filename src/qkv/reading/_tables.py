@@ -143,11 +143,12 @@ def _names() -> Iterator[list]:
             scaled,
             0,
         ]
-    for name, holds in _NAME["held"].items():
-        biases = f"{name.removesuffix('.weight')}.bias", holds.replace("W", "b")
-        for called, its in ((name, holds), biases):
-            title = _NAME["title"].format("{}", _holds(its))
-            yield [called, title, [], _NAME["else"], [_NAME["unstored"]], 1]
+    for holds, held in _NAME["held"].items():
+        for name in held.split():
+            biases = f"{name.removesuffix('.weight')}.bias", holds.replace("W", "b")
+            for called, its in ((name, holds), biases):
+                title = _NAME["title"].format("{}", _holds(its))
+                yield [called, title, [], _NAME["else"], [_NAME["unstored"]], 1]
     for name, (said, page) in _NAME["made"].items():
         yield [name, f"{{}} {said}", [], page, [], 1]
 
@@ -160,7 +161,7 @@ def named_pages() -> list[str]:
         *MESSAGES["fit"]["pages"].values(),
     ]
     names = (each[3] for each in tables()["names"])
-    return [*DATA["page"].values(), *shapes, *names, *(page for _, page, *_ in MESSAGES["message"])]
+    return [*DATA["page"], *shapes, *names, *(page for _, page, *_ in MESSAGES["message"])]
 
 
 def _page(names_of: list[str]) -> str:
