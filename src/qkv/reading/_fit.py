@@ -231,7 +231,8 @@ class World:
         for x, y in [*ways, *((y, x) for x, y in ways if dot)]:
             key = f"mul {x.role} {y.role}"
             role = tables()["steps"].get(key.replace("!", ""), "")
-            if role and not (dot and role.endswith(".T")):
+            exchanged = self.code and (x.typed, y.typed) == (b.typed, a.typed) and role != "S[i]"
+            if role and not exchanged and not (dot and role.endswith(".T")):
                 self.steps += 1
                 self._remark(key if not dot else key.replace("!", ""), [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None

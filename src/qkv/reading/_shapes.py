@@ -140,26 +140,21 @@ def _product(axes: list, labels: list) -> Reading:
     names = [f"{label} {said_of(it)}".strip() for label, it in zip(labels, axes, strict=True)]
     made = axes[0]
     for n, right in enumerate(axes[1:]):
-        wrong, lead = [], []
+        wrong = []
         if made[-1] != right[-2]:
-            wrong.append(FIT["inner"].format(names[n], made[-1], names[n + 1], right[-2]))
-            if made[-1] == right[-1]:
-                turned = said_of([*made[:-1], right[-2]])
-                wrong.append(FIT["turn"].format(names[n + 1], turned))
-        deep = max(len(made), len(right))
-        left, others = ([*(1 for _ in range(deep - len(it))), *it[:-2]] for it in (made, right))
-        for axis, (a, b) in enumerate(zip(left, others, strict=True)):
-            lead.append(b if a == 1 else a)
+            wrong = [FIT["inner"].format(names[n], made[-1], names[n + 1], right[-2])]
+            turned = said_of([*made[:-1], right[-2]])
+            wrong += [FIT["turn"].format(names[n + 1], turned)] if made[-1] == right[-1] else []
+        for axis, (a, b) in enumerate(zip(made[:-2], right[:-2], strict=False)):
             if a != b and 1 not in (a, b):
                 wrong.append(FIT["axis"].format(axis, a, b))
                 wrong += [FIT["repeat"].format(times(a, b))] if times(a, b) else []
         if wrong:
             title = FIT["broken"].format(" @ ".join(names))
             return card("shape", title, [], wrong, {}, FIT["page"])
-        made = [*lead, made[-2], right[-1]]
-    return card(
-        "shape", FIT["product"].format(" @ ".join(names), said_of(made)), [], [], {}, FIT["page"]
-    )
+        made = [*max(made[:-2], right[:-2], key=len), made[-2], right[-1]]
+    title = FIT["product"].format(" @ ".join(names), said_of(made))
+    return card("shape", title, [], [], {}, FIT["page"])
 
 
 def _arrays(found: list, given: dict) -> Reading:
