@@ -14,7 +14,8 @@ from browser.watching import until
 from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.reading import read
-from qkv.reading._data import MESSAGES, tables
+from qkv.reading._data import MESSAGES
+from qkv.reading._tables import tables
 from support import ROOT, thorough
 
 INPUTS = tomllib.loads((ROOT / "tests/reading/inputs.toml").read_text())

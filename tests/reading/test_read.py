@@ -13,9 +13,8 @@ from qkv.layouts import layouts
 from qkv.notation import sources, typeset
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading import read
-from qkv.reading._data import tables
 from qkv.reading._shell import main
-from qkv.reading._tables import cut_out, named_pages
+from qkv.reading._tables import cut_out, named_pages, tables
 from support import ROOT
 
 INPUTS = tomllib.loads((Path(__file__).parent / "inputs.toml").read_text())

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-from qkv.reading._data import DATA, tables
-from qkv.reading._letters import bare, choices, letter_of, number, shape_of, texts_of, turned, usual
+from qkv.reading._data import DATA
+from qkv.reading._letters import choices, letter_of, number, shape_of, texts_of, usual
 from qkv.reading._patterns import findall, fullmatch, search, sub
-from qkv.reading._tree import leaves, walk
+from qkv.reading._tables import tables
+from qkv.reading._tree import bare, leaves, turned, walk
 
 FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
 
@@ -149,10 +150,10 @@ class World:
         heads = [n for n in findall("[1-9]", marks) if any(n in it.split("|")[1] for it in weights)]
         name = role.replace("[i]", f"[{heads[0]}]") if len(heads) == 1 else role
         vector = self.large and bool(search(r"^[qkv]\|", leaf))
-        free = vector or (self.columns and bare(role) in ("S[i]", "A[i]"))  # α_ij in both
+        either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
         if vector:
             self.notes[NOTES["one"].format(typed)] = "one"
-        return Value(role, ("role", name) if role else None, typed, free)
+        return Value(role, ("role", name) if role else None, typed, vector or either)
 
     def _step(self, op: str, values: list) -> Value:
         """What a step of attention makes, or a scale; what is no step may be a mistake."""
@@ -245,6 +246,8 @@ class World:
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
+                if wanted == "--":
+                    self._fault("linear")
                 for it, letter in zip((a, b), wanted, strict=True):
                     if letter not in ("-", letter_of(it.role)):
                         self._fault("swap", it.typed, letter)
@@ -324,7 +327,7 @@ class World:
         one, two = bare(a.role).replace("!", ""), bare(b.role).replace("!", "")
         if not (one and two) or "#" in (one, two):
             self.loose += 1
-        elif sorted([one, two]) in (["X", "X_Q"], ["Y", "joined"]) or a.role == b.role:
+        elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
             self.loose += "Y" in (one, two) and one != two
         elif one == two and tables()["role"][one]["group"] in ("score", "output"):
             return
@@ -356,7 +359,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
         weights = [
             it for it, role in role_of.items() if search(r"^(W_|P_|W\[)", role) and "()" not in it
         ]
-        for columns in (False, True):
+        for columns in (False, True) if weights or not code else (False,):  # code has rows
             for stored in (False, True) if weights else (False,):  # a weight as nn.Linear has it
                 flipped = {}
                 for leaf in letters:

@@ -1,11 +1,12 @@
 """What a formula or a line of code is: the readings that stand at the top, as cards."""
 
-from qkv.reading._data import DATA, tables
+from qkv.reading._data import DATA
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
-from qkv.reading._letters import bare, number, plain, usual
+from qkv.reading._letters import number, plain, usual
 from qkv.reading._patterns import findall, search
 from qkv.reading._reading import Reading
-from qkv.reading._tree import leaves, parse, walk
+from qkv.reading._tables import tables
+from qkv.reading._tree import bare, leaves, parse, walk
 
 CARDS = 3
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
@@ -28,7 +29,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
             world.faults[FAULTS["softmax"].format(said.format(found[1]))] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
-    if not worlds or not _is_attention(worlds[0], lines):
+    lost = any(search(r"\w", it) for it in left) and not code and worlds and worlds[0].loose
+    if not worlds or lost or not _is_attention(worlds[0], lines):
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
     for world in [first] if first.faults else worlds:

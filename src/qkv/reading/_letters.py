@@ -1,19 +1,11 @@
 """Which roles a letter may have, and whose letters these are."""
 
-from qkv.reading._data import DATA, tables
+from qkv.reading._data import DATA
 from qkv.reading._patterns import fullmatch, search
+from qkv.reading._tables import tables
+from qkv.reading._tree import bare
 
 INDEX = DATA["token"]["index"]
-
-
-def turned(role: str) -> str:
-    """The transpose of a role, or of its transpose."""
-    return role[:-2] if role.endswith(".T") else role and f"{role}.T"
-
-
-def bare(role: str) -> str:
-    """A role, transposed or not."""
-    return role.removesuffix(".T")
 
 
 def shape_of(role: str) -> list:

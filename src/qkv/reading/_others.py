@@ -1,8 +1,9 @@
 """A weight's name, and the message of an error."""
 
-from qkv.reading._data import MESSAGES, tables
+from qkv.reading._data import MESSAGES
 from qkv.reading._patterns import cut, fullmatch, search, sub
 from qkv.reading._reading import Reading
+from qkv.reading._tables import tables
 
 
 def card(kind: str, title: str, says: list, wrong: list, letters: dict, page: str) -> Reading:

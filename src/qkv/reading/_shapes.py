@@ -3,10 +3,11 @@
 from itertools import pairwise
 from math import prod
 
-from qkv.reading._data import MESSAGES, tables
+from qkv.reading._data import MESSAGES
 from qkv.reading._others import card, name
 from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._reading import Reading
+from qkv.reading._tables import tables
 from qkv.reading._tree import RefusedError
 
 SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]

@@ -4,14 +4,14 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from qkv.layouts import Stored, layouts
 from qkv.notation import Source, roles, sources
 from qkv.notation.tree import Product, Symbol, Transpose
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._letters import turned
-from qkv.reading._tree import Parser, normal
+from qkv.reading._tree import Parser, normal, turned
 from qkv.shapes.rules import known_sizes, rules
 
 _BASE = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "3": 3}  # the paper's base model
@@ -19,6 +19,7 @@ _WORDS = {"Q": ("q", "query", "queries"), "K": ("k", "key", "keys"), "V": ("v", 
 _NAME = MESSAGES["name"]
 
 
+@cache
 def tables() -> dict:
     """Roles in words, steps, letters that are usual and those of texts, and names of weights."""
     known = {

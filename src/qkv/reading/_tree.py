@@ -33,9 +33,9 @@ class RefusedError(ValueError):
 def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
-    pieces = cut(
-        DATA["lines"]["code" if code else "formula"], whole_lines(text) if code else normal(text)
-    )
+    typed = whole_lines(text) if code else normal(text)
+    one = not code and fullmatch(DATA["lines"]["names"], typed)
+    pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     lines, shown, left = [], {}, []
     for piece in pieces:
         said, _, space = piece.strip().partition("∈")
@@ -397,6 +397,16 @@ class Parser:
             return applied(op, items(("list", *arrays)))
         self.shown.setdefault(f"{name}()|", name)  # self.q_proj(x): a layer of weights, by its name
         return ("call", ("leaf", f"{name}()|"), first)
+
+
+def turned(role: str) -> str:
+    """The transpose of a role, or of its transpose."""
+    return role[:-2] if role.endswith(".T") else role and f"{role}.T"
+
+
+def bare(role: str) -> str:
+    """A role, transposed or not."""
+    return role.removesuffix(".T")
 
 
 def items(node: tuple | None) -> list:

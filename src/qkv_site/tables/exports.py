@@ -14,8 +14,8 @@ from importlib.resources import files
 from qkv import notation
 from qkv.costs import Factors, counts, steps
 from qkv.notation.tree import Expression, Written, latex, parse
-from qkv.reading._data import DATA, MESSAGES, tables
-from qkv.reading._tables import named_pages
+from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._tables import named_pages, tables
 from qkv_site.markdown.mathml import inside, mark, to_mathml
 from qkv_site.parts import formulas
 from qkv_site.tables import javascript
