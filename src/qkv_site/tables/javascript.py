@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true or false in both languages.
 _PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
@@ -33,6 +34,7 @@ class _Writer:
         self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
         self.scopes: list[set[str]] = []
+        self.short: dict[str, str] = {}  # of a function's own names, for little is to be loaded
         self.kept = 0  # values of `or` and `and` that are looked at twice
         self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
@@ -76,15 +78,16 @@ class _Writer:
         began, self.kept = self.kept, 0
         ends = node.args.defaults
         defaults = dict(zip(names[len(names) - len(ends) :], ends, strict=True)) if ends else {}
+        ends = [f" = {self.write(defaults[name])}" if name in defaults else "" for name in names]
+        said = [*map(self._shortened, names)]
         if node.args.vararg:
-            names[-1] = f"...{names[-1]}"
-        given = (
-            f"{name} = {self.write(defaults[name])}" if name in defaults else name
-            for name in names[method:]
-        )
-        head = f"{'' if method else 'function '}{node.name}({', '.join(given)})"
+            said[-1] = f"...{said[-1]}"
+        given = ", ".join(map("".join, zip(said[method:], ends[method:], strict=True)))
+        name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
+        head = f"{'' if method else 'function '}{name}({given})"
         body = self._block(node.body)[2:]
-        local = sorted(assigned) + [f"$_{n}" for n in range(self.kept)]
+        local = [*map(self._shortened, sorted(assigned))]
+        local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
         first = "const self = this;\n" * (method and "self" in body)
@@ -121,9 +124,8 @@ class _Writer:
         return "" if docstring else f"{self.write(node.value)};"
 
     def _assign(self, node: ast.Assign) -> str:
-        (target,), value = node.targets, self.write(node.value)
-        if isinstance(target, ast.Tuple) and not isinstance(node.value, ast.Tuple):
-            value = f"py.list({value})"
+        (target,) = node.targets
+        value = (self._every if isinstance(target, ast.Tuple) else self.write)(node.value)
         if isinstance(target, ast.Subscript):
             return f"py.put({self.write(target.value)}, {self.write(target.slice)}, {value});"
         return f"{'' if self.scopes else 'const '}{self._target(target)} = {value};"
@@ -135,7 +137,8 @@ class _Writer:
         if isinstance(node, ast.Tuple):
             blank = ("" if getattr(it, "id", "") == "_" else self._target(it) for it in node.elts)
             return f"[{', '.join(blank)}]"
-        return f"...{node.value.id}" if isinstance(node, ast.Starred) else self.write(node)
+        starred = isinstance(node, ast.Starred)
+        return f"...{self.write(node.value)}" if starred else self.write(node)
 
     def _if(self, node: ast.If) -> str:
         other = f" else {self._block(node.orelse)}" if node.orelse else ""
@@ -145,7 +148,7 @@ class _Writer:
         return f"while ({self._truth(node.test)}) {self._block(node.body)}"
 
     def _for(self, node: ast.For) -> str:
-        every = f"py.list({self.write(node.iter)})"
+        every = self._every(node.iter)
         return f"for ({self._target(node.target)} of {every}) {self._block(node.body)}"
 
     def _break(self, _: ast.Break) -> str:
@@ -158,8 +161,12 @@ class _Writer:
         return f"throw {self.write(node.exc)};"
 
     def _name(self, node: ast.Name) -> str:
-        known = node.id in self.own or any(node.id in scope for scope in self.scopes)
-        return node.id if known else f"py.{node.id}"
+        if any(node.id in scope for scope in self.scopes):
+            return self._shortened(node.id)
+        return node.id if node.id in self.own else f"py.{node.id}"
+
+    def _shortened(self, name: str) -> str:
+        return name if name == "self" else self.short.setdefault(name, f"${len(self.short)}")
 
     def _constant(self, node: ast.Constant) -> str:
         return json.dumps(node.value)
@@ -187,7 +194,13 @@ class _Writer:
         return f"new Map([{', '.join(said)}])"
 
     def _starred(self, node: ast.Starred) -> str:
-        return f"...py.list({self.write(node.value)})"
+        return f"...{self._every(node.value)}"
+
+    def _every(self, node: ast.expr) -> str:
+        """What is gone through, as an array."""
+        said = self.write(node)
+        is_array = said.removeprefix("py.").startswith(_ARRAYS)
+        return said if is_array else f"py.list({said})"
 
     def _attribute(self, node: ast.Attribute) -> str:
         return f"{self.write(node.value)}.{node.attr}"
@@ -256,7 +269,7 @@ class _Writer:
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
         self.scopes.append({*names})
-        said = f"(({', '.join(names)}) => {self.write(node.body)})"
+        said = f"(({', '.join(map(self._shortened, names))}) => {self.write(node.body)})"
         self.scopes.pop()
         return said
 
@@ -276,7 +289,7 @@ class _Writer:
         """An array: the innermost loop makes its elements, the others join what is made."""
         said, depth = "", len(self.scopes)
         for each in node.generators:
-            every = f"py.list({self.write(each.iter)})"
+            every = self._every(each.iter)
             self.scopes.append({it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)})
             given = f"({self._target(each.target)}) => "
             tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
