@@ -130,8 +130,9 @@ def test_a_line_that_is_shown_fits(typed):
         plain = re.sub(r"(\w)\[(\w)\]", r"\1_\2", line)
         it = layer(self_attention=bool(re.search(r"\bX\b", plain)))
         for each in plain.split("; "):
-            names, equal, value = each.partition(" = ")
+            names, equal, value = each.rpartition(" = ")
             sides = [eval(side, it) for side in (value or names).split(" == ")]
+            names = names.split(" = ")[0]
             if equal and len(parts := names.split(", ")) > 1:
                 sides = list(sides[0])
                 assert len(sides) == len(parts)

@@ -370,7 +370,7 @@ class Parser:
         op = op or FUNCTIONS.get(name.lower(), "")
         if op in ("attention", "fused", "multihead"):
             return layer(name, op, self.order, arrays, {key: it for key, it, _ in given if key})
-        if op == "einsum":
+        if op == "einsum" and given:
             return einsum(given[0][2], items(("list", *arrays[1:])), self.shown)
         if op == "width":
             return ("pass", WIDTH) if ways else WIDTH
@@ -380,7 +380,7 @@ class Parser:
             self.left.append(name)
             return ("pass", *arrays) if arrays else None
         first = arrays[0]
-        if op in ("mul", "linear"):
+        if op in ("mul", "linear") and len(arrays) > 1:
             second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
             node = multiplied(first, second, name == "dot")
             return ("add", node, arrays[2]) if len(arrays) > 2 else node
