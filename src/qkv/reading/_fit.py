@@ -159,16 +159,13 @@ class World:
         """What a step of attention makes, or a scale; what is no step may be a mistake."""
         arrays = [it for it in values if it.role != "#"]
         scales = [it for it in values if it.role == "#"]
-        said = [it.typed for it in values]
-        typed = (
-            SIGNS["typed"][op].join(said) if op in SIGNS["typed"] else f"{op}({', '.join(said)})"
-        )
-        scale = (
-            len(values) == 2 and scales and (op == "times" or (op == "div" and values[1] in scales))
-        )
-        key = " ".join([op, *(bare(it.role) if scale else it.role for it in arrays)])
-        if scale:
-            key += " " + " ".join(numpy(it.out) for it in scales if it.out)
+        said, between = [it.typed for it in values], SIGNS["typed"].get(op)
+        typed = between.join(said) if between else f"{op}({', '.join(said)})"
+        divides = op == "div" and values[1].role == "#"
+        scale = bool(scales) and (op == "times" or divides)
+        numbers = [numpy(it.out) for it in scales if scale and it.out]
+        roles = [bare(it.role) if scale else it.role for it in arrays]
+        key = " ".join([op, *roles, *numbers])
         made = tables()["steps"].get(key, "")
         outs = [it.out if op in SIGNS["numpy"] else self._rows(it) for it in [*arrays, *scales]]
         out = (key if key in SIGNS["around"] else op, *outs) if values and all(outs) else None
