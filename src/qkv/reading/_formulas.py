@@ -52,7 +52,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
 def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -> str:
     """What is said of a formula that is not read: whether it has letters of attention."""
     refused = DATA["refused"]
-    why = refused["strange"].format(", ".join(strange)) if strange else refused["steps"]
+    why = refused["whole" if worlds and worlds[0].steps else "steps"]
+    why = refused["strange"].format(", ".join(strange)) if strange else why
     ours = any(_is_ours(("leaf", leaf)) for leaf in shown)
     return refused["partly" if ours else "formula"].format(typed, why, " ".join(told)).strip()
 
@@ -84,7 +85,8 @@ def _is_attention(world: World, lines: list) -> bool:
     steps = steps or not (world.loose or faults)
     unread = any(node[:2] == ("fn", "unread") for node in nodes)
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
-    return bool(ours and steps and known and not unread)
+    none = not (world.results[-1].role or faults or world.code)
+    return bool(ours and steps and known and not unread and not none)
 
 
 def _size(letter: str, size: str) -> Reading:
@@ -140,7 +142,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         else []
     )
     trees = world.trees() if complete and not world.faults else []
-    texts = world.names if trees else []  # a source has a formula only if all of it is read
+    own = trees and "scale" not in world.notes.values()
+    texts = world.names if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters
     lines = [numpy(each) for each in trees]
