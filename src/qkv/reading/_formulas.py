@@ -85,7 +85,8 @@ def _is_attention(world: World, lines: list) -> bool:
     steps = steps or not (world.loose or faults)
     unread = any(node[:2] == ("fn", "unread") for node in nodes)
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
-    none = not (world.results[-1].role or faults or world.code)
+    toy = "toy" in world.notes.values()
+    none = not (world.results[-1].role or faults or world.code or toy)
     return bool(ours and steps and known and not unread and not none)
 
 
