@@ -243,10 +243,10 @@ class World:
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
-                if wanted == "--":
-                    self._fault("linear")
-                for it, letter in zip((a, b), wanted, strict=True):
-                    if letter not in ("-", letter_of(it.role)):
+                if wanted in FAULTS:
+                    self._fault(wanted)
+                for it, letter in zip((a, b), wanted, strict=False):
+                    if letter in ("Q", "K", "V") and letter != letter_of(it.role):
                         self._fault("swap", it.typed, letter)
                 return Value(made, None, typed)
         letters = [letter_of(a.role), letter_of(b.role)]
