@@ -24,7 +24,7 @@ async function fetched(address) {
 function begun() {
   if (loading) return loading
   const [finder, found] = [import("./find.js"), fetched(index)]
-  const reader = Promise.all([import("./read.js"), fetched(reading)]).then(([module, data]) => (module.prepare(data), { ...module, data }))
+  const reader = Promise.all([import("./read.js"), fetched(reading)]).then(([module, data]) => (module.prepare(data), { ...module, data: { ...data, lines: module.lines } }))
   const finds = Promise.all([finder, found, reader.then(frame)]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
   loading = { reader, finds }
   finds.catch(() => (loading = undefined))
@@ -67,10 +67,10 @@ function folded(title, parts) {
 
 /** A reading as a card. What was typed is text and never HTML. */
 function card(reading, data) {
-  const { kind, title, texts = [], letters = {}, wrong = [], says, line } = reading
+  const { kind, title, texts = [], letters = [], wrong = [], says, line } = reading
   const [address, page] = reading.address ?? data.pages[reading.page.split("#")[0]] ?? []
   const anchor = reading.page?.includes("#") ? `#${reading.page.split("#")[1]}` : ""
-  const rows = Object.entries(letters).map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, said)))
+  const rows = [...letters].map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, said)))
   return element("section", { className: "wq-card" },
     element("p", { className: "wq-card-kind" }, KINDS[kind]),
     ...paragraphs("wq-card-title", [title]),
@@ -85,12 +85,11 @@ function card(reading, data) {
 }
 
 /** The same in the letters that the reader has chosen, where they are not those of the card. */
-function inLetters({ line, write, texts }, { set, texts: known }) {
+function inLetters(reading, { set, tables, lines }) {
   const id = chosenNotation()
-  const { where, columns, upright, index } = known[id]
-  if (texts.includes(where) || line.includes("split(")) return []
+  const { where, columns, upright, index } = tables.texts[id]
+  if (reading.texts.includes(where) || reading.line.includes("split(")) return []
   let all = true
-  const escaped = (said) => element("i", {}, said).innerHTML
   const letter = (role) => {
     const [, key, head, turned] = /^(.*?)(?:\[(\w)\])?(\.T)?$/.exec(role)
     const name = head ? `${key}[i]` : key
@@ -100,10 +99,9 @@ function inLetters({ line, write, texts }, { set, texts: known }) {
     const sign = head && head !== "i" ? latex.replace(`<mi>${own}</mi>`, `<mn>${head}</mn>`) : latex
     return Boolean(turned) === (columns && !upright.includes(name)) ? `<math>${sign}</math>` : `<math><msup><mrow>${sign}</mrow><mo>⊤</mo></msup></math>`
   }
-  const size = (said) => (set.site[said] ? `<math>${set[id][said] ?? set.site[said]}</math>` : escaped(said))
-  const lines = write(columns, { role: letter, size, root: (said) => `√${said}`, times: " ", equal: " = ", turned: (_, other) => other })
-  if (!all) return []
-  return [element("p", {}, element("b", {}, `In the letters of ${where.split(",")[0]} `), element("span", { innerHTML: lines.join("; ") }))]
+  const size = (said) => (set.site[said] ? `<math>${set[id][said] ?? set.site[said]}</math>` : element("i", {}, said).innerHTML)
+  const said = lines(reading, columns, letter, size)
+  return all ? [element("p", {}, element("b", {}, `In the letters of ${where.split(",")[0]} `), element("span", { innerHTML: said.join("; ") }))] : []
 }
 
 function begin(box) {
@@ -143,13 +141,13 @@ function begin(box) {
     if (!text) return close()
     try {
       const { reader, finds } = begun()
-      const { read, data, Refused } = await reader
+      const { read, data, isRefused } = await reader
       if (late()) return false
       let found = { readings: [], says: "" }
       try {
         found = read(text)
       } catch (error) {
-        if (!(error instanceof Refused)) throw error
+        if (!isRefused(error)) throw error
         found.says = error.message
       }
       const show = (all) => {

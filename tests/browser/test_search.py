@@ -15,7 +15,7 @@ from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.reading import read
 from qkv.reading._data import MESSAGES
-from qkv.reading._others import names
+from qkv.reading._tables import tables
 from support import ROOT, thorough
 
 INPUTS = tomllib.loads((ROOT / "tests/reading/inputs.toml").read_text())
@@ -386,7 +386,7 @@ def test_several_lines_are_pasted_and_enter_does_not_add_one(page):
 
 def test_nothing_is_loaded_before_the_box_is_touched_and_then_little(page):
     page.goto("/threads/", wait_until="networkidle")
-    scripts = "read.js tree.js fit.js others.js find.js minisearch.js"
+    scripts = "read.js reader.js python.js find.js minisearch.js"
     names = ("search.json", "reading.json", *scripts.split())
     assert [url for url in page.requested if url.endswith(names)] == []
     page.keyboard.press("/")
@@ -401,15 +401,15 @@ def test_nothing_is_loaded_before_the_box_is_touched_and_then_little(page):
 # What `qkv.read` says of each, and what the page says of it: the same.
 READ_ALL = """async texts => {
   const { load } = await import(`${location.origin}/assets/box.js`)
-  const { read, Refused } = await load()
+  const { read, isRefused } = await load()
   const plain = ({ kind, title, which, tokens, texts, letters, wrong, says, line, page }) =>
-    [kind, title, which, tokens, texts, letters, wrong, says, line, page]
+    [kind, title, which, tokens, texts, Object.fromEntries(letters), wrong, says, line, page]
   return texts.map(text => {
     try {
-      const { readings, says, unread, words } = read(text)
-      return [readings.map(plain), words ? "" : says, unread]
+      const { readings, says, words } = read(text)
+      return [readings.map(plain), words ? "" : says]
     } catch (error) {
-      if (error instanceof Refused) return error.message
+      if (isRefused(error)) return error.message
       throw error
     }
   })
@@ -425,14 +425,14 @@ def told(typed):
         [it.kind, it.title, it.which, it.tokens, [*it.texts], {**it.letters}, [*it.wrong],
          [*it.says], it.line, it.page] for it in found
     ]  # fmt: skip
-    return [plain, "" if found.says == MESSAGES["words"]["says"] else found.says, [*found.unread]]
+    return [plain, "" if found.says == MESSAGES["words"]["says"] else found.says]
 
 
 def inputs():
     """What people type, and all formulas and letters of all texts: more than a thousand."""
     yield from (typed for part in INPUTS.values() for typed in part)
     yield from ("softmax(QK^T", "(0, 512)", "Q" * 3000, " ", "E = mc^2", "512x512 then 64x512")
-    for name, *_ in names():
+    for name, *_ in tables()["names"]:
         yield from (name, f"layer.{name}", f"{name} (2304, 768)")
     for rows, columns in itertools.product((1, 5, 64, 512, 1536), (3, 64, 768, 1024)):
         yield f"{rows} x {columns}"

@@ -1,5 +1,7 @@
 """Messages of errors, as the libraries print them today: each gets a card."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,7 @@ def flax():
 
 
 def keras():
+    os.environ.setdefault("KERAS_BACKEND", "torch")
     layers = pytest.importorskip("keras").layers
     Q, K, X_Q, X_K = shaped(np.ones)
     yield lambda: layers.MultiHeadAttention(8, 64)(X_Q, X_K, X_Q)

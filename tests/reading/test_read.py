@@ -13,9 +13,8 @@ from qkv.layouts import layouts
 from qkv.notation import sources, typeset
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading import read
-from qkv.reading._letters import tables
-from qkv.reading._others import _cut, named_pages, names
 from qkv.reading._shell import main
+from qkv.reading._tables import cut_out, named_pages, tables
 from support import ROOT
 
 INPUTS = tomllib.loads((Path(__file__).parent / "inputs.toml").read_text())
@@ -131,8 +130,9 @@ def test_a_line_that_is_shown_fits(typed):
         plain = re.sub(r"(\w)\[(\w)\]", r"\1_\2", line)
         it = layer(self_attention=bool(re.search(r"\bX\b", plain)))
         for each in plain.split("; "):
-            names, equal, value = each.partition(" = ")
+            names, equal, value = each.rpartition(" = ")
             sides = [eval(side, it) for side in (value or names).split(" == ")]
+            names = names.split(" = ")[0]
             if equal and len(parts := names.split(", ")) > 1:
                 sides = list(sides[0])
                 assert len(sides) == len(parts)
@@ -229,7 +229,7 @@ def test_the_line_that_cuts_out_a_head_does(layout):
     sizes = {"d_model": 6, "h": 4, "h_kv": 2, "d_k": 3, "d_v": 3}
     sizes |= dict.fromkeys(("d_source", "d_source_k", "d_source_v", "d_out"), 6)
     for stored in {it for form in layout.forms for it in form.stored}:
-        if not (line := _cut(stored)):
+        if not (line := cut_out(stored)):
             continue
         array = np.arange(np.prod(stored.shape_for(sizes))).reshape(stored.shape_for(sizes))
         first = stored.unpack(array, sizes)[stored.parts[0]]
@@ -239,7 +239,7 @@ def test_the_line_that_cuts_out_a_head_does(layout):
 
 
 def test_every_name_that_a_library_stores_is_read():
-    for name, *_ in names():
+    for name, *_ in tables()["names"]:
         if not re.fullmatch(r"[A-Za-z]_\w", name):
             assert read(f"model.layers.0.{name}")[0].kind == "name", name
 
@@ -278,8 +278,8 @@ def test_it_is_at_the_top():
     ],
 )
 def test_a_formula_that_is_not_read_whole_has_no_line_and_is_no_sources(typed):
-    (reading, *_) = read(typed)
-    assert (reading.line, reading.texts) == ("", ())
+    for reading in read(typed):
+        assert (reading.line, reading.texts) == ("", ())
 
 
 def test_a_product_with_its_own_transpose_has_nothing_exchanged():

@@ -1,148 +1,164 @@
 """What a formula or a line of code is: the readings that stand at the top, as cards."""
 
-import re
-
 from qkv.reading._data import DATA
-from qkv.reading._fit import World, fit
-from qkv.reading._letters import BASE, bare, number, source_of, tables, usual
+from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
+from qkv.reading._letters import number, plain, usual
+from qkv.reading._patterns import findall, search
 from qkv.reading._reading import Reading
-from qkv.reading._tree import leaves, parse, walk
+from qkv.reading._tables import tables
+from qkv.reading._tree import bare, leaves, parse, walk
 
-_MOST = 3
+CARDS = 3
+PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
 
 
-def formulas(typed: str) -> tuple[list[Reading], list[str], str]:
+def formulas(typed: str) -> tuple[list, list, str]:
     """The readings, the likeliest first, what was not read, and why there is none."""
     lines, shown, left, code = parse(typed)
-    refused = DATA["refused"]
-    if len(lines) == 1 and lines[0][0] == "leaf" and (size := number(lines[0][1])) in BASE:
-        return [_size(shown[lines[0][1]], size)] if len(typed) > 1 else [], left, ""
+    if len(lines) == 1 and lines[0][0] == "leaf" and number(lines[0][1]) in tables()["base"]:
+        return [_size(typed, number(lines[0][1]))] if len(typed) > 1 else [], left, ""
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
         others = [line for line in lines if not _is_known(line[-1])]
         lines = [line for line in lines if line not in others]
         left += [shown[it] for line in others for it in leaves(line[-1]) if it in shown]
-    remarks = [said for pattern, said in DATA["calls"].items() if re.search(pattern, typed)]
+    told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
-    strange = (
-        [shown[leaf] for leaf, role in worlds[0].role_of.items() if not role] if worlds else []
-    )
-    strange = [it for it in dict.fromkeys([*left, *strange]) if re.search(r"\w", it)]
-    if not worlds or not _is_attention(worlds[0], lines):
-        why = refused["strange"].format(", ".join(strange)) if strange else refused["steps"]
-        ours = bool(worlds and worlds[0].ours) or any(
-            isinstance(usual(leaf), tuple) or re.match(DATA["ours"]["letters"], leaf)
-            for leaf in leaves(*lines)
-        )
-        says = refused["partly" if ours else "formula"].format(typed, why, " ".join(remarks))
-        return [], strange, says.strip()
-    first, kept = worlds[0], {}
-    for world in worlds:
-        roles = tuple(map(bare, world.role_of.values()))
-        if kept and first.faults:
-            break
-        if roles in kept and kept[roles].key[:-1] == world.key[:-1]:
+    for pattern, said in DATA["axes"].items():
+        found = search(pattern, typed)
+        for world in worlds if found else []:
+            world.faults[FAULTS["softmax"].format(said.format(found[1]))] = "softmax"
+    strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
+    strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
+    lost = any(search(r"\w", it) for it in left) and not code and worlds and worlds[0].loose
+    if not worlds or lost or not _is_attention(worlds[0], lines):
+        return [], strange, _refused(typed, shown, worlds, strange, told)
+    kept, first = {}, worlds[0]
+    for world in [first] if first.faults else worlds:
+        roles = " ".join(map(bare, world.role_of.values()))
+        alike = roles in kept and kept[roles].key[:-1] == world.key[:-1]
+        if alike and not search("einsum", typed):
             kept[roles].open = True
             kept[roles].names += world.names
-        if len(kept) < _MOST:
+        if len(kept) < CARDS:
             kept.setdefault(roles, world)
-    cards = [_card(world, remarks, not left) for world in kept.values()]
-    once = {(card.title, card.line): card for card in reversed(cards)}
-    cards = [card for card in cards if card is cards[0] or (card in once.values() and card.line)]
+    cards = []
+    for world in kept.values():
+        card = _card(world, told, not strange)
+        again = any((it.title, it.line) == (card.title, card.line) for it in cards)
+        cards += [card] if not cards or (card.line and not again) else []
     return cards, strange, ""
 
 
-def _is_known(node: tuple) -> bool:
+def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -> str:
+    """What is said of a formula that is not read: whether it has letters of attention."""
+    refused = DATA["refused"]
+    why = refused["whole" if worlds and worlds[0].steps else "steps"]
+    why = refused["strange"].format(", ".join(strange)) if strange else why
+    ours = any(_is_ours(("leaf", leaf)) for leaf in shown)
+    return refused["partly" if ours else "formula"].format(typed, why, " ".join(told)).strip()
+
+
+def _is_ours(node: tuple) -> bool:
+    """Whether a letter or a function is of attention alone."""
+    if node[0] == "fn":
+        return node[1] in ("attention", "fused", "multihead")
+    named = node[0] == "leaf" and search(DATA["ours"]["letters"], node[1])
+    return bool(named) or (node[0] == "leaf" and bool(usual(node[1])[0]))
+
+
+def _is_known(line: tuple) -> bool:
     """Whether a letter of attention or a function of it stands in a line."""
-    return any(
-        (each[0] == "leaf" and usual(each[1]))
-        or each[:2] in (("fn", "attention"), ("fn", "multihead"))
-        for each in walk(node)
-    )
+    return any(_is_ours(it) or (it[0] == "leaf" and any(usual(it[1]))) for it in walk(line))
 
 
-def _is_attention(world: World, lines: list[tuple]) -> bool:
+def _is_attention(world: World, lines: list) -> bool:
     """Whether a letter or a step is attention's own, and most letters are known."""
     roles = [bare(role) for role in world.role_of.values() if role]
-    unknown, faults = len(world.role_of) - len(roles), [*world.faults.values()]
-    made = [bare(it.role) for it in (*world.results, *world.made.values())]
-    ours = world.ours or any(re.search(DATA["ours"]["roles"], role) for role in (*roles, *made))
-    ours = ours or any(
-        re.match(DATA["ours"]["letters"], leaf) for leaf in (*world.role_of, *world.made)
-    )
-    steps = world.steps or world.near or {*faults} & {"view", "einsum", "swap"}
+    made = [bare(it.role) for it in [*world.results, *world.made.values()]]
+    faults, unknown = [*world.faults.values()], len(world.role_of) - len(roles)
+    nodes = [node for line in lines for node in walk(line)]
+    named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
+    ours = named or any(search(DATA["ours"]["roles"], role) for role in [*roles, *made])
+    ours = ours or any(node[0] == "fn" and _is_ours(node) for node in nodes)
+    ours = ours or any(it in ("toy", "cut", "join") for it in world.notes.values())
+    steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
     steps = steps or not (world.loose or faults)
-    unread = any(each[:2] == ("fn", "unread") for line in lines for each in walk(line))
+    unread = any(node[:2] == ("fn", "unread") for node in nodes)
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
-    return bool(
-        steps
-        and known
-        and not (unread and faults)
-        and (ours or {*world.notes.values()} & {"toy", "cut", "join"})
-    )
+    toy = "toy" in world.notes.values()
+    none = not (world.results[-1].role or faults or world.code or toy)
+    return bool(ours and steps and known and not unread and not none)
 
 
 def _size(letter: str, size: str) -> Reading:
-    said = DATA["which"]["size"].format(letter, tables()["role"][size]["meaning"], BASE[size])
-    return Reading("formula", said, "size", page=DATA["page"]["size"])
+    known = tables()
+    said = DATA["which"]["size"].format(letter, known["role"][size]["meaning"], known["base"][size])
+    return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
 
 
-def _letters(world: World) -> dict[str, str]:
+def _letters(world: World) -> dict:
     """What each letter is, in words; of a weight also which head's."""
-    said: dict[str, str] = {}
-    roles = [*world.role_of.items(), *((leaf, it.role) for leaf, it in world.made.items())]
-    for leaf, role in roles:
-        if bare(role) not in tables()["role"]:
-            continue
-        words, heads = tables()["role"][bare(role)]["says"], re.findall(r"\d", leaf.split("|")[1])
-        if len(heads) == 1 and role[0] == "W":
-            words = words.replace("one head's", f"head {heads[0]}'s")
-        said[world.shown[leaf]] = words
+    said = {}
+    for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
+        known = tables()["role"].get(bare(role).replace("!", ""))
+        heads = findall(r"\d", leaf.split("|")[1])
+        if known:
+            head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
+            said[world.shown[leaf]] = known["says"].replace("one head's", head)
     return said
 
 
-def _card(world: World, remarks: list[str], complete: bool) -> Reading:
+def _card(world: World, told: list, complete: bool) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
-    kinds = [
-        *DATA["kinds"].items(),
-        *((role, "weight") for role in roles.values() if role[:1] in [*"WPM"]),
-    ]
-    wanted, which = next(
-        ((role, kind) for role, kind in kinds if role in roles.values()), ("", "none")
+    kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
+    kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
+    wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
+    letter = next(
+        (world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted), ""
     )
-    leaf = next((leaf for leaf, role in roles.items() if role == wanted), "")
-    letter = world.shown.get(leaf, "")
-    last = world.natural(world.results[-1])
-    last = last._replace(role=bare(last.role))
-    shape = " × ".join(size.replace(" * ", "·") for size in last.shape if "1" not in last.shape)
-    gives = (
-        known[last.role]["meaning"]
-        if last.role in known and last.role not in roles.values()
+    last = bare(world.results[-1].role).replace("!", "")
+    shape = (
+        " × ".join(size.replace(" * ", "·") for size in known[last]["shape"])
+        if last in known
         else ""
     )
-    title = said[which].format(letter, **BASE)
+    gives = known[last]["meaning"] if last in known and last not in roles.values() else ""
+    title = said[which].format(letter, **tables()["base"])
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
     if wanted[:3] == "W_O":
         title = said["output"].format(letter)
-    inputs = {source_of(leaf): world.shown[leaf] for leaf, role in roles.items() if role == "X"}
-    two = [DATA["notes"]["two"].format(*inputs.values())] if len(inputs) == 2 else []
+    sources = [it for it, role in roles.items() if role == "X"]
+    inputs = {it if it[0].isupper() else plain(it): world.shown[it] for it in sources}
+    inputs = [*inputs.values()]
+    if len(inputs) == 2:
+        world.notes[NOTES["two"].format(*inputs)] = "two"
+    elif len(inputs) > 2:
+        world.notes[NOTES["three"].format(", ".join(inputs))] = "three"
     tokens = "open" if world.open else "columns" if world.columns else "rows"
-    gives = "" if world.faults else gives
-    result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
-    texts = [DATA["remark"][name] for name in world.names if name in DATA["remark"]]
-    lines = world.lines() if complete and not (world.faults or two) else [""]
+    result = (
+        [said["shaped" if shape else "result"].format(gives, shape)]
+        if gives and not world.faults
+        else []
+    )
+    trees = world.trees() if complete and not world.faults else []
+    own = trees and "scale" not in world.notes.values()
+    texts = world.names if own else []  # a source has a formula only if all of it is read
+    remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
+    trees = trees if len(inputs) < 2 else []  # two sources have no two letters
+    lines = [numpy(each) for each in trees]
     reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
     return Reading(
         "formula",
         title,
         which,
         tokens,
-        # A source has a formula only if all of it is read.
-        tuple(tables()["texts"][name]["where"] for name in world.names if all(lines)),
+        tuple(tables()["texts"][name]["where"] for name in texts),
         _letters(world),
         tuple(world.faults),
-        (*result, said[tokens], *world.notes, *two, *remarks, *texts),
-        "; ".join(lines) if all(lines) else "",
-        next(DATA["page"][reason] for reason in reasons if reason in DATA["page"]),
+        (*result, said[tokens], *world.notes, *told, *remarks),
+        "; ".join(lines),
+        next(PAGES[reason] for reason in reasons if reason in PAGES),
+        tuple(trees),
     )

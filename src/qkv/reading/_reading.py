@@ -21,6 +21,7 @@ class Reading:
         says: What else there is to say.
         line: A formula as a line of NumPy in this package's names, with words as rows.
         page: The page of the site that explains it.
+        trees: The line as trees of roles, for printing it in other letters.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Reading:
     says: tuple[str, ...] = ()
     line: str = ""
     page: str = ""
+    trees: tuple = ()
 
     def __str__(self):
         lines = [self.title, *self.wrong, *self.says]

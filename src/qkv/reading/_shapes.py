@@ -1,248 +1,252 @@
-"""Shapes: what an array may be, and whether several fit: as Q, K and V, as a product, in a row."""
+"""Shapes: what an array may be, and whether several fit, as Q, K and V or in a row."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
+from math import prod
 
 from qkv.reading._data import MESSAGES
-from qkv.reading._others import name
+from qkv.reading._others import card, name
+from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._reading import Reading
+from qkv.reading._tables import tables
 from qkv.reading._tree import RefusedError
-from qkv.shapes import Candidate, Candidates, which
 
-_SHAPE, _FIT = MESSAGES["shape"], MESSAGES["fit"]
-_LETTERS = {word: key for key, said in _FIT["letters"].items() for word in said.split()}
-_ONE, _ITEM = _SHAPE["one"], re.compile("{label}({one}|{letters})".format(**_SHAPE), re.ASCII)
-_Shape = tuple[int | str | None, ...]
+SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]
+ITEM = SHAPE["label"] + "(" + SHAPE["one"] + "|" + SHAPE["letters"] + ")"
+FILLER = SHAPE["filler"].split()
 
 
 def shapes(typed: str) -> Reading | None:
     """What arrays of these shapes may be, and whether they fit."""
-    if ")(" in typed:  # a layer that is made and called
+    text, given = typed, {}
+    for pattern, said in SHAPE["spelling"].items():
+        text = sub(pattern, said, text)
+    for called, value, also, name_behind in findall(SHAPE["sizes"], text):
+        size = called or name_behind
+        same = (key for key, names in SHAPE["names"].items() if size in names.split())
+        given[next(same, size)] = int(value or also)
+    text = sub(SHAPE["sizes"], " ", text)
+    found, rest = findall(ITEM, text), sub(ITEM, " ", text)
+    labels = ["" if label in FILLER else label for label, _ in found]
+    said = next(iter(labels), "") or rest.strip(" :,=")
+    words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
+    words = [*dict.fromkeys(words)]
+    called = [it for it in [*labels, said] if search("[_./]", it) and name(it)]
+    if not found or ")(" in typed:
+        return None  # a layer that is made and called
+    if called and all(fullmatch(SHAPE["one"], it) for _, it in found):
+        return name(called[0])
+    if search(SHAPE["signs"], rest + "".join(labels)):
         return None
-    given, filler = {}, {*_SHAPE["filler"].split()}
-    if linear := re.fullmatch(_SHAPE["linear"], typed):  # stored as (out, in)
-        typed = f"({linear[2]}, {linear[1]})"
-    for pattern, said in _SHAPE["spelling"].items():
-        typed = re.sub(pattern, said, typed)
-
-    def size(found: re.Match) -> str:
-        said = found[1] or found[4]
-        said = next((key for key, also in _SHAPE["names"].items() if said in also.split()), said)
-        given[said] = int(found[2] or found[3])
-        return " "
-
-    typed = re.sub(_SHAPE["sizes"], size, typed)
-    found = [("" if label in filler else label or "", it) for label, it in _ITEM.findall(typed)]
-    labels, rest = [label for label, _ in found], _ITEM.sub(" ", typed)
-    label = next(iter(labels), "") or rest.strip(" :,=")
-    if (
-        found
-        and re.fullmatch(_ONE, found[0][1])
-        and re.search("[_./]", label)
-        and (it := name(label))
-    ):
-        return it
-    words = dict.fromkeys([*filter(None, labels), *re.findall(r"[^\W\d]\w*", rest)])
-    words = [word for word in words if word not in filler]
-    if len(found) == 1 < len(words):  # Q, K, V: (2, 5, 512)
-        labels, found = words, found * len(words)
-    letters = [_LETTERS.get(label.lower(), "") for label in labels]
+    if len(found) == 1 and len(words) > 1:  # Q, K, V: (2, 5, 512)
+        labels, found = words, [found[0] for _ in words]
+    letters = [
+        next((it for it, its in FIT["letters"].items() if label.lower() in its.split()), "")
+        for label in labels
+    ]
     ours = all(letters) and 1 < len({*letters}) == len(letters)
-    each = len(words) < 2 or (len(labels) > 1 and all(labels))
-    numbers = each and all(re.fullmatch(_ONE, it) for _, it in found)
-    if not found or re.search(_SHAPE["signs"], rest + "".join(labels)) or not (ours or numbers):
+    named = len(labels) > 1 and all(labels)
+    numbers = (len(words) < 2 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
+    if not (ours or numbers):
         return None
-    axes = [_axes(it) for _, it in found]
-    if "@" in rest or (not ours and len(labels) > 1 and all(labels)):
-        in_a_row = len(axes) == (rest.count("@") or 1) + 1 and min(map(len, axes)) > 1
-        return _product(axes, labels) if in_a_row else None
-    if ours:
-        return _attention(dict(zip(letters, axes, strict=True)))
-    if len(axes) == 3 and min(map(len, axes)) > 2:
-        return _attention(dict(zip("QKV", axes, strict=True)))
+    axes = [axes_of(it) for _, it in found]
+    if "@" in rest or (named and not ours):
+        return _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
+    if ours or (len(axes) == 3 and min(map(len, axes)) > 2):
+        return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
     return _arrays(axes, given)
 
 
-def _axes(typed: str) -> _Shape:
-    axes = re.findall(r"-?\w+|\?", re.sub(_SHAPE["between"], ",", typed))
+def axes_of(typed: str) -> list:
+    """The sizes of a shape: a number, a name, or None where it is open."""
+    axes = findall(r"-?\w+|\?", sub(SHAPE["between"], ",", typed))
     for n, axis in enumerate(axes):
-        if re.fullmatch(r"-?\d+", axis) and not 0 < int(axis) < 10**9:
-            raise RefusedError(_SHAPE["wrong"].format(typed.strip(), n, axis))
-    open_axes = ("None", "?")
-    return tuple(int(it) if it.isdigit() else None if it in open_axes else it for it in axes)
+        if fullmatch(r"-?\d+", axis) and not 0 < int(axis) < 10**9:
+            raise RefusedError(SHAPE["wrong"].format(typed.strip(), n, axis))
+    return [int(it) if it.isdigit() else None if it in ("None", "?") else it for it in axes]
 
 
-def _said(shape: Sequence) -> str:
+def said_of(shape: list) -> str:
+    """A shape, as Python writes it."""
     said = ", ".join("?" if size is None else str(size) for size in shape)
     return f"({said},)" if len(shape) == 1 else f"({said})"
 
 
-def _attention(of: dict[str, _Shape]) -> Reading:
+def listed(names: list) -> str:
+    """Names in a row, with "and" before the last."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _attention(of: dict) -> Reading:
     """Whether Q, K and V fit, with their axes in the order in which most does."""
     of = {letter: of[letter] for letter in "QKV" if letter in of}
-    names, ranks = _and(of), [*dict.fromkeys(map(len, of.values()))]
-    tried = []
-    for order in _FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
+    names, ranks, tried = listed([*of]), [*dict.fromkeys(map(len, of.values()))], []
+    for order in FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
         ordered = {letter: [shape[axis] for axis in order] for letter, shape in of.items()}
         tried.append((order, *_fits(ordered)))
     if not tried:
-        wrong = _FIT["axes"].format(names, _and(map(str, ranks)))
-        return Reading("shape", _FIT["misfit"].format(names), wrong=(wrong,), page=_FIT["page"])
+        wrong = FIT["axes"].format(names, listed([str(it) for it in ranks]))
+        return card("shape", FIT["misfit"].format(names), [], [wrong], {}, FIT["page"])
     # Without Q, any axis may be the words: what is told is the usual order.
-    best = min(tried if "Q" in of else tried[:1], key=lambda it: (len(it[1]), it[2]))
-    order, wrong, _, title, says, (scores, output), page = best
-    letters = {letter: _said(shape) for letter, shape in of.items()}
+    best = min(tried if "Q" in of else tried[:1], key=lambda it: [len(it[1]), it[2]])
+    order, wrong, _, says, (scores, output), page = best
+    letters = {letter: said_of(shape) for letter, shape in of.items()}
     if wrong:
-        title = _FIT["misfit"].format(names)
-        return Reading("shape", title, letters=letters, wrong=wrong, page=_FIT["page"])
-    if best is not tried[0]:
-        title = f"{_FIT['turned'][len(order) - 2]} {title}"
-        says = (*says, *(_FIT["else"].format(it) for it in tried[0][1]))
+        return card("shape", FIT["misfit"].format(names), [], wrong, letters, FIT["page"])
+    title, says = says[0], says[1:]
+    if best != tried[0]:
+        title = f"{FIT['turned'][len(order) - 2]} {title}"
+        says += [FIT["else"].format(it) for it in tried[0][1]]
         output = [output[axis] for axis in order]
     if "Q" in of:
-        letters |= {_FIT["scores"]: _said(scores), _FIT["output"]: _said(output)}
-    return Reading("shape", title, says=says, letters=letters, page=page)
+        letters |= {FIT["scores"]: said_of(scores), FIT["output"]: said_of(output)}
+    return card("shape", title, says, [], letters, page)
 
 
-def _and(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _fits(of: dict[str, list]) -> tuple:
+def _fits(of: dict) -> tuple:
     """What does not fit, whether it would be odd, what it is, and the shapes that come out."""
-    k = of.get("K", of.get("V", []))
+    k = of.get("K", of.get("V"))
     q, v = of.get("Q", k), of.get("V", k)
     wrong, kind = [], "pairs" if "Q" not in of else "self" if q[-2] == k[-2] else "cross"
-    says = [_FIT[kind].format(q[-2], k[-2])]
+    says, page = [FIT[kind].format(q[-2], k[-2])], FIT["pages"][kind]
     if q[-1] == k[-2] != k[-1]:
-        wrong.append(_FIT["transposed"].format(_said(k)))
+        wrong.append(FIT["transposed"].format(said_of(k)))
         k = [*k[:-2], k[-1], k[-2]]
     elif q[-1] != k[-1]:
-        wrong.append(_FIT["width"].format(q[-1], k[-1]))
+        wrong.append(FIT["width"].format(q[-1], k[-1]))
     if k[-2] != v[-2]:
-        wrong.append(_FIT["values"].format(k[-2], v[-2]))
-    page = _FIT["pages"][kind]
-    for n, (a, b, c) in enumerate(zip(q[:-2], k, v, strict=False)):
-        if a != b and n == 1 and (times := _times(a, b)):
-            says.insert(0, _FIT["grouped"].format(a, b, times))
-            page = _FIT["pages"]["grouped"]
-        elif a != b:
-            wrong.append(_FIT["lead"].format(n, "Q", a, "K", b))
-        if b != c:
-            wrong.append(_FIT["lead"].format(n, "K", b, "V", c))
+        wrong.append(FIT["values"].format(k[-2], v[-2]))
+    for n, a in enumerate(q[:-2]):
+        often = times(a, k[n])
+        if a != k[n] and n == 1 and often:
+            says, page = [FIT["grouped"].format(a, k[n], often), *says], FIT["pages"]["grouped"]
+        elif a != k[n]:
+            wrong.append(FIT["lead"].format(n, "Q", a, "K", k[n]))
+        if k[n] != v[n]:
+            wrong.append(FIT["lead"].format(n, "K", k[n], "V", v[n]))
     # More heads than words, and other words on each side: then the words come first.
-    many = [size for size in (*q[1:-2], k[-2]) if isinstance(size, int)]
+    many = [size for size in [*q[1:-2], k[-2]] if isinstance(size, int)]
     odd = kind == "cross" and len(many) == 2 and many[0] > many[1]
-    made = [*q[:-1], k[-2]], [*q[:-1], v[-1]]
-    return tuple(wrong), odd, says[0], tuple(says[1:]), made, page
+    return wrong, odd, says, ([*q[:-1], k[-2]], [*q[:-1], v[-1]]), page
 
 
-def _times(a: int | str | None, b: int | str | None) -> int | str:
+def times(a: int | str | None, b: int | str | None) -> int | str:
     """How often a size has another; names of sizes divide each other, an unknown one is none."""
     if isinstance(a, int) and isinstance(b, int):
         return 0 if a % b else a // b
     return f"{a}/{b}" if a and b else 0
 
 
-def _product(axes: list[_Shape], labels: list[str]) -> Reading:
+def _product(axes: list, labels: list) -> Reading:
     """What a product of these gives, or where it breaks."""
-    names = [f"{label} {_said(it)}".strip() for label, it in zip(labels, axes, strict=True)]
-    made = [*axes[0]]
-    for left, right, (*lead, rows, columns) in zip(names, names[1:], axes[1:], strict=False):
+    names = [f"{label} {said_of(it)}".strip() for label, it in zip(labels, axes, strict=True)]
+    made = axes[0]
+    for n, right in enumerate(axes[1:]):
         wrong = []
-        if made[-1] != rows:
-            turned = made[-1] == columns
-            wrong = [_FIT["inner"].format(left, made[-1], right, rows)]
-            wrong += [_FIT["turn"].format(right, _said([*made[:-1], rows]))] * turned
-        pairs = zip_longest(made[-3::-1], lead[::-1], fillvalue=1)
-        both = [*pairs][::-1]
-        for n, (a, b) in enumerate(both):
+        if made[-1] != right[-2]:
+            wrong = [FIT["inner"].format(names[n], made[-1], names[n + 1], right[-2])]
+            turned = said_of([*made[:-1], right[-2]])
+            wrong += [FIT["turn"].format(names[n + 1], turned)] if made[-1] == right[-1] else []
+        for axis, (a, b) in enumerate(zip(made[:-2], right[:-2], strict=False)):
             if a != b and 1 not in (a, b):
-                wrong.append(_FIT["axis"].format(n, a, b))
-                wrong += [_FIT["repeat"].format(_times(a, b))] * bool(_times(a, b))
+                wrong.append(FIT["axis"].format(axis, a, b))
+                wrong += [FIT["repeat"].format(times(a, b))] if times(a, b) else []
         if wrong:
-            title = _FIT["broken"].format(" @ ".join(names))
-            return Reading("shape", title, wrong=tuple(wrong), page=_FIT["page"])
-        made = [*(b if a == 1 else a for a, b in both), made[-2], columns]
-    title = _FIT["product"].format(" @ ".join(names), _said(made))
-    return Reading("shape", title, page=_FIT["page"])
+            title = FIT["broken"].format(" @ ".join(names))
+            return card("shape", title, [], wrong, {}, FIT["page"])
+        made = [*max(made[:-2], right[:-2], key=len), made[-2], right[-1]]
+    title = FIT["product"].format(" @ ".join(names), said_of(made))
+    return card("shape", title, [], [], {}, FIT["page"])
 
 
-def _arrays(found: list[_Shape], given: dict[str, int]) -> Reading:
+def _arrays(found: list, given: dict) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
-    shown = [*map(_said, found)]
-    taken, model = _sizes(found, given)
-    verdict = _row(found, shown, taken.get("d_model", 0)) if len(found) > 1 else []
-    may = [_candidates(each, taken) for each in found] if taken else [()]
-    if not verdict and not may[0]:
-        verdict = [_SHAPE["unknown"].format(shown[0])]
-    first = may[0][0] if may[0] else None
-    title = verdict.pop(0) if verdict else _SHAPE["may"].format(shown[0], first.symbol, first.what)
+    shown, (taken, model) = [said_of(it) for it in found], _sizes(found, given)
+    may = [candidates(it, taken) if taken else [] for it in found]
+    says, letters, first = _row(found, shown), {}, next(iter(may[0]), None)
+    if len(found) > 1 and taken:
+        for said, rules in zip(shown, may, strict=True):
+            letters[said] = "; ".join(dict.fromkeys(rule["symbol"] for rule in rules[:3]))
+    elif len(found) < 2 and first:
+        says = [SHAPE["may"].format(shown[0], first["symbol"], first["what"])]
+        says += _by_axis(found[0], first["axes"].split())
+        for rule in may[0][:6]:
+            letters[f"{rule['symbol']} {rule['convention']}".strip()] = rule["question"]
+    says = says or [SHAPE["unknown"].format(shown[0])]
     if taken:
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
-        verdict.append(_SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
-    if len(found) > 1:
-        symbols = ("; ".join(dict.fromkeys(it.symbol for it in each[:3])) for each in may)
-        letters = dict(zip(shown, symbols, strict=False)) if taken else {}
-    else:
-        letters = {f"{it.symbol} {it.convention}".strip(): it.question for it in may[0][:6]}
-        verdict = [*_by_axis(found[0], first), *verdict] if first else verdict
-    return Reading("shape", title, says=tuple(verdict), letters=letters, page=_SHAPE["page"])
+        says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
+    return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
 
 
-def _by_axis(shape: _Shape, it: Candidate) -> Iterator[str]:
+def _by_axis(shape: list, axes: list) -> list:
     """What each axis is; and of queries with heads, the scores."""
-    axes = it.axes[1:-1].rstrip(",").split(", ")
-    sizes = ("?" if size is None else size for size in shape)
-    words = (_SHAPE["axis"].get(axis, f"= {axis}") for axis in axes)
-    yield _SHAPE["axes"].format("; ".join(map("{} {}".format, sizes, words)))
-    if axes[-3:] == ["h", "n", "d_k"]:
-        yield _SHAPE["makes"].format(_said([*shape[:-1], shape[-2]]))
+    pairs = zip(shape, axes, strict=True)
+    words = [
+        f"{'?' if it is None else it} {SHAPE['axis'].get(axis, f'= {axis}')}" for it, axis in pairs
+    ]
+    said = [SHAPE["axes"].format("; ".join(words))]
+    scores = [SHAPE["makes"].format(said_of([*shape[:-1], shape[-2]]))] if len(shape) > 1 else []
+    return said + scores if axes[-3:] == ["h", "n", "d_k"] else said
 
 
-def _candidates(shape: tuple, sizes: dict[str, int]) -> Candidates | tuple:
-    try:
-        return which(*shape, **sizes)
-    except ValueError:
-        return ()
+def candidates(shape: list, given: dict) -> list:
+    """The rules of `qkv.which` that a shape fits, the likeliest first."""
+    h, width = given["h"], given["d_model"]
+    layer = {"h_kv": h, "d_k": width // h} | given
+    if h % layer["h_kv"] or ("d_k" not in given and width % h):
+        return []
+    sizes = {
+        symbol: sum(term[0] * prod([layer[it] for it in term[1:]]) for term in terms)
+        for symbol, terms in tables()["sizes"].items()
+    }
+    rules = tables()["rules"]["True" if layer["h_kv"] < h else "False"]
+    return [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
 
 
-def _sizes(found: list[_Shape], given: dict[str, int]) -> tuple[dict[str, int], str]:
+def _is_like(axes: list, shape: list, sizes: dict) -> bool:
+    return len(axes) == len(shape) and all(
+        (axis not in sizes and not axis.isdigit())
+        if size is None
+        else size % sizes["h"] == 0
+        if axis == "batch·h"
+        else size == (int(axis) if axis.isdigit() else sizes.get(axis, size))
+        for axis, size in zip(axes, shape, strict=True)
+    )
+
+
+def _sizes(found: list, given: dict) -> tuple:
     """The sizes that were given, or those of the first model that has arrays of these shapes."""
     if "d_model" in given:
         return {"d_model": 0, "h": max(1, given["d_model"] // given.get("d_k", 64))} | given, ""
-    # A weight tells most, then a width among the axes, then a number of heads.
-    for tells in ("", r"\d = [^,]*d_", r"\d = "):
-        for model in MESSAGES["model"]:
-            sizes = {key: n for key, n in model.items() if key != "name"} | given
-            named = [(_candidates(each, sizes) or [None])[0] for each in found]
-            told = (re.search(tells, it.why) if tells else it.convention for it in named if it)
-            if all(named) and any(told):
-                return sizes, model["name"] if sizes["h"] == model["h"] else ""
+    known = tables()["sizes"]
+    for tells in ("weight", "width", "size"):  # what tells most comes first
+        for model, its in MESSAGES["model"].items():
+            sizes = its | given
+            rules = [next(iter(candidates(each, sizes)), None) for each in found]
+            axes = [it for rule in rules if rule for it in rule["axes"].split() if it in known]
+            told = any(rule["convention"] for rule in rules if rule) if tells == "weight" else axes
+            told = [it for it in axes if "d_" in it] if tells == "width" else told
+            if all(rules) and told:
+                return sizes, model if sizes["h"] == its["h"] else ""
     return {}, ""
 
 
-def _row(found: list[_Shape], shown: list[str], d_model: int) -> list[str]:
+def _row(found: list, shown: list) -> list:
     """Whether matrices can follow each other, as weights that are applied in this order."""
-    if any(len(each) != 2 or None in each for each in found):
+    if len(found) < 2 or any(len(each) != 2 or None in each for each in found):
         return []
-    said, fits = [], False
+    fit, gaps = [], []
     for way in ("in, out", "out, in"):
         maps = found if way == "in, out" else [each[::-1] for each in found]
-        gap = next((n for n, (a, b) in enumerate(pairwise(maps)) if a[1] != b[0]), None)
-        names = (", ".join(shown[:-1]), shown[-1], _SHAPE[way])
-        if gap is None:
-            one = (maps[0][0], maps[-1][1])[:: 1 if way == "in, out" else -1]
-            numbers = " → ".join(map(str, [maps[0][0], *(b for _, b in maps)]))
-            said.insert(0, _SHAPE["fit"].format(*names, numbers, one))
-            fits = True
+        names = [", ".join(shown[:-1]), shown[-1], SHAPE[way]]
+        gap = next((n for n, (a, b) in enumerate(pairwise(maps)) if a[1] != b[0]), -1)
+        one, through = [maps[0][0], maps[-1][1]], [maps[0][0], *(b for _, b in maps)]
+        if gap < 0:
+            whole = said_of(one if way == "in, out" else one[::-1])
+            fit.append(SHAPE["fit"].format(*names, " → ".join(map(str, through)), whole))
         else:
-            said.append(
-                _SHAPE["gap"].format(*names, gap + 1, maps[gap][1], gap + 2, maps[gap + 1][0])
-            )
+            last, follows = maps[gap][1], maps[gap + 1][0]
+            gaps.append(SHAPE["gap"].format(*names, gap + 1, last, gap + 2, follows))
     first = {each[0] for each in found}
-    if not fits and len(first) == 1 and (d_model in first or not d_model):
-        said.append(_SHAPE["same"].format(*first))
-    return said
+    beside = [] if fit or len(first) > 1 else [SHAPE["same"].format(found[0][0])]
+    return [*fit[::-1], *gaps, *beside]

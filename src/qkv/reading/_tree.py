@@ -1,70 +1,67 @@
 r"""What was typed, as a tree: LaTeX, Unicode, plain text and Python are read by one grammar.
 
 A node is a tuple that begins with its kind: `("leaf", "W|1Q")`, a letter with its scripts in order;
-`("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors, `("add", a, b)`,
-`("div", a, b)`, `("sum", a)`, `("t", a)`, `("fn", name, *arguments)`, `("call", leaf, a)`, a layer
-by its name, `("list", *items)`, `("eq", *sides)`; of code `("swap", a)`, axes that change places,
-`("free", a)`, axes that an einsum names,
-`("cut", a)`, a reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three. In
-`("pass", a, *others)` something is done to a that is not read; `("wrong", a, fault, said)` is a
-mistake, and `("note", a, name, said)` a remark.
+`("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors or in an einsum,
+`("times", a, b)` number by number, `("add", a, b)`, `("div", a, b)`, `("sum", a)`, `("t", a)`,
+`("fn", name, *arguments)`, `("call", leaf, a)`, a layer by its name, `("list", *items)`,
+`("eq", *sides)`; of code `("swap", a)`, heads and tokens that change places, `("cut", a)`, a
+reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three. In `("pass", a)`
+something is done to a that is not read; `("wrong", fault, a, said)` is a mistake, and
+`("note", name, a, said)` a remark.
 """
 
-import re
-import unicodedata
-from collections.abc import Iterator
-
 from qkv.reading._data import DATA
+from qkv.reading._patterns import cut, findall, fullmatch, normalize, search, sub
 
 WORDS = {name: said.split() for name, said in DATA["words"].items()}
 FUNCTIONS = {name: op for op, names in DATA["functions"].items() for name in names.split()}
 PAIRS = {"(": ")", "[": "]", "{": "}"}
-ENDS = (*")]},;+-=|:", "for", "->")
-Node = tuple | None
-_ONE, _HALF, _WIDTH = ("num", "1"), ("num", "0.5"), ("leaf", "d_k|")
-_DEEP, _LONG = 20, 300  # brackets in brackets, and signs in a line
+CALLS = [
+    (sub(r"<(\w+)>", lambda it: DATA["token"][it[1]], pattern), meaning.split())
+    for pattern, meaning in DATA["calls"].items()
+]
+ENDS = [*")]},;+-=|:", "for", "->"]
+WIDTH = ("leaf", "d_k|")
+ONE = ("num", "1")
+DEEP, LONG = 20, 300  # brackets in brackets, and signs in a line
 
 
 class RefusedError(ValueError):
     """What was typed has a mistake in it that can be named."""
 
 
-def parse(text: str) -> tuple[list[tuple], dict[str, str], list[str], bool]:
+def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
-    code = bool(re.search(DATA["code"], text, re.MULTILINE))
-    code = code and not re.search(DATA["formula"], text)
-    pieces = re.split(r"\n|;(?![^\[\]]*\])", text if code else normal(text))
-    if not code:
-        pieces = [it for one in pieces for it in re.split(DATA["between"], one)]
+    code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
+    typed = whole_lines(text) if code else normal(text)
+    one = not code and fullmatch(DATA["lines"]["names"], typed)
+    pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     lines, shown, left = [], {}, []
-    for piece in map(str.strip, pieces):
-        if code and re.match(DATA["aside"], piece):
-            continue
-        if code and re.match(DATA["branch"], piece):
-            left.append(piece)
-            continue
-        said, _, sizes = piece.partition("∈")
-        parser = Parser(said, code, text if len(pieces) == 1 else said)
-        tree = parser.line()
-        if tree and sizes:  # of R^{d_model × d_k}
-            names = re.split(r"[*x]", sizes.split("^", 1)[-1].strip()[1:-1])
-            found = [leaves(Parser(each, code=False).product()) for each in names]
-            tree = ("shape", tree, *(each[0] for each in found if each))
-        shown, left = parser.shown | shown, left + parser.left
-        if tree:
-            lines += tree[1:] if tree[0] == "lines" else [tree]
+    for piece in pieces:
+        said, _, space = piece.strip().partition("∈")
+        if code and search(DATA["branch"], said):
+            left.append(said)
+        elif not (code and search(DATA["aside"], said)):
+            parser = Parser(said, code, text if len(pieces) == 1 else said, text)
+            tree = parser.line()
+            if tree and space:  # of R^{d_model × d_k}
+                sizes = cut("[*x]", space.partition("^")[2].strip()[1:-1])
+                named = [leaves(Parser(it, False, it, it).product()) for it in sizes]
+                tree = ("shape", tree, *(each[0] for each in named if each))
+            shown, left = parser.shown | shown, left + parser.left
+            if tree:
+                lines += tree[1:] if tree[0] == "lines" else [tree]
     return lines, shown, left, code
 
 
-def walk(node: object) -> Iterator[tuple]:
+def walk(node: object) -> list:
     """A node and all within it."""
-    if isinstance(node, tuple):
-        yield node
-        for part in node[1:]:
-            yield from walk(part)
+    if not isinstance(node, tuple):
+        return []
+    return [node, *(each for part in node[1:] for each in walk(part))]
 
 
-def leaves(*nodes: Node) -> list[str]:
+def leaves(*nodes: tuple) -> list:
     """The letters in some nodes, in order."""
     return [each[1] for node in nodes for each in walk(node) if each[0] == "leaf"]
 
@@ -72,56 +69,68 @@ def leaves(*nodes: Node) -> list[str]:
 def normal(text: str) -> str:
     """Unicode and LaTeX in one spelling; scripts keep their place, for K² is not K2."""
     for sign, written in DATA["scripts"].items():
-        text = re.sub(written, rf"{sign}{{\g<0>}}", text)
+        text = sub(written, sign + r"{\g<0>}", text)
     for pattern, plain in DATA["spelling"].items():
-        text = re.sub(pattern, plain, text)
-    return unicodedata.normalize("NFKC", text)
+        text = sub(pattern, plain, text)
+    return normalize(text)
 
 
-def _tokens(text: str, code: bool) -> list[str]:
+def whole_lines(text: str) -> str:
+    """Code in which a line ends where its brackets are closed."""
+    said, depth = "", 0
+    for sign in sub(r"#.*", "", text):
+        depth += deeper(sign)
+        said += " " if sign == "\n" and depth > 0 else sign
+    return text if depth else said
+
+
+def tokens(text: str, code: bool) -> list:
     """Words and signs; in a formula letters side by side are a product."""
     if code:
-        return re.findall(DATA["token"]["code"], re.sub(r"#.*|^\s*(return|>>>)\s", "", text))
-    out: list[str] = []
-    for token in re.findall(DATA["token"]["formula"], text):
-        if out[-1:] in (["_"], ["^"]) and re.fullmatch(DATA["token"]["run"], token):
-            out += token  # a script without braces is one sign
-            continue
+        return findall(DATA["token"]["code"], sub(r"^\s*(return|>>>)\s", "", text))
+    found = []
+    for token in findall(DATA["token"]["formula"], text):
+        after_sign = found[-1:] in (["_"], ["^"])
         known = token.lower() in FUNCTIONS or token.lower() in WORDS["whole"] + WORDS["of"]
-        if known or not re.fullmatch("[A-Za-z]{2,}", token) or out[-1:] in (["_"], ["^"]):
-            out.append(token)
-        elif parts := re.fullmatch(DATA["token"]["lost"], token):  # Wq, dk: a script on the line
-            out += [parts[1], "_", "{", parts[2], "}"]
+        lost = fullmatch(DATA["token"]["lost"], token)
+        if after_sign and fullmatch(DATA["token"]["run"], token):
+            found += [*token]  # a script without braces is one sign
+        elif known or after_sign or not fullmatch("[A-Za-z]{2,}", token):
+            found.append(token)
+        elif lost:  # Wq, dk: a script on the line
+            found += [lost[1], "_", "{", lost[2], "}"]
+        elif fullmatch(DATA["token"]["word"], token):
+            found.append(token)
         else:
-            word = re.fullmatch(DATA["token"]["word"], token)
-            for part in [token] if word else re.findall(DATA["token"]["parts"], token):
-                out += [part] if word or len(part) == 1 else [part[0], "_", part[1]]
-    return out
+            for part in findall(DATA["token"]["parts"], token):
+                found += [part] if len(part) == 1 else [part[0], "_", part[1]]
+    return found
 
 
-def _deeper(token: str) -> int:
-    return (token in PAIRS) - (token in PAIRS.values())
+def deeper(token: str) -> int:
+    """How much deeper in brackets a token leads."""
+    return 1 if token in PAIRS else -1 if token in PAIRS.values() else 0
 
 
 class Parser:
     """Recursive descent over one line. What it cannot place is kept in `left`."""
 
-    def __init__(self, text: str, code: bool, typed: str = ""):
-        self.tokens, self.at, self.code, self.left = _tokens(text, code), 0, code, []
-        self.shown: dict[str, str] = {}
-        self.depth = 0
-        awaited: list[str] = []
+    def __init__(self, text: str, code: bool, typed: str, whole: str):
+        self.tokens, self.at, self.code, self.left = tokens(text, code), 0, code, []
+        self.shown, self.depth = {}, 0
+        self.order = "QVK" if search(DATA["keras"], whole) else "QKV"
+        awaited = []
         for token in self.tokens:
             if token in PAIRS:
                 awaited.append(token)
-            elif token in PAIRS.values() and (not awaited or PAIRS[awaited.pop()] != token):
-                raise RefusedError(DATA["refused"]["closes"].format((typed or text).strip(), token))
+            elif deeper(token) < 0 and (not awaited or PAIRS[awaited.pop()] != token):
+                raise RefusedError(DATA["refused"]["closes"].format(typed.strip(), token))
         if awaited:
-            raise RefusedError(DATA["refused"]["open"].format((typed or text).strip(), awaited[-1]))
-        if len(self.tokens) > _LONG:
+            raise RefusedError(DATA["refused"]["open"].format(typed.strip(), awaited[-1]))
+        if len(self.tokens) > LONG:
             raise RefusedError(DATA["refused"]["deep"])
 
-    def line(self) -> Node:
+    def line(self) -> tuple | None:
         """An expression, or several with = between them."""
         sides = [self._several()]
         while self._next():
@@ -129,33 +138,35 @@ class Parser:
                 sides.append(self._several())
             else:
                 self.left.append(self.tokens[self.at - 1])
-        if len(sides) < 2:
-            return sides[0][0] if sides[0] else None
-        if any(not side or side[0][0] in ("num", "made") or side[0] == _WIDTH for side in sides):
-            return None  # of a size, or of a layer that is only made
         names, values = sides[0], sides[-1]
+        if len(sides) < 2:
+            return names[0] if names else None
+        if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
+            return None  # of a size, or of a layer that is only made
         if len(names) == len(values) > 1:  # q, k, v = x, x, x
-            return ("lines", *(("eq", *pair) for pair in zip(names, values, strict=True)))
+            return ("lines", *(("eq", a, b) for a, b in zip(names, values, strict=True)))
         first = names[0] if len(names) == 1 else ("list", *names)
         if not self.code and first[0] == "leaf" and first in walk(values[0]):
             return values[0]  # Q = Q W: on the left it is another thing
         return ("eq", first, *(side[0] for side in sides[1:]))
 
-    def product(self) -> Node:
+    def product(self) -> tuple | None:
         """Factors, multiplied: with a sign, or side by side."""
-        node, dot = None, False
+        node, sign = None, ""
         while self._next() and self._next() not in ENDS:
             token = self._next()
-            if token in ("*", "@", "."):
-                dot = self._take() != "@"
+            if token in ("*", "@", ".", "⊙"):
+                sign = self._take()
             elif token == "/":
                 self._take()
-                node = _divided(node or _ONE, self._factor())
+                node = divided(node or ONE, self._factor())
             elif token == "T" and node and not self.code:  # QKT lost its sign
                 self._take()
                 node = (*node[:-1], ("t", node[-1])) if node[0] == "mul" else ("t", node)
+            elif node and (sign == "⊙" or (sign == "*" and self.code)):
+                node, sign = ("times", node, self._factor()), ""
             else:
-                node, dot = _times(node, self._factor(), dot), False
+                node, sign = multiplied(node, self._factor(), sign in ("*", ".")), ""
         return node
 
     def _next(self, ahead: int = 0) -> str:
@@ -165,7 +176,7 @@ class Parser:
         self.at += 1
         return self.tokens[self.at - 1]
 
-    def _several(self) -> list[tuple]:
+    def _several(self) -> list:
         """Sums with a comma between them."""
         found = [self._sum()]
         while self._next() == ",":
@@ -173,7 +184,7 @@ class Parser:
             found.append(self._sum())
         return [each for each in found if each]
 
-    def _sum(self) -> Node:
+    def _sum(self) -> tuple | None:
         node = self.product()
         while self._next() in ("+", "-"):
             minus = self._take() == "-"
@@ -184,37 +195,37 @@ class Parser:
                 node = ("add", node, other) if node and other else node or other
         return node
 
-    def _factor(self) -> Node:
+    def _factor(self) -> tuple | None:
         """One thing with its scripts, and in code what is called on it."""
         self.depth += 1
-        if self.depth > _DEEP:
+        if self.depth > DEEP:
             raise RefusedError(DATA["refused"]["deep"])
-        token = self._take() if self._next() not in ("", *ENDS) else ""
+        token, node = self._take() if self._next() and self._next() not in ENDS else "", None
         if token in PAIRS:
             inside = self._several()
-            while self._next() not in PAIRS.values():
+            while deeper(self._next()) >= 0:
                 self.left.append(self._take())
             self._take()
             node = inside[0] if len(inside) == 1 else ("list", *inside) if inside else None
         elif token == r"\frac":
-            node = _divided(self._factor(), self._factor())
+            above = self._factor()
+            node = divided(above, self._factor())
         elif token.lstrip("\\") == "sqrt":
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             self._scripts()
             node = ("sum", self.product())
-        elif token[:1].isdigit() or token[:1] in ("'", '"'):
+        elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
             node = self._name(token.lstrip("\\"))
-        else:
-            node = None
-            self.left += [token] if token else []
+        elif token:
+            self.left.append(token)
         node = self._after(node)
         self.depth -= 1
         return node
 
-    def _name(self, name: str) -> Node:
+    def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
         low = name.lower()
         if self.code and low in WORDS["modules"]:
@@ -223,62 +234,62 @@ class Parser:
             return self._call(name, None) if self._next() == "(" else self._letter(name)
         if low in FUNCTIONS:
             self._scripts()
-            inside = self._factor() if self._next() in (*PAIRS, r"\frac") else self.product()
-            return _applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], _items(inside))
+            bracket = self._next() in PAIRS or self._next() == r"\frac"
+            inside = items(self._factor() if bracket else self.product())
+            return applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
         if self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]:
-            began, left = self.at, len(self.left)
-            items = _items(self._factor())
-            if name in "fAa" and len(items) == 3:
-                return ("fn", "attention", *items)
-            if low in WORDS["score"] and len(items) == 2:
-                return ("fn", "score", *items)
+            began, kept = self.at, len(self.left)
+            inside = items(self._factor())
+            if name in "fAa" and len(inside) == 3:
+                return ("fn", "attention", *inside)
+            if low in WORDS["score"] and len(inside) == 2:
+                return ("fn", "score", *inside)
             if len(name) > 2 or not name.isascii():
                 self.left.append(name)
-                return ("fn", "unread", *items)
-            self.at = began
-            del self.left[left:]
+                return ("fn", "unread", *inside)
+            self.at, self.left = began, self.left[:kept]
         return self._letter(name)
 
-    def _letter(self, name: str) -> Node:
+    def _letter(self, name: str) -> tuple:
         """A leaf: a base, and its scripts in order."""
         began = self.at
         scripts, turned, shared = self._scripts()
-        typed = name + "".join(
-            f"{each} " if len(each) > 1 and each[0] == "\\" else each
-            for each in self.tokens[began : self.at]
-        )
-        typed = re.sub(r"\^(T|{T})$", "", re.sub(r"\{(\w)\}", r"\1", typed))
-        if self.code and (parts := re.fullmatch(DATA["token"]["short"], name)):
+        above = self.tokens[began : self.at]
+        typed = name + "".join(f"{it} " if len(it) > 1 and it[0] == "\\" else it for it in above)
+        typed = sub(r"\^(T|\{T\})$", "", sub(r"\{(\w)\}", r"\1", typed))
+        parts = fullmatch(DATA["token"]["short"], name) if self.code else None
+        if parts:
             name, scripts = parts[1], [parts[2], *scripts]
-        leaf = _marked(f"{name}|", re.sub(r"\W|_", "", "".join(scripts)))
+        leaf = marked(f"{name}|", sub(r"[^A-Za-z\d]", "", "".join(scripts)))
         self.shown.setdefault(leaf, typed)
         if not self.code and name.lower() in WORDS["of"] and self._next() in ("[", "("):
             self._factor()
-        node = ("note", ("leaf", leaf), "shared", typed) if shared else ("leaf", leaf)
+        node = ("note", "shared", ("leaf", leaf), typed) if shared else ("leaf", leaf)
         return ("t", node) if turned else node
 
-    def _scripts(self) -> tuple[list[str], bool, bool]:
+    def _scripts(self) -> tuple[list, bool, bool]:
         """What stands above and below, whether a T transposes, and whether heads share it: g(i)."""
         found, turned, shared = [], False, False
         while self._next() == "^" or (self._next() == "_" and not self.code):
             above, text, depth = self._take() == "^", "", 0
-            while self._next() and (depth or self._next() not in PAIRS.values()):
+            while self._next() and (depth or deeper(self._next()) >= 0):
                 token = self._take()
-                depth += _deeper(token)
+                depth += deeper(token)
                 text += token
                 if depth <= 0:
                     break
-            if re.search(DATA["token"]["shared"], text):
+            if search(DATA["token"]["shared"], text):
                 text, shared = "i", True
-            text = re.sub(r"[{}()\\,<>]", "", text)
+            text = sub(r"[{}()\\,<>]", "", text)
             if above and text.endswith("T") and text != "DT":
                 turned, text = True, text[:-1]
             found += [text] if text else []
         return found, turned, shared
 
-    def _after(self, node: Node) -> Node:
+    def _after(self, node: tuple | None) -> tuple | None:
         """What follows a thing: a script, a member, an index, a power, a call."""
-        while token := self._next():
+        while self._next():
+            token = self._next()
             if token == "^" or (token == "_" and not self.code):
                 found, turned, _ = self._scripts()
                 node = ("t", node) if turned and node else node
@@ -290,228 +301,196 @@ class Parser:
                 node = self._indexed(node)
             elif self.code and token == "**":
                 self._take()
-                node = _power(node, self._sum() if self._next() == "-" else self._factor())
+                node = to_power(node, self._sum() if self._next() == "-" else self._factor())
             elif self.code and token == "(" and node and node[0] == "made":
                 node = self._call(node[1], None)
             else:
                 break
         return node
 
-    def _indexed(self, node: Node) -> Node:
+    def _indexed(self, node: tuple | None) -> tuple | None:
         """A piece of an array: of one head, of three weights in one, or by its name."""
         index = ",".join(said for _, _, said in self._arguments())
-        if not node and index[:1] in ("'", '"'):
-            return self._letter(index[1:-1])
-        if not node or node == _WIDTH:
-            return node
-        if node[0] == "leaf" and re.fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
-            key = _marked(node[1], index[0])
+        if not node:
+            return self._letter(index[1:-1]) if index[:1] in ("'", '"') else None
+        if node[0] == "leaf" and fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
+            key = marked(node[1], index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
-        return ("part" if re.fullmatch(r"\d|\w*:\w*", index) else "pass", node)
+        return (
+            node if node == WIDTH else ("part" if fullmatch(r"\d|\w*:\w*", index) else "pass", node)
+        )
 
-    def _member(self, owner: Node) -> Node:
+    def _member(self, owner: tuple | None) -> tuple | None:
         """What stands behind a point: a transpose, a call, or a name of a module."""
-        self.at += self._next() == "."
-        if not self._next().isidentifier():
-            return owner
-        name = self._take()
+        self.at += 1 if self._next() == "." else 0
+        name = self._take() if self._next().isidentifier() else ""
         if name in ("T", "mT") and owner:
             return ("t", owner)
-        if self._next() == "(":
+        if self._next() == "(" and name:
             return self._call(name, owner)
-        if owner:
-            if name != "shape":
-                return owner
-            other = self._next() == "[" and self.tokens[self.at + 1 : self.at + 3] != ["-", "1"]
-            return ("pass", _WIDTH) if other else _WIDTH
+        if owner and name == "shape":
+            last = self._next() != "[" or self.tokens[self.at + 1 : self.at + 3] == ["-", "1"]
+            return WIDTH if last else ("pass", WIDTH)
+        if owner or not name:
+            return owner
         module = name.lower() in WORDS["modules"] or self._next(1) not in WORDS["methods"]
-        if self._next() == "." and module:
-            return self._member(None)
-        return self._letter(name)
+        return self._member(None) if self._next() == "." and module else self._letter(name)
 
-    def _arguments(self) -> list[tuple[str, Node, str]]:
+    def _arguments(self) -> list:
         """Of each argument in the bracket that opens here: its name, its tree, and its text."""
         found = []
         self._take()
-        while self._next() not in PAIRS.values():
-            key = self._take() if self._next(1) == "=" and self._next() not in PAIRS else ""
-            self.at += bool(key)
-            began, kept, depth = self.at, len(self.left), 0
+        while deeper(self._next()) >= 0:
+            named = self._next(1) == "=" and self._next() not in PAIRS
+            key = self._take() if named else ""
+            self.at += 1 if named else 0
+            began, kept = self.at, len(self.left)
             node = self._sum()
-            read = self.at, len(self.left)
-            while depth or self._next() not in (",", *PAIRS.values()):
-                depth += _deeper(self._take())
-            if read != (self.at, kept):
-                node = node and ("pass", node)
-            del self.left[kept:]
+            whole, depth = len(self.left) == kept, 0
+            while depth or (self._next() != "," and deeper(self._next()) >= 0):
+                whole = False
+                depth += deeper(self._take())
+            self.left = self.left[:kept]
+            node = node if whole or not node else ("pass", node)
             found.append((key, node, "".join(self.tokens[began : self.at])))
-            self.at += self._next() == ","
+            self.at += 1 if self._next() == "," else 0
         self._take()
         return found
 
-    def _call(self, name: str, owner: Node) -> Node:
-        """What a call makes of arrays; batches are left out."""
-        op, given = FUNCTIONS.get(name.lower(), ""), self._arguments()
-        values = [owner] * bool(owner) + [node for key, node, _ in given if node and not key]
-        said = [text for key, _, text in given if not key]
-        keys = {key: node for key, node, _ in given if key}
-        first = values[0] if values else None
-        if name == "size":
-            return _WIDTH if said in ([], ["-1"]) else ("pass", _WIDTH)
-        if op == "einsum":
-            return _einsum(said, _items(("list", *values[1:])), self.shown)
-        if op in ("attention", "multihead", "made"):
-            return _layer(name, op, values, keys)
-        if op == "linear" and len(values) < 2:
+    def _call(self, name: str, owner: tuple | None) -> tuple | None:
+        """What a call makes of arrays: `calls` in the data has its meaning. No batch is left."""
+        given = ([("", owner, "")] if owner else []) + self._arguments()
+        arrays = [node for key, node, _ in given if node and not key]
+        said = [
+            f"{key}={text}" if key else sub(r"^[(\[]|[)\]]$", "", text) for key, _, text in given
+        ]
+        signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
+        op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
+        op = op or FUNCTIONS.get(name.lower(), "")
+        if op in ("attention", "fused", "multihead"):
+            return layer(name, op, self.order, arrays, {key: it for key, it, _ in given if key})
+        if op == "einsum" and given:
+            return einsum(given[0][2], items(("list", *arrays[1:])), self.shown)
+        if op == "width":
+            return ("pass", WIDTH) if ways else WIDTH
+        if op == "linear" and len(arrays) < 2:
             return ("made", name)
-        if not first:
+        if not arrays or (not op and (owner or len(arrays) > 1)):
             self.left.append(name)
-            return None
-        if op == "moved":
-            said += [text for key, _, text in given if key in ("perm", "axes")]
-            return _moved(name, said[not owner :], first)
-        if op in ("product", "linear") and len(values) > 1:
-            flip = op == "linear" or "transpose_b" in keys
-            node = _times(first, ("t", values[1]) if flip else values[1], name == "dot")
-            return ("add", node, values[2]) if op == "linear" and len(values) > 2 else node
-        if op == "softmax":
-            axis = [f"{key}={text}" for key, _, text in given if key in ("dim", "axis")]
-            wrong = any(re.fullmatch(r"\w+=(0|-2)", each) for each in axis)
-            node = ("fn", "softmax", first)
-            return ("wrong", node, "softmax", axis[0]) if wrong else node
-        if op:
-            return _applied(op, _items(("list", *values)))
-        if name in WORDS["methods"]:
+            return ("pass", *arrays) if arrays else None
+        first = arrays[0]
+        if op in ("mul", "linear") and len(arrays) > 1:
+            second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
+            node = multiplied(first, second, name == "dot")
+            return ("add", node, arrays[2]) if len(arrays) > 2 else node
+        if op == "view":
+            swapped = first[0] == "swap"
+            return ("pass", first) if swapped else ("wrong", "view", first, ", ".join(said[1:]))
+        if op in ("t", "swap", "cut", "join", "part"):
+            for way in [op, *ways]:
+                first = (way, first)
             return first
-        if len(values) == 1 and not owner:  # self.q_proj(x): a layer of weights, by its name
-            self.shown.setdefault(f"{name}()|", name)
-            return ("call", ("leaf", f"{name}()|"), first)
-        self.left.append(name)
-        return ("pass", *values)
+        if op in ("as", "same"):
+            return first if op == "as" else ("pass", first)
+        if op:
+            return applied(op, items(("list", *arrays)))
+        self.shown.setdefault(f"{name}()|", name)  # self.q_proj(x): a layer of weights, by its name
+        return ("call", ("leaf", f"{name}()|"), first)
 
 
-def _items(node: Node) -> list[tuple]:
+def turned(role: str) -> str:
+    """The transpose of a role, or of its transpose."""
+    return role[:-2] if role.endswith(".T") else role and f"{role}.T"
+
+
+def bare(role: str) -> str:
+    """A role, transposed or not."""
+    return role.removesuffix(".T")
+
+
+def items(node: tuple | None) -> list:
     """The arguments in a bracket, those of a list of one among them."""
     if node and node[0] == "list":
-        return [it for each in node[1:] for it in (_items(each) if node[2:] == () else [each])]
+        return [it for each in node[1:] for it in (items(each) if len(node) == 2 else [each])]
     return [node] if node else []
 
 
-def _marked(leaf: str, mark: str) -> str:
+def marked(leaf: str, mark: str) -> str:
+    """A letter with another script."""
     base, marks = leaf.split("|")
     return f"{base}|{''.join(sorted(marks + mark))}"
 
 
-def _divided(a: Node, b: Node) -> Node:
+def divided(a: tuple | None, b: tuple | None) -> tuple:
     """A fraction; an exponential over a sum of such is a softmax."""
-    exps = [each for each in walk(b) if each[:2] == ("fn", "exp")]
-    if a and a[:2] == ("fn", "exp") and exps:
+    if a and a[:2] == ("fn", "exp") and any(each[:2] == ("fn", "exp") for each in walk(b)):
         return ("fn", "softmax", *a[2:])
     return ("div", a, b)
 
 
-def _times(a: Node, b: Node, dot: bool) -> Node:
+def multiplied(a: tuple | None, b: tuple | None, dot: bool) -> tuple | None:
+    """A product, of two vectors in any order if their letters are those of queries and keys."""
     if not (a and b):
         return a or b
     vectors = dot and all(each[0] == "leaf" and each[1][0] in "qk" for each in (a, b))
-    if vectors or a[0] not in ("mul", "dot"):
+    if vectors or a[0] != "mul":
         return ("dot" if vectors else "mul", a, b)
     return (*a, b)
 
 
-def _power(node: Node, power: Node) -> Node:
+def to_power(node: tuple | None, power: tuple | None) -> tuple:
     """A root, or one over it; no other power is read."""
     minus = bool(power) and power[0] == "neg"
-    half = (power[1] if minus else power) in (_HALF, ("div", _ONE, ("num", "2")))
+    half = (power[1] if minus else power) in (("num", "0.5"), ("div", ONE, ("num", "2")))
     node = ("sqrt", node) if half else ("pass", node)
-    return ("div", _ONE, node) if minus else node
+    return ("div", ONE, node) if minus else node
 
 
-def _applied(op: str, values: list) -> Node:
+def applied(op: str, arrays: list) -> tuple:
+    """A function of arrays; of some only that they leave what an array is."""
     if op == "sqrt":
-        return ("sqrt", values[0] if values else None)
-    return ("pass", *values) if op == "same" else ("fn", op, *values)
+        return ("sqrt", arrays[0] if arrays else None)
+    if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
+        return ("fn", op, *arrays[0][1:])
+    return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)
 
 
-def _layer(name: str, op: str, values: list, keys: dict) -> Node:
+def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
     """A function or a layer that takes queries, keys and values, in the order of its library."""
-    arrays = [each for each in values if each[0] != "num"]
-    named = {key: keys.pop(key) for key in WORDS["arguments"] if key in keys}
-    if op != "attention" and not (arrays or named):
+    arrays = [each for each in arrays if each[0] != "num"]
+    given = dict(zip(order if op == "multihead" else "QKV", arrays, strict=False))
+    for key in WORDS["arguments"]:
+        if key in named:
+            given[key[0].upper()] = named[key]
+    if not given:
         return ("made", name)
-    given = dict(zip(DATA["order"].get(name, "QKV"), arrays, strict=False))
-    given |= {key[0].upper(): node for key, node in named.items()}
     given.setdefault("V", given.get("K"))
     given.setdefault("K", given["V"])
-    op = "attention" if op == "attention" else "multihead"
     node = ("fn", op, *(given[letter] for letter in "QKV" if given.get(letter)))
-    more = arrays[3:] or [key for key in keys if re.search("mask|causal|bias", key)]
-    return ("pass", node) if more else node
+    masked = arrays[3:] or [key for key in named if search("mask|causal|bias", key)]
+    return ("pass", node) if masked else node
 
 
-def _moved(name: str, said: list[str], node: tuple) -> Node:
-    """A reshape, or axes in another order."""
-    if name == "rearrange":
-        left, _, right = "".join(said[:1]).strip("'\"").partition("->")
-        group = re.search(r"\(([^()]*)\)", left)
-        if group and not re.search("h|d", group[1]):
-            return ("pass", node)
-        if group:
-            names = group[1].split()
-            three = [each for each in names if each in WORDS["three"]]
-            node = ("cut", node) if len(names) > len(three) + 1 else node
-            return ("part", node) if three else node
-        ends = left.split()[-2:], right.split()[-2:]
-        return ("join", node) if "(" in right else ("t", node) if ends[0][::-1] == ends[1] else node
-    if len(said) == 1 and said[0][:1] in PAIRS:
-        said = said[0][1:-1].split(",")
-    if name == "permute" or (name == "transpose" and len(said) > 2):
-        return node if said[-1:] in ([], [max(said)]) else ("t", node)
-    if name in ("transpose", "swapaxes", "t"):
-        axes = {*said[-2:]}
-        if axes in ({"-1", "-2"}, {"2", "3"}) or not axes:
-            return ("t", node)
-        return node if node[0] in ("cut", "wrong") or axes == {"-2", "-3"} else ("swap", node)
-    if name in ("split", "chunk", "unbind"):
-        return ("part", node)
-    heads = [n for n, each in enumerate(said) if re.fullmatch(DATA["token"]["heads"], each)]
-    length = [n for n, each in enumerate(said) if n and re.fullmatch(DATA["token"]["length"], each)]
-    merged = node[0] != "swap" and re.search(r"\*.*(heads?|h)$", "".join(said[:1]))
-    if (heads and length and heads[0] < length[0]) or merged:
-        return ("wrong", node, "view", ", ".join(said))
-    if len(said) > 3:  # heads before their width
-        return ("cut" if heads in ([], [len(said) - 2]) else "pass", node)
-    return ("join" if name == "flatten" or len(said) == 3 else "pass", node)
-
-
-def _einsum(said: list[str], arrays: list, shown: dict[str, str]) -> Node:
-    """Two operands; what is summed tells which of them is turned. Shared letters are batches."""
-    equation = "".join(said[:1])
-    left, _, out = re.sub(r"[^A-Za-z,>]", "", equation).partition(">")
+def einsum(equation: str, arrays: list, shown: dict) -> tuple:
+    """Two operands, whichever of them is turned. Shared letters are batches."""
+    left, _, out = sub(r"[^A-Za-z,>]", "", equation).partition(">")
     parts = left.split(",")
     if len(parts) != len(arrays):
         raise RefusedError(DATA["refused"]["einsum"].format(equation, len(parts), len(arrays)))
     for letter in out:
         if letter not in left:
             raise RefusedError(DATA["refused"]["letter"].format(letter, out, left))
-    if len(parts) != 2:
-        return ("pass", *arrays)
-    (a, b), (one, two) = parts, arrays
-    own_a, own_b = [x for x in a if x not in b], [x for x in b if x not in a]
-    summed = [x for x in a if x in b and x not in out]
-    lost = [x for x in own_a + own_b if x not in out]
+    own = [[x for x in part if parts and left.count(x) == 1] for part in parts]
+    lost = [x for each in own for x in each if x not in out]
     if lost:
-        rest = "".join(x for x in a if x != a[-1]) + "".join(own_b)
-        return ("wrong", ("pass", one, two), "einsum", lost[0], f"{left}->{rest}")
-    if not summed:
-        return ("pass", one, two)
-    if two[0] == "leaf" and len(own_b) == 2:  # heads have an axis of their own
-        key = _marked(two[1], "i")
+        return ("wrong", "einsum", ("pass", *arrays), lost[0])
+    if len(parts) != 2 or not any(x not in out for x in parts[0]):
+        return ("pass", *arrays)
+    one, two = arrays
+    if two[0] == "leaf" and len(own[1]) == 2:  # heads have an axis of their own
+        key = marked(two[1], "i")
         shown[key] = shown[two[1]]
         two = ("leaf", key)
-    if own_a and a.index(summed[0]) < a.index(own_a[-1]):
-        one = ("t", one)
-    node = ("mul", one, ("free", two))  # whether it came turned, its letters do not tell
-    other = own_a and own_b and out.index(own_a[-1]) > out.index(own_b[-1])
-    return ("t", node) if other else node
+    other = own[0] and own[1] and out.index(own[0][-1]) > out.index(own[1][-1])
+    return ("t", ("dot", one, two)) if other else ("dot", one, two)

@@ -199,6 +199,7 @@ class Build:
             self._write(search.ADDRESS, index.written())
             places = {page.name: (addresses[page.name], page.title) for page in pages}
             self._write(exports.READING, exports.reading(places))
+            self._write(exports.READER, exports.reader())
             self._write(evidence.PLACES, evidence.places(settings.site, addresses))
 
     def _write_policies(self, pages: Mapping[str, Page]) -> None:

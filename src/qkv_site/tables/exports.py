@@ -6,23 +6,23 @@ script does no more than add and multiply; the box reads by the same data as `qk
 and the sides on which something stands follow the notation that a reader chooses.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from importlib.resources import files
 
 from qkv import notation
 from qkv.costs import Factors, counts, steps
 from qkv.notation.latex import latex
 from qkv.notation.tree import Expression, Glyph, Written, parse
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._letters import BASE, tables
-from qkv.reading._others import named_pages, names
-from qkv.shapes.rules import known_sizes, rules
+from qkv.reading._tables import named_pages, tables
 from qkv_site.markdown.mathml import inside, mark, to_mathml
 from qkv_site.parts import formulas
+from qkv_site.tables import javascript
 
-READING = "assets/reading.json"
+READING, READER = "assets/reading.json", "assets/reader.js"
+_READ_BY = ["tree", "letters", "reading", "fit", "formulas", "others", "shapes", "answer"]
 
 # The sizes, in the order in which a product is written.
 SIZES = ("n", "h", "h_kv", "d_model", "d_k")
@@ -101,32 +101,17 @@ def explorer() -> dict:
     }
 
 
-def shapes() -> dict:
-    """What `qkv.which` goes by: the rules, and what the symbols in them stand for."""
-    return {
-        "rules": {
-            name: [rule._asdict() for rule in rules(grouped=name == "grouped")]
-            for name in ("grouped", "ungrouped")
-        },
-        "sizes": known_sizes(),
-    }
-
-
 def reading(pages: Mapping[str, tuple[str, str]]) -> dict:
     """What the box reads with: the data of `qkv.reading`, and the pages that its cards lead to.
 
     Args:
         pages: Of each page's file, its address and its title.
     """
-    data = DATA | {"spelling": {key: _replacing(said) for key, said in DATA["spelling"].items()}}
     known = {path.partition("#")[0] for path in named_pages()}
     return {
-        **tables(),
-        "data": data,
+        "data": DATA,
         "messages": MESSAGES,
-        "names": names(),
-        "base": BASE,
-        "shapes": shapes(),
+        "tables": tables(),
         "set": {
             source.id: {
                 role.key: inside(source.letter(role))
@@ -139,9 +124,10 @@ def reading(pages: Mapping[str, tuple[str, str]]) -> dict:
     }
 
 
-def _replacing(said: str) -> str:
-    """What a pattern is replaced by, as JavaScript writes it."""
-    return re.sub(r"\\(\d)", r"$\1", said).replace("\\\\", "\\")
+def reader() -> str:
+    """What reads in the box: the modules of `qkv.reading`, as JavaScript."""
+    sources = ((files("qkv.reading") / f"_{name}.py").read_text("utf-8") for name in _READ_BY)
+    return javascript.translate(sources, "DATA, MESSAGES, tables", "RefusedError, answer, written")
 
 
 def scheme_of(version: str) -> str:

@@ -1,0 +1,53 @@
+"""What was typed: first of which kind it is, then its readings."""
+
+from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._formulas import formulas
+from qkv.reading._others import alike, error, name, unknown_name
+from qkv.reading._patterns import findall, search, sub
+from qkv.reading._shapes import shapes
+from qkv.reading._tree import FUNCTIONS, WORDS, RefusedError
+
+MOST = 2000  # characters
+
+
+def answer(text: str) -> tuple[list, str, list, bool]:
+    """The readings, why none or what decides, what was not read, and whether it is words."""
+    said, words = DATA["refused"], MESSAGES["words"]
+    typed = sub(words["marks"], "", text).strip()
+    if not typed:
+        raise RefusedError(said["empty"])
+    if len(typed) > MOST:
+        raise RefusedError(said["long"].format(len(typed), MOST))
+    for attempt in (error, shapes, name):
+        reading = attempt(typed)
+        if reading:
+            return [reading], "", [], False
+    why = words["message"] if search(words["error"], typed) else unknown_name(typed)
+    if why or in_words(typed):
+        return [], why, [], not why
+    readings, unread, why = formulas(typed)
+    if unread or not readings:
+        why = why or said["unread" if unread else "formula"].format(", ".join(unread) or typed)
+        return (
+            readings,
+            " ".join([why, *alike(unread, [*FUNCTIONS, *WORDS["whole"]])]),
+            unread,
+            False,
+        )
+    kinds = " ".join(sorted(each.which for each in readings[:2]))
+    decides = DATA["which"].get(kinds, "") if len(readings) > 1 else ""
+    return readings, DATA["which"]["decides"].format(decides) if decides else "", [], False
+
+
+def in_words(typed: str) -> bool:
+    """Whether it is a question or words to look for, rather than a formula."""
+    words, known = MESSAGES["words"], [*FUNCTIONS, *WORDS["whole"]]
+    if search(DATA["statement"], typed, lines=True):
+        return False
+    if not search(words["sign"], typed):
+        return bool(search(r"[^\W\d_]{3,}", typed)) or not search("[A-Za-z]", typed)
+    plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
+    said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
+    strange = {word for word in said if len(word) > 3 and word.lower() not in known}
+    asks = search(words["asks"], typed, case=False)
+    return bool(asks and (said or typed[-1] == "?")) or len(strange) > 2

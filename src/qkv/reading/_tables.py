@@ -1,0 +1,197 @@
+"""What reading goes by beside its data: it follows from roles, from texts and from layouts."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from qkv.layouts import Stored, layouts
+from qkv.notation import Source, roles, sources
+from qkv.notation.tree import Product, Symbol, Transpose
+from qkv.notation.tree import parse as parse_formula
+from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._tree import Parser, normal, turned
+from qkv.shapes.rules import known_sizes, rules
+
+_BASE = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "3": 3}  # the paper's base model
+_WORDS = {"Q": ("q", "query", "queries"), "K": ("k", "key", "keys"), "V": ("v", "value", "values")}
+_NAME = MESSAGES["name"]
+
+
+@cache
+def tables() -> dict:
+    """Roles in words, steps, letters that are usual and those of texts, and names of weights."""
+    known = {
+        role.key: {"meaning": role.meaning, "shape": [*role.shape], "group": role.group}
+        for role in roles()
+    } | DATA["role"]
+    for key, role in known.items():
+        shape = [size.replace("h_kv", "h") for size in role["shape"]]
+        known[key] = {**role, "shape": shape, "says": _in_words(role)}
+    usual = [
+        (kind, letter, pattern.format(q=q, query=word, queries=many))
+        for kind, pattern in DATA["usual"].items()
+        for letter, (q, word, many) in _WORDS.items()
+    ]
+    texts = {source.id: _letters(source) for source in sources()}
+    names = sorted(_names(), key=lambda each: -len(each[0]))
+    return {
+        "role": known,
+        "steps": _steps(),
+        "usual": usual,
+        "texts": texts,
+        "names": names,
+        "base": _BASE,
+        "rules": {str(it): [rule._asdict() for rule in rules(grouped=it)] for it in (True, False)},
+        "sizes": known_sizes(),
+    }
+
+
+def _in_words(role: dict) -> str:
+    """What a role is, with its numbers in the paper's base model."""
+    names = [size.split(" * ") for size in role["shape"]]
+    sizes = [math.prod(_BASE.get(name, 0) for name in each) or each[0] for each in names]
+    says = DATA["says"]
+    if role["group"] == "score" or not sizes:
+        return says["score"].format(role["meaning"]) if sizes else role["meaning"]
+    if role["group"] == "weight":
+        return says["weight" if sizes[1:] else "vector"].format(role["meaning"], *sizes)
+    return says["word"].format(role["meaning"], sizes[-1])
+
+
+def _steps() -> dict[str, str]:
+    """What each step makes, and the same of all arrays transposed."""
+    made = {}
+    for role in roles():
+        side = parse_formula(role.definition).sides[0] if role.definition else None
+        if isinstance(side, Product) and all(
+            isinstance(each, Symbol | Transpose) for each in side.parts()
+        ):
+            made[f"mul {side.left} {side.right}"] = role.key
+    for role, steps in DATA["steps"].items():
+        for step, letter in itertools.product(steps, "QKV" if "{}" in role else "Q"):
+            made[step.replace("{}", letter)] = role.replace("{}", letter)
+    for step, role in [*made.items()]:
+        op, *parts = step.split()
+        parts = map(turned, parts[::-1] if op == "mul" else parts)
+        made.setdefault(" ".join([op, *parts]), turned(role))
+    return made
+
+
+def _letters(source: Source) -> dict:
+    """A text's letters, as the grammar of what is typed reads them."""
+    index = f"{{{source.index}}}"
+    letters = [(key, letter.latex) for key, letter in source.letters.items()]
+    found = []
+    for key, latex in [*DATA["packed"].get(source.id, ()), *letters]:
+        again = key[:2] == "X_" and ("X", latex) in letters
+        if again or (key[0] in "nhd" and key != "head[i]") or latex.startswith((r"\tilde", "{")):
+            continue
+        indexed = bool(source.index) and index in latex
+        said = normal(latex.replace(index, "{}", 1) if indexed else latex)
+        node = Parser(said, False, said, said).product()
+        if node and node[0] == "leaf":
+            found.append([key, node[1], indexed])
+    return {
+        "where": source.short
+        if source.where in (*source.short.split(", "), "everywhere")
+        else f"{source.short}, {source.where}",
+        "columns": source.tokens == "columns",
+        "one": source.one_token,
+        "upright": [*source.upright],
+        "index": source.index,
+        "letters": found,
+    }
+
+
+def _names() -> Iterator[list]:
+    """Of each name: what it holds, cards' lines by layout, page, more to say, and if it has parts.
+
+    A name that a library stores ends what was typed; one with parts below it stands anywhere in it.
+    """
+    entries: dict[str, dict[tuple, list[str]]] = {}
+    for layout in layouts().values():
+        for stored in dict.fromkeys(it for form in layout.forms for it in form.stored):
+            ways = entries.setdefault(stored.name, {})
+            if not any(layout.name in so for so in ways.values()):
+                ways.setdefault((stored.holds, stored.shape, cut_out(stored)), []).append(
+                    layout.name
+                )
+        title = _NAME["class"].format("{}", layout.title)
+        stores = [[it.name, it.shape, cut_out(it)] for it in layout.forms[0].without_biases]
+        for called in re.findall(r"\b[A-Z]\w*Attention\b", layout.title.split(":")[0]):
+            yield [called, title, stores, _page([layout.name]), [], 0]
+        for called, why in (layout.refused | layout.outside).items():
+            if re.fullmatch(r"\w*[a-zA-Z]_[\w.]*", called):
+                beside = _NAME["beside"].format("{}", layout.title, why)
+                yield [called, beside, [], _page([layout.name]), [], 1]
+    for name, ways in entries.items():
+        titles = [layouts()[each].title for so in ways.values() for each in so]
+        said = [
+            [", ".join(layouts()[it].title.removeprefix("Transformers, ") for it in so), *way[1:]]
+            for way, so in ways.items()
+        ]
+        so = [each for way in ways.values() for each in way]
+        scaled = [layouts()[so[0]].scaling] * (
+            len(titles) == 1 and layouts()[so[0]].scale is not None
+        )
+        yield [
+            name,
+            _NAME["title"].format("{}", _holds(next(iter(ways))[0])),
+            said,
+            _page(so),
+            scaled,
+            0,
+        ]
+    for holds, held in _NAME["held"].items():
+        for name in held.split():
+            biases = f"{name.removesuffix('.weight')}.bias", holds.replace("W", "b")
+            for called, its in ((name, holds), biases):
+                title = _NAME["title"].format("{}", _holds(its))
+                yield [called, title, [], _NAME["else"], [_NAME["unstored"]], 1]
+    for name, (said, page) in _NAME["made"].items():
+        yield [name, f"{{}} {said}", [], page, [], 1]
+
+
+def named_pages() -> list[str]:
+    """The pages of the site that cards lead to."""
+    shapes = [
+        MESSAGES["shape"]["page"],
+        MESSAGES["fit"]["page"],
+        *MESSAGES["fit"]["pages"].values(),
+    ]
+    names = (each[3] for each in tables()["names"])
+    return [*DATA["page"], *shapes, *names, *(page for _, page, *_ in MESSAGES["message"])]
+
+
+def _page(names_of: list[str]) -> str:
+    page = next((each for each in names_of if each in _NAME["pages"].split()), "")
+    return _NAME["own"].format(page) if page else _NAME["else"]
+
+
+def _holds(holds: str) -> str:
+    parts = sorted(holds.split(), key=lambda part: "QKVO".index(part[-1]))
+    if parts[0] in _NAME:
+        return _NAME[parts[0]]
+    *first, last = (_NAME[part[-1]] for part in parts)
+    said = f"{', '.join(first)} and {last}" if first else last
+    return _NAME["bias" if parts[0][0] == "b" else "part"].format(said)
+
+
+def cut_out(stored: Stored) -> str:
+    """The line of NumPy that cuts out the weight of head i; of a fused one that for queries."""
+    flat, wanted = (
+        [size for axis in axes for size in axis] for axes in (stored.axes, stored.paper_axes)
+    )
+    if stored.is_bias or any(re.search(r"[+/]|^4$", each) for each in flat):
+        return ""
+    part = [each for each in flat if each == stored.split]
+    heads = [each for each in flat if each in ("h", "h_kv")]
+    index = ["0" if each in part else "i" if each in heads else ":" for each in flat]
+    while index and index[-1] == ":":
+        index.pop()
+    rest = [each for each in flat if each not in (*part, *heads)]
+    turn = ".T" if rest != [each for each in wanted if each not in (*part, *heads)] else ""
+    reshape = f".reshape({', '.join(flat)})" if len(flat) > len(stored.axes) else ""
+    return f"w{reshape}[{', '.join(index)}]{turn}"

@@ -1,0 +1,328 @@
+"""Python as JavaScript: what reads in `qkv.read` reads in the browser, and is written once.
+
+It takes what the modules of `qkv.reading` are made of, functions and classes of values, and fails
+the build at what it does not know. Lists and tuples are arrays, dicts are maps. A name or a method
+that no translated module has is Python's own: `docs/assets/python.js` has it under the same name.
+"""
+
+import ast
+import json
+from collections.abc import Callable, Iterable
+
+_SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
+_NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
+_ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
+_COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+# What these give is true or false in both languages.
+_PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
+
+
+def translate(sources: Iterable[str], given: str, wanted: str) -> str:
+    """Write modules as one function of Python and of their data, which returns what is wanted."""
+    every = [node for source in sources for node in ast.parse(source).body]
+    body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
+    writer = _Writer(body, given.split(", "))
+    lines = "\n".join(filter(None, map(writer.write, body)))
+    return f"export function reader(py, {given}) {{\n{lines}\nreturn {{ {wanted} }}\n}}\n"
+
+
+class _Writer:
+    """Writes statements and expressions. `own` are the names that the modules define."""
+
+    def __init__(self, body: list[ast.stmt], given: list[str]):
+        self.own: dict[str, list[str]] = {name: [] for name in given}
+        self.methods: dict[str, list[str]] = {}
+        self.scopes: list[set[str]] = []
+        self.short: dict[str, str] = {}  # of a function's own names, for little is to be loaded
+        self.kept = 0  # values of `or` and `and` that are looked at twice
+        self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
+        for node in body:
+            for name, parameters in _defined(node):
+                if name in self.own:
+                    raise SyntaxError(f"{name} is defined in two modules that are translated.")
+                self.own[name] = parameters
+            for each in getattr(node, "body", []):
+                if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef):
+                    self.methods[each.name] = _parameters(each)[1:]
+
+    def write(self, node: ast.AST) -> str:
+        """A statement, or an expression."""
+        write = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if not write:
+            raise SyntaxError(f"line {node.lineno}: {type(node).__name__} has no translation.")
+        return write(node)
+
+    def _several(self, nodes: Iterable[ast.AST]) -> str:
+        return ", ".join(map(self.write, nodes))
+
+    def _block(self, nodes: list[ast.stmt]) -> str:
+        return "{\n" + "\n".join(filter(None, map(self.write, nodes))) + "\n}"
+
+    def _truth(self, node: ast.expr) -> str:
+        """A condition: an empty list is false, as in Python."""
+        if isinstance(node, ast.BoolOp):
+            sign = " && " if isinstance(node.op, ast.And) else " || "
+            return f"({sign.join(map(self._truth, node.values))})"
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return f"!{self._truth(node.operand)}"
+        said = self.write(node)
+        plain = isinstance(node, ast.Compare) or said.split("(")[0].removeprefix("py.") in _PLAIN
+        return said if plain else f"py.truth({said})"
+
+    def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
+        names = _parameters(node)
+        inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+        assigned = _assigned(node) - {*names, *inner}
+        self.scopes.append({*names} | assigned | inner)
+        began, self.kept = self.kept, 0
+        ends = node.args.defaults
+        defaults = dict(zip(names[len(names) - len(ends) :], ends, strict=True)) if ends else {}
+        ends = [f" = {self.write(defaults[name])}" if name in defaults else "" for name in names]
+        said = [*map(self._shortened, names)]
+        if node.args.vararg:
+            said[-1] = f"...{said[-1]}"
+        given = ", ".join(map("".join, zip(said[method:], ends[method:], strict=True)))
+        name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
+        head = f"{'' if method else 'function '}{name}({given})"
+        body = self._block(node.body)[2:]
+        local = [*map(self._shortened, sorted(assigned))]
+        local += [f"$_{n}" for n in range(self.kept)]
+        self.scopes.pop()
+        self.kept = began
+        first = "const self = this;\n" * (method and "self" in body)
+        first += f"let {', '.join(local)};\n" * bool(local)
+        return f"{head} {{\n{first}{body}"
+
+    def _classdef(self, node: ast.ClassDef) -> str:
+        fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+        said = [
+            f"{it.target.id} = {self._default(it.value)}" if it.value else it.target.id
+            for it in fields
+        ]
+        names = ", ".join(each.target.id for each in fields)
+        made = f"constructor({', '.join(said)}) {{ Object.assign(this, {{ {names} }}) }}\n"
+        functions = (each for each in node.body if isinstance(each, ast.FunctionDef))
+        methods = "\n".join(
+            self._functiondef(each, method=True).replace("__init__", "constructor", 1)
+            for each in functions
+            if each.name in ("__init__", *self.methods) and each.name not in ("__str__", "__repr__")
+        )
+        fails = any("Error" in ast.unparse(base) for base in node.bases)
+        return f"class {node.name}{' extends Error' * fails} {{\n{made * bool(fields)}{methods}\n}}"
+
+    def _default(self, value: ast.expr) -> str:
+        """A default; what `field` makes is made anew."""
+        made = value.keywords[0].value if isinstance(value, ast.Call) else None
+        return f"{self.write(made)}()" if made else self.write(value)
+
+    def _return(self, node: ast.Return) -> str:
+        return f"return {self.write(node.value)};" if node.value else "return null;"
+
+    def _expr(self, node: ast.Expr) -> str:
+        docstring = isinstance(node.value, ast.Constant)
+        return "" if docstring else f"{self.write(node.value)};"
+
+    def _assign(self, node: ast.Assign) -> str:
+        (target,) = node.targets
+        value = (self._every if isinstance(target, ast.Tuple) else self.write)(node.value)
+        if isinstance(target, ast.Subscript):
+            return f"py.put({self.write(target.value)}, {self.write(target.slice)}, {value});"
+        return f"{'' if self.scopes else 'const '}{self._target(target)} = {value};"
+
+    def _augassign(self, node: ast.AugAssign) -> str:
+        return self._assign(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value)))
+
+    def _target(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Tuple):
+            blank = ("" if getattr(it, "id", "") == "_" else self._target(it) for it in node.elts)
+            return f"[{', '.join(blank)}]"
+        starred = isinstance(node, ast.Starred)
+        return f"...{self.write(node.value)}" if starred else self.write(node)
+
+    def _if(self, node: ast.If) -> str:
+        other = f" else {self._block(node.orelse)}" if node.orelse else ""
+        return f"if ({self._truth(node.test)}) {self._block(node.body)}{other}"
+
+    def _while(self, node: ast.While) -> str:
+        return f"while ({self._truth(node.test)}) {self._block(node.body)}"
+
+    def _for(self, node: ast.For) -> str:
+        every = self._every(node.iter)
+        return f"for ({self._target(node.target)} of {every}) {self._block(node.body)}"
+
+    def _break(self, _: ast.Break) -> str:
+        return "break;"
+
+    def _continue(self, _: ast.Continue) -> str:
+        return "continue;"
+
+    def _raise(self, node: ast.Raise) -> str:
+        return f"throw {self.write(node.exc)};"
+
+    def _name(self, node: ast.Name) -> str:
+        if any(node.id in scope for scope in self.scopes):
+            return self._shortened(node.id)
+        return node.id if node.id in self.own else f"py.{node.id}"
+
+    def _shortened(self, name: str) -> str:
+        return name if name == "self" else self.short.setdefault(name, f"${len(self.short)}")
+
+    def _constant(self, node: ast.Constant) -> str:
+        return json.dumps(node.value)
+
+    def _joinedstr(self, node: ast.JoinedStr) -> str:
+        parts = (
+            json.dumps(each.value)[1:-1].replace('\\"', '"').replace("`", "\\`")
+            if isinstance(each, ast.Constant)
+            else f"${{{self.write(each.value)}}}"
+            for each in node.values
+        )
+        return f"`{''.join(parts)}`"
+
+    def _tuple(self, node: ast.Tuple | ast.List | ast.Set) -> str:
+        return f"[{self._several(node.elts)}]"
+
+    _list = _tuple
+
+    def _set(self, node: ast.Set) -> str:
+        return f"new Set({self._tuple(node)})"
+
+    def _dict(self, node: ast.Dict) -> str:
+        pairs = zip(node.keys, node.values, strict=True)
+        said = (f"[{self.write(key)}, {self.write(value)}]" for key, value in pairs)
+        return f"new Map([{', '.join(said)}])"
+
+    def _starred(self, node: ast.Starred) -> str:
+        return f"...{self._every(node.value)}"
+
+    def _every(self, node: ast.expr) -> str:
+        """What is gone through, as an array."""
+        said = self.write(node)
+        is_array = said.removeprefix("py.").startswith(_ARRAYS)
+        return said if is_array else f"py.list({said})"
+
+    def _attribute(self, node: ast.Attribute) -> str:
+        return f"{self.write(node.value)}.{node.attr}"
+
+    def _subscript(self, node: ast.Subscript) -> str:
+        value, place = self.write(node.value), node.slice
+        if not isinstance(place, ast.Slice):
+            return f"py.at({value}, {self.write(place)})"
+        ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
+        return f"py.slice({value}, {', '.join(ends)})"
+
+    def _ifexp(self, node: ast.IfExp) -> str:
+        one, other = self.write(node.body), self.write(node.orelse)
+        return f"({self._truth(node.test)} ? {one} : {other})"
+
+    def _boolop(self, node: ast.BoolOp) -> str:
+        """The first value that decides, as in Python."""
+        *first, last = node.values
+        said = self.write(last)
+        for each in reversed(first):
+            value, kept = self.write(each), f"$_{self.kept}"
+            self.kept += 1
+            both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
+            said = f"(py.truth({kept} = {value}) ? {both[0]} : {both[1]})"
+        return said
+
+    def _unaryop(self, node: ast.UnaryOp) -> str:
+        return self._truth(node) if isinstance(node.op, ast.Not) else f"-{self.write(node.operand)}"
+
+    def _binop(self, node: ast.BinOp) -> str:
+        left, right, op = self.write(node.left), self.write(node.right), type(node.op)
+        named = f"py.{_NAMED[op]}({left}, {right})" if op in _NAMED else ""
+        return named or f"({left} {_SIGNS[op]} {right})"
+
+    def _compare(self, node: ast.Compare) -> str:
+        sides = [node.left, *node.comparators]
+        said = [*map(self._compared, sides, node.ops, sides[1:])]
+        return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({' && '.join(said)})"
+
+    def _compared(self, a: ast.expr, op: ast.cmpop, b: ast.expr) -> str:
+        left, right = self.write(a), self.write(b)
+        if type(op) in _ORDER:
+            return f"{left} {_ORDER[type(op)]} {right}"
+        no = "!" * isinstance(op, ast.NotIn | ast.NotEq | ast.IsNot)
+        contains = isinstance(op, ast.In | ast.NotIn)
+        return f"{no}py.has({right}, {left})" if contains else f"{no}py.same({left}, {right})"
+
+    def _call(self, node: ast.Call) -> str:
+        called, given = node.func, [*map(self.write, node.args)]
+        name = getattr(called, "id", getattr(called, "attr", ""))
+        said, first = self.write(called), []
+        order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
+        if order is None:  # a method of Python's
+            said, first = f"py.{name}", [self.write(called.value)]
+        named = {each.arg: self.write(each.value) for each in node.keywords}
+        if named and order:
+            every = dict(zip(order, given, strict=False)) | named
+            last = max(map(order.index, every))
+            given = [every.get(it, "undefined") for it in order[: last + 1]]
+        elif None in named:
+            given.append(named[None])
+        elif named:
+            given.append(f"{{ {', '.join(f'{key}: {value}' for key, value in named.items())} }}")
+        return f"{'new ' * (name in self.classes)}{said}({', '.join([*first, *given])})"
+
+    def _lambda(self, node: ast.Lambda) -> str:
+        names = _parameters(node)
+        self.scopes.append({*names})
+        said = f"(({', '.join(map(self._shortened, names))}) => {self.write(node.body)})"
+        self.scopes.pop()
+        return said
+
+    def _generatorexp(self, node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> str:
+        return self._comprehension(node, lambda: self.write(node.elt))
+
+    _listcomp = _generatorexp
+
+    def _setcomp(self, node: ast.SetComp) -> str:
+        return f"new Set({self._generatorexp(node)})"
+
+    def _dictcomp(self, node: ast.DictComp) -> str:
+        pair = lambda: f"[{self.write(node.key)}, {self.write(node.value)}]"  # noqa: E731
+        return f"new Map({self._comprehension(node, pair)})"
+
+    def _comprehension(self, node: ast.AST, element: Callable[[], str]) -> str:
+        """An array: the innermost loop makes its elements, the others join what is made."""
+        said, depth = "", len(self.scopes)
+        for each in node.generators:
+            every = self._every(each.iter)
+            self.scopes.append({it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)})
+            given = f"({self._target(each.target)}) => "
+            tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
+            way = ".map(" if each is node.generators[-1] else ".flatMap("
+            said += "".join([every, *tests, way, given])
+        said += element() + ")" * len(node.generators)
+        del self.scopes[depth:]
+        return said.removesuffix(f".map({given}{given[1:-5]})")  # of each what it is
+
+
+def _parameters(node: ast.FunctionDef | ast.Lambda) -> list[str]:
+    args = node.args
+    return [each.arg for each in [*args.args, *([args.vararg] if args.vararg else [])]]
+
+
+def _defined(node: ast.stmt) -> list[tuple[str, list[str]]]:
+    """The names that a statement defines, with what they take."""
+    if isinstance(node, ast.FunctionDef):
+        return [(node.name, _parameters(node))]
+    if isinstance(node, ast.ClassDef):
+        made = [_parameters(it)[1:] for it in node.body if getattr(it, "name", "") == "__init__"]
+        fields = [each.target.id for each in node.body if isinstance(each, ast.AnnAssign)]
+        return [(node.name, made[0] if made else fields)]
+    targets = getattr(node, "targets", [])
+    return [(it.id, []) for each in targets for it in ast.walk(each) if isinstance(it, ast.Name)]
+
+
+def _assigned(node: ast.AST) -> set[str]:
+    """What a function assigns; not what functions and comprehensions in it do."""
+    found = set()
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            found.add(each.id)
+        elif not isinstance(each, (*_COMPREHENSIONS, ast.FunctionDef)):
+            found |= _assigned(each)
+    return found - {"_"}

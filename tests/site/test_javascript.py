@@ -1,0 +1,41 @@
+"""The reader in JavaScript: a browser's test compares what it reads; here is how it is written."""
+
+import re
+
+import pytest
+
+from qkv_site.tables import exports
+from qkv_site.tables.javascript import translate
+from support import ROOT
+
+PYTHON = (ROOT / "docs/assets/python.js").read_text()
+
+
+def test_what_the_reader_has_of_python_is_there_and_nothing_else():
+    has = re.findall(r"export (?:const|function) (\w+)", PYTHON)
+    has += re.findall(r"\w+ as (\w+)", PYTHON)
+    uses = {*re.findall(r"\bpy\.(\w+)", exports.reader()), "mapped"}
+    assert uses == {*has}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f():\n    try:\n        pass\n    finally:\n        pass",
+        "with open(x) as y:\n    pass",
+        "del x",
+    ],
+)
+def test_what_has_no_translation_fails(source):
+    with pytest.raises((SyntaxError, KeyError)):
+        translate([source], "DATA", "f")
+
+
+def test_a_name_stands_in_one_module():
+    with pytest.raises(SyntaxError, match="two modules"):
+        translate(["a = 1", "a = 2"], "DATA", "a")
+
+
+def test_an_empty_list_is_false_and_methods_of_python_are_named():
+    written = translate(["def f(a):\n    return a.strip() if a else DATA"], "DATA", "f")
+    assert "py.truth($0) ? py.strip($0) : DATA" in written
