@@ -132,7 +132,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             [0.5, 0.005]
 
         Source:
-            transformers 5.23.0, modeling_rope_utils.py; Peng et al., *YaRN* (2023), section 3.2.
+            transformers 5.23.0, modeling_rope_utils.py; Peng et al., *YaRN* (2023), section 3.
         """
         if not (isinstance(width, int) and width >= 2 and width % 2 == 0):
             raise ValueError(f"width must be an even number from 2 on, but is {width!r}.")
@@ -229,9 +229,10 @@ class QKNorm(Step, changes="QK"):
         [[[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]]]
 
     Source:
-        Henry et al., *Query-Key Normalization for Transformers* (2020), section 2; over each head
-        as in transformers 5.23.0, models/qwen3/modeling_qwen3.py, over all as in
-        models/olmo2/modeling_olmo2.py. The site's page "RoPE or norm first?".
+        Henry et al., *Query-Key Normalization for Transformers* (2020), who take the L2 norm and
+        one learned scale; these norms, over each head, as in transformers 5.23.0,
+        models/qwen3/modeling_qwen3.py, over all as in models/olmo2/modeling_olmo2.py. The site's
+        page "RoPE or norm first?".
     """
 
     g_Q: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h d_k"] | None = None
@@ -338,8 +339,8 @@ class ALiBi(Step, changes="S", by_position=True):
     def of(cls, h: int) -> "ALiBi":
         """The paper's slopes for h heads.
 
-        Where h is no power of two: those of the next smaller one, and then every other slope of
-        the next larger one, from the largest on.
+        Where h is no power of two, those of its authors' code: the slopes of the next smaller
+        one, and then every other slope of the next larger one, from the largest on.
         """
         H = 2 ** math.floor(math.log2(h))
         slopes = 2.0 ** (-8 * np.arange(1, H + 1) / H)

@@ -124,6 +124,11 @@ def test_a_typed_number_is_found(faults, number):
     assert found.startswith(f"page.md:4: {number!r} is typed")
 
 
+def test_a_number_begins_no_list(faults):
+    [found] = faults({"page.md": "# Two\n\n- In place of\n  {{= 6 * 7 }}. So it is.\n"})
+    assert found.startswith("page.md:4: a line begins with '{{= 6 * 7 }}.'")
+
+
 def test_a_number_is_of_one_block(faults):
     block = '```python exec="on"\nx = 7\n```\n'
     [found] = faults({"page.md": f"# Two\n\n{block}\n{{{{= 2 * x }}}} wide\n\n{block}"})

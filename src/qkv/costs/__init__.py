@@ -118,7 +118,7 @@ class Cost:
             `degrees_of_freedom`.
         products: Matrix products.
         multiply_adds: Multiplications in them, each with an addition. The softmax is not counted.
-        activations: Numbers in the results of all products, as training keeps them.
+        activations: Numbers in the results of all products; a fused kernel keeps no scores.
         cached_per_token: Numbers kept of each earlier token while a text is generated, so that
             the next token repeats no product of theirs.
     """

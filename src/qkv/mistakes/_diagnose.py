@@ -141,8 +141,8 @@ def diagnose(
         prefix: What the names of stored arrays begin with.
         tolerance: How far the output may be off, relative to its largest number; where None, what
             the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16,
-            or in float16 with scores above a hundred: rounding grows with them. With far larger
-            scores it may leave more than that, and a right layer is called wrong.
+            or in float16 with scores above fifty: rounding grows with them. With such scores in
+            bfloat16, or far larger ones, it may leave more, and a right layer is called wrong.
 
     Returns:
         What was found; `print` shows it as sentences.

@@ -19,6 +19,8 @@ TYPED = re.compile(
 _ASKED = re.compile(
     r"^#.*?$|^\?\?\? .*?$|`[^`\n]*`|!?\[[^\]]*\]\([^)]*\)|\{\{.*?\}\}", re.DOTALL | re.MULTILINE
 )
+# Markdown takes a whole number and a full stop at the start of a line for an item of a list.
+_ITEM = re.compile(r"^ *(\{\{=(?:(?!\}\}).)+\}\})\. ", re.MULTILINE)
 # Typed as their source gives them, which the sentence names.
 GIVEN = {
     "explanation/square-or-rectangular.md": ["(512, 8, 64)", "(8, 64, 512)"],
@@ -39,6 +41,11 @@ def faults(page: Page) -> Iterator[tuple[int, str]]:
                 "{{= 3 * P_Q.size }}, by names of its blocks. A number that a source gives stands "
                 "in GIVEN of qkv_site/rules/typed_numbers.py",
             )
+    for item in _ITEM.finditer(prose):
+        yield (
+            page.line_in(prose, item.start()),
+            f"a line begins with '{item[1]}.', which may begin a list: expected a word before it",
+        )
     times = Counter(name for part in page.fences() for name in _bound(part))
     for number in NUMBER.finditer(prose):
         for name in _names(number[1]):
