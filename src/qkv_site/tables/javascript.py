@@ -8,6 +8,7 @@ that no translated module has is Python's own: `docs/assets/python.js` has it un
 import ast
 import json
 from collections.abc import Callable, Iterable
+from string import ascii_letters
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
@@ -34,7 +35,7 @@ class _Writer:
         self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
         self.scopes: list[set[str]] = []
-        self.short: dict[str, str] = {}  # of a function's own names, for little is to be loaded
+        self.short: dict[str, str] = {}  # a function's own names, as letters: little is loaded
         self.kept = 0  # values of `or` and `and` that are looked at twice
         self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
@@ -72,6 +73,7 @@ class _Writer:
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
+        self.short = self.short if self.scopes else {}
         inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         assigned = _assigned(node) - {*names, *inner}
         self.scopes.append({*names} | assigned | inner)
@@ -166,7 +168,9 @@ class _Writer:
         return node.id if node.id in self.own else f"py.{node.id}"
 
     def _shortened(self, name: str) -> str:
-        return name if name == "self" else self.short.setdefault(name, f"${len(self.short)}")
+        n = len(self.short)
+        short = ascii_letters[n] if n < len(ascii_letters) else f"${n}"
+        return name if name == "self" else self.short.setdefault(name, short)
 
     def _constant(self, node: ast.Constant) -> str:
         return json.dumps(node.value)
