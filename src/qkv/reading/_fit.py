@@ -24,7 +24,7 @@ class Value(NamedTuple):
     role: str = ""
     out: tuple | None = None
     typed: str = ""
-    free: bool = False  # whether its last two axes may have changed places
+    free: str = ""  # why its last two axes may have changed places
     lost: bool = False  # whether something that is not known has made it
     axes: str = ""  # a sign for each, where they can be seen: the rows are 1, the columns 2
 
@@ -120,9 +120,7 @@ class World:
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
         if name == "multihead":  # what enters a layer is a source
-            values = [Value("X", None, it.typed) if it.lost else it for it in values]
-            for letter, it in zip("QKV", values, strict=False):
-                self._use(it, letter)
+            values = [self._used(*each) for each in zip(values, "QKV", strict=False)]
         elif kind in ("mul", "dot"):
             return self._product(values, kind)
         elif kind == "inner":
@@ -190,7 +188,8 @@ class World:
         either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
         if vector:
             self.notes[NOTES["one"].format(typed)] = "one"
-        return Value(role, ("role", name) if role else None, typed, vector or either)
+        free = "one" if vector or either else ""
+        return Value(role, ("role", name) if role else None, typed, free)
 
     def _step(self, op: str, values: list) -> Value:
         """What a step of attention makes, or a scale; what is no step may be a mistake."""
@@ -234,7 +233,7 @@ class World:
         first = next((it for it in arrays if it.role), Value())
         if op == "swap":  # of an array in which heads stand before words it is a mistake
             heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
-            return first._replace(role=f"{first.role}!" if heads else first.role, free=True)
+            return first._replace(role=f"{first.role}!" if heads else first.role, free=op)
         if op == "part" or (op == "add" and not all(it.role for it in arrays)):
             return first._replace(out=None, typed=typed)
         for pattern, (name, made) in DATA["mistakes"].items():
@@ -246,10 +245,12 @@ class World:
         self.loose += 2
         return Value("", None, typed)
 
-    def _use(self, value: Value, letter: str) -> None:
-        """What a source is used for."""
-        if bare(value.role) == "X" and letter:
-            self.uses.setdefault(value.typed.removesuffix("ᵀ"), {}).setdefault(letter, "")
+    def _used(self, value: Value, letter: str) -> Value:
+        """A source, as that of the queries, keys or values."""
+        if not letter or not (value.lost or bare(value.role) == "X"):
+            return value
+        self.uses.setdefault(value.typed.removesuffix("ᵀ"), {}).setdefault(letter, "")
+        return Value(f"X_{letter}", value.out, value.typed)
 
     def said(self) -> list:
         """The names of what is wrong, and of what there is to say."""
@@ -258,11 +259,10 @@ class World:
     def _product(self, values: list, kind: str) -> Value:
         """Factors in a row: a step that attention has is taken first, wherever it stands."""
         row = [each for each in values if each.role != "#"]
-        for n, (a, b) in enumerate(pairwise(row)):
-            if a.lost and search("^[WP]_Q?K?[QKV]", b.role):  # what a weight takes is a source
-                row[n] = Value("X", None, a.typed)
-        if any(each.lost for each in row):
-            return Value(typed=row[0].typed, lost=True)
+        if any(it.lost for it in row):  # what a weight takes is a source
+            if len(row) != 2 or not search("^[WP]_Q?K?[QKV]", row[1].role):
+                return Value(typed=row[0].typed, lost=True)
+            row = [row[0]._replace(role="X", lost=False), row[1]]
         scales = [each for each in values if each.role == "#"]
         while len(row) > 1:
             made = [self._pair(a, b, kind) for a, b in pairwise(row)]
@@ -279,22 +279,22 @@ class World:
         firsts = [a, transposed(a)] if dot or free else [a]
         seconds = [b, transposed(b)] if dot or free else [b]
         ways = [(x, y) for x in firsts for y in seconds]
-        for x, y in [*ways, *((y, x) for x, y in ways if kind == "dot" or free)]:
+        others = [(y, x) for x, y in ways if kind == "dot" or free]
+        for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
             role = tables()["steps"].get(key.replace("!", ""), "")
-            exchanged = self.code and (x.typed, y.typed) == (b.typed, a.typed) and role != "S[i]"
-            turned_on = kind == "inner" and (x, y) != (a, b) and role[0:1] != "S"
-            turned_on = turned_on or ((kind == "dot" or free) and role.endswith(".T"))
-            if role and not (exchanged or turned_on):
+            exchanged = self.code and n >= len(ways) and role != "S[i]"
+            other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
+            if role and not (exchanged or (other and (dot or free))):
                 self.steps += 1
                 for it in (x, y):
-                    self._use(it, letter_of(role))
+                    self._used(it, letter_of(role))
                 self._remark(key if not dot else key.replace("!", ""), [x.typed, y.typed])
-                if free and not dot and "!" not in key:
+                if "swap" in (a.free, b.free) and kind == "mul" and "!" not in key:
                     self.notes[NOTES["free"]] = "free"
                 out = ("mul", x.out, y.out) if x.out and y.out else None
-                axes = max(a.axes, b.axes, key=len)[2:].replace("1", ".").replace("2", ".")
-                axes += "12" * bool(a.axes or b.axes)
+                axes = max(a.axes, b.axes, key=len)
+                axes = f"{axes[:-2]}12" if axes else ""
                 return Value(role, out, f"{a.typed} {b.typed}", axes=axes)
         return None
 

@@ -19,9 +19,13 @@ def formulas(typed: str) -> tuple[list, list, str]:
     if len(lines) == 1 and lines[0][0] == "leaf" and number(lines[0][1]) in tables()["base"]:
         return [_size(typed, number(lines[0][1]))] if len(typed) > 1 else [], left, ""
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
-        others = [line for line in lines if not _is_known(line[-1])]
-        lines = [line for line in lines if line not in others]
-        left += [shown[it] for line in others for it in leaves(line[-1]) if it in shown]
+        every, lines, made = lines, [], []
+        for line in every:
+            read = leaves(line[-1])
+            ours = _is_known(line[-1]) or any(it in made for it in read)
+            lines += [line] if ours else []
+            made += leaves(line[1]) if ours and line[0] == "eq" else []
+            left += [] if ours else [shown[it] for it in read if it in shown]
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
@@ -162,7 +166,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         which,
         tokens,
         tuple(tables()["texts"][name]["where"] for name in texts),
-        _letters(world, len(inputs) > 1),
+        _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
         tuple(world.faults),
         (*result, said[tokens], *notes, *told, *remarks),
         "; ".join(lines),

@@ -208,7 +208,8 @@ class Parser:
             minus = self._take() == "-"
             other = self.product()
             if minus:
-                node = ("pass", node, other) if node else other and ("neg", other)
+                both = (other, node) if node and node[0] == "num" and other else (node, other)
+                node = ("pass", *both) if node else other and ("neg", other)
             else:
                 node = ("add", node, other) if node and other else node or other
         return node
@@ -250,7 +251,7 @@ class Parser:
             return self._member(None)
         if self.code:
             return self._call(name, None) if self._next() == "(" else self._letter(name)
-        if low in FUNCTIONS:
+        if low in FUNCTIONS and (FUNCTIONS[low] != "same" or self._next() in PAIRS):
             index, _, _ = self._scripts()
             bracket = self._next() in PAIRS or self._next() == r"\frac"
             inside = items(self._factor() if bracket else self.product())
@@ -348,9 +349,9 @@ class Parser:
             key = marked(node[1], index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
-        return (
-            node if node == WIDTH else ("part" if fullmatch(r"\d|\w*:\w*", index) else "pass", node)
-        )
+        if node == WIDTH and index == "-1":
+            return node
+        return ("part" if fullmatch(r"\d|\w*:\w*", index) else "pass", node)
 
     def _member(self, owner: tuple | None) -> tuple | None:
         """What stands behind a point: a transpose, a call, or a name of a module."""
@@ -547,6 +548,5 @@ def einsum(equation: str, arrays: list, shown: dict) -> tuple:
     two = two if parts[1].index(met) < parts[1].index(b) else ("t", two)
     if out.index(a) > out.index(b):  # of the transposes the product
         one, two, a, b = ("t", two), ("t", one), b, a
-    signs = {a: "1", b: "2"} if "..." not in equation else {}
-    axes = "".join(signs.get(letter, ".") for letter in out) if signs else ""
-    return ("inner", axes, one, two)
+    axes = "".join({a: "1", b: "2"}.get(letter, ".") for letter in out)
+    return ("inner", "" if "..." in equation else axes, one, two)
