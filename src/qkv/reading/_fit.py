@@ -377,8 +377,8 @@ class World:
         letters = [letter_of(mine), letter_of(value.role)]
         if all(letters) and letters[0] != letters[1]:
             self._fault("letters", *letters)
-        elif mine and leaf not in self.made and leaf not in self.read:
-            self._compare(self._leaf(leaf), value)
+        elif value.role and mine and leaf not in self.made and leaf not in self.read:
+            self.role_of[leaf] = value.role.replace("!", "")
         role = value.role or (mine if usual(leaf)[0] or not value.lost else "")
         made = ("role", role.replace("!", "")) if role else None
         lost = value.lost and not role  # q is taken by its name
@@ -454,6 +454,12 @@ def entering(lines: list) -> list:
     given = [it for node in nodes if node[:2] == ("fn", "multihead") for it in node[2:]]
     given += [node[2] for node in nodes if node[0] == "call" and usual(node[1][1])[0]]
     given = [it[1] if it[0] == "pass" else it for it in given]
+    pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
+    for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
+        kinds = [usual(it[1])[0] for it in pair]
+        given += [
+            it for it, kind in zip(pair, kinds, strict=True) if "weight" in kinds and not kind
+        ]
     return [it[1] for it in given if it[0] == "leaf"]
 
 

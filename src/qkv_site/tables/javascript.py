@@ -92,8 +92,7 @@ class _Writer:
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
-        first = "const self = this;\n" * (method and "self" in body)
-        first += f"let {', '.join(local)};\n" * bool(local)
+        first = f"let {', '.join(local)};\n" * bool(local)
         return f"{head} {{\n{first}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
@@ -143,7 +142,9 @@ class _Writer:
         return f"...{self.write(node.value)}" if starred else self.write(node)
 
     def _if(self, node: ast.If) -> str:
-        other = f" else {self._block(node.orelse)}" if node.orelse else ""
+        again = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
+        other = self.write(node.orelse[0]) if again else self._block(node.orelse)
+        other = f" else {other}" if node.orelse else ""
         return f"if ({self._truth(node.test)}) {self._block(node.body)}{other}"
 
     def _while(self, node: ast.While) -> str:
@@ -170,7 +171,7 @@ class _Writer:
     def _shortened(self, name: str) -> str:
         n = len(self.short)
         short = ascii_letters[n] if n < len(ascii_letters) else f"${n}"
-        return name if name == "self" else self.short.setdefault(name, short)
+        return "this" if name == "self" else self.short.setdefault(name, short)
 
     def _constant(self, node: ast.Constant) -> str:
         return json.dumps(node.value)
