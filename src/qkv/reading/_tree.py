@@ -292,7 +292,7 @@ class Parser:
         parts = fullmatch(DATA["token"]["short"], name) if self.code else None
         if parts:
             name, scripts = parts[1], [parts[2], *scripts]
-        leaf = marked(f"{name}|", sub(r"[^A-Za-z\d]", "", "".join(scripts)))
+        leaf = marked(f"{name}|", sub(r"[^A-Za-z\dʹ]", "", "".join(scripts)))
         self.shown.setdefault(leaf, typed)
         if not self.code and name.lower() in WORDS["of"] and self._next() in ("[", "("):
             self._factor()
