@@ -43,7 +43,7 @@ def usual(leaf: str) -> tuple[str, str, list]:
     for kind, letter, pattern in tables()["usual"]:
         if any(fullmatch(pattern, each) for each in forms):
             return kind, letter, []
-    other = DATA["other"].items()
+    other = tables()["other"].items()
     fits = [may for pattern, may in other if any(fullmatch(pattern, it) for it in forms)]
     return "", "", [role for may in fits for role in may]
 

@@ -34,12 +34,17 @@ def tables() -> dict:
         for kind, pattern in DATA["usual"].items()
         for letter, (q, word, many) in _WORDS.items()
     ]
+    other = {pattern: may for pattern, may in DATA["other"].items() if pattern != "own"}
+    for role in DATA["other"]["own"].split():  # W_UQ as w|qu
+        base, marks = role.removesuffix("[i]").lower().split("_")
+        other.setdefault(rf"{base}\|{''.join(sorted(marks))}", []).append(role)
     texts = {source.id: _letters(source) for source in sources()}
     names = sorted(_names(), key=lambda each: -len(each[0]))
     return {
         "role": known,
         "steps": _steps(),
         "usual": usual,
+        "other": other,
         "texts": texts,
         "names": names,
         "base": _BASE,
