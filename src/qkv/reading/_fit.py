@@ -53,7 +53,7 @@ def written(out: tuple, flip: bool, role: Callable, size: Callable, signs: dict)
         weak = SIGNS["weak"].get(op, "")
         said = [wrapped(it, weak if n or not weak else "+") for n, it in enumerate(said)]
         first = parts[0][1] if parts[0][0] == "t" else parts[0]
-        assigned = op == "=" and first[0] in ("role", "list")
+        assigned = op == "=" and first[0] in ("role", "list") and said[0][-2:] != ".T"
         return (" = " if assigned else signs[op]).join(said)
     around = signs.get(op, SIGNS["around"].get(op, f"{op}({{}})"))
     whole = around.format(", ".join(said))

@@ -22,10 +22,10 @@ def formulas(typed: str) -> tuple[list, list, str]:
         every, lines, made = lines, [], []
         for line in every:
             read = leaves(line[-1])
-            ours = _is_known(line[-1]) or any(it in made for it in read)
-            lines += [line] if ours else []
-            made += leaves(line[1]) if ours and line[0] == "eq" else []
-            left += [] if ours else [shown[it] for it in read if it in shown]
+            if _is_known(line[-1]) or any(it in made for it in read):
+                lines, made = [*lines, line], made + leaves(line[1])
+            else:
+                left += [shown[it] for it in read if it in shown]
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
@@ -109,7 +109,8 @@ def _letters(world: World, several: bool) -> dict:
         heads = findall(r"\d", leaf.split("|")[1])
         if known:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
-            said[world.shown[leaf]] = known["says"].replace("one head's", head)
+            its = known["meaning"].replace("one head's", head)
+            said[world.shown[leaf]] = its + known["says"]
         uses = world.uses.get(world.shown[leaf], {}) if several and role[:1] == "X" else {}
         if uses:
             letters = listed([MESSAGES["name"][it] for it in uses])

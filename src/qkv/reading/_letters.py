@@ -43,8 +43,9 @@ def usual(leaf: str) -> tuple[str, str, list]:
     for kind, letter, pattern in tables()["usual"]:
         if any(fullmatch(pattern, each) for each in forms):
             return kind, letter, []
-    other = tables()["other"].items()
+    other = DATA["other"].items()
     fits = [may for pattern, may in other if any(fullmatch(pattern, it) for it in forms)]
+    fits.append(tables()["own"].get(forms[1], []))
     return "", "", [role for may in fits for role in may]
 
 

@@ -55,7 +55,7 @@ class _Writer:
         return write(node)
 
     def _several(self, nodes: Iterable[ast.AST]) -> str:
-        return ", ".join(map(self.write, nodes))
+        return ",".join(map(self.write, nodes))
 
     def _block(self, nodes: list[ast.stmt]) -> str:
         return "{\n" + "\n".join(filter(None, map(self.write, nodes))) + "\n}"
@@ -213,7 +213,7 @@ class _Writer:
     def _subscript(self, node: ast.Subscript) -> str:
         value, place = self.write(node.value), node.slice
         if not isinstance(place, ast.Slice):
-            return f"py.at({value}, {self.write(place)})"
+            return f"py.at({value},{self.write(place)})"
         ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
         return f"py.slice({value}, {', '.join(ends)})"
 
@@ -251,7 +251,7 @@ class _Writer:
             return f"{left} {_ORDER[type(op)]} {right}"
         no = "!" * isinstance(op, ast.NotIn | ast.NotEq | ast.IsNot)
         contains = isinstance(op, ast.In | ast.NotIn)
-        return f"{no}py.has({right}, {left})" if contains else f"{no}py.same({left}, {right})"
+        return f"{no}py.has({right},{left})" if contains else f"{no}py.same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
         called, given = node.func, [*map(self.write, node.args)]
@@ -269,7 +269,7 @@ class _Writer:
             given.append(named[None])
         elif named:
             given.append(f"{{ {', '.join(f'{key}: {value}' for key, value in named.items())} }}")
-        return f"{'new ' * (name in self.classes)}{said}({', '.join([*first, *given])})"
+        return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
