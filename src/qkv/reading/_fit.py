@@ -130,7 +130,7 @@ class World:
         if kind == "note" or kind == "wrong":
             said = NOTES if kind == "note" else FAULTS
             (self.notes if kind == "note" else self.faults)[said[name].format(*parts[2:])] = name
-        if kind in ("note", "wrong", "pass"):
+        if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
             sizes = zip(map(number, parts[1:]), shape_of(first.role), strict=False)

@@ -415,11 +415,13 @@ class Parser:
         if not arrays or (not op and (owner or len(arrays) > 1)):
             self.left.append(name)
             return ("lost", *arrays) if arrays else None
-        first = arrays[len(arrays) > 1] if name == "where" and not owner else arrays[0]
+        first = arrays[1] if name == "where" and not owner and arrays[1:] else arrays[0]
         if op == "lost":
             self.left.append(f"{name}({', '.join(said[1:])})")
-        if op in ("lost", "made", "each"):
-            return ("made", name) if op == "made" else (op, *(arrays[bool(owner and arrays[1:]) :]))
+        if op in ("lost", "made"):
+            return ("made", name) if op == "made" else ("lost", *arrays)
+        if op == "each":  # of cache.update(k, v) the arrays
+            return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
             second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
             node = multiplied(first, second, name == "dot")
