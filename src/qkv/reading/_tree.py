@@ -155,8 +155,9 @@ class Parser:
             else:
                 self.left.append(self.tokens[self.at - 1])
         names, values = sides[0], sides[-1]
-        if len(names) > 1 and values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
+        if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
             values = [("pass", it) for it in values[0][1 : len(names) + 1]]
+            sides[-1] = values
         if len(sides) < 2:
             return names[0] if names else None
         if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
