@@ -123,7 +123,10 @@ def layer(self_attention: bool) -> dict:
     return it | functions
 
 
-@pytest.mark.parametrize("typed", [*INPUTS["formulas"], *INPUTS["code"]])
+LINED = ("formulas", "code", "unread", "sources", "axes", "spelled")
+
+
+@pytest.mark.parametrize("typed", [typed for part in LINED for typed in INPUTS[part]])
 def test_a_line_that_is_shown_fits(typed):
     """In NumPy, with arrays of all roles: both sides of a line have one shape."""
     for line in filter(None, (each.line for each in read(typed))):

@@ -24,7 +24,9 @@ class Value(NamedTuple):
     role: str = ""
     out: tuple | None = None
     typed: str = ""
-    free: bool = False  # whether its last two axes may have changed places
+    free: str = ""  # why its last two axes may have changed places
+    lost: bool = False  # whether something that is not known has made it
+    axes: str = ""  # a sign for each, where they can be seen: the rows are 1, the columns 2
 
 
 def transposed(value: Value) -> Value:
@@ -32,7 +34,7 @@ def transposed(value: Value) -> Value:
     typed = f"({value.typed})" if " " in value.typed else value.typed
     typed = typed[:-1] if typed.endswith("ᵀ") else f"{typed}ᵀ"
     out = ("t", value.out) if value.out else None
-    return Value(turned(value.role), out, typed, value.free)
+    return value._replace(role=turned(value.role), out=out, typed=typed)
 
 
 def written(out: tuple, flip: bool, role: Callable, size: Callable, signs: dict) -> str:
@@ -51,7 +53,7 @@ def written(out: tuple, flip: bool, role: Callable, size: Callable, signs: dict)
         weak = SIGNS["weak"].get(op, "")
         said = [wrapped(it, weak if n or not weak else "+") for n, it in enumerate(said)]
         first = parts[0][1] if parts[0][0] == "t" else parts[0]
-        assigned = op == "=" and first[0] in ("role", "list")
+        assigned = op == "=" and first[0] in ("role", "list") and said[0][-2:] != ".T"
         return (" = " if assigned else signs[op]).join(said)
     around = signs.get(op, SIGNS["around"].get(op, f"{op}({{}})"))
     whole = around.format(", ".join(said))
@@ -75,7 +77,19 @@ class World:
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.open, self.names, self.key = False, [], []
+        self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
+
+    def run(self, lines: list) -> None:
+        """Read all lines; a letter that only meets what is not known has no role."""
+        for line in lines:
+            self.hidden = []
+            result = self.value(line)
+            self.results.append(result)
+            self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
+        roles = self.role_of.items()
+        self.role_of = {it: role for it, role in roles if it in self.sure or not role}
+        self.made = {it: its for it, its in self.made.items() if it in self.sure or not its.role}
 
     def trees(self) -> list:
         """Each line with words as rows; of what is not read whole none."""
@@ -93,6 +107,9 @@ class World:
             return self._equal(parts)
         if kind == "call" and self.role_of.get(parts[0][1]):
             return self.value(("mul", parts[1], parts[0]))
+        if kind in ("call", "lost"):  # by its name nothing that is known
+            self.hidden += leaves(node)
+            return Value(lost=True)
         if kind == "fn" and parts[0] == "score":
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
@@ -102,10 +119,18 @@ class World:
         name = parts[0] if kind in ("fn", "wrong", "note") else kind
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
+        if name == "multihead":  # what enters a layer is a source
+            values = [self._used(*each) for each in zip(values, "QKV", strict=False)]
+        elif kind in ("mul", "dot"):
+            return self._product(values, kind)
+        elif kind == "inner":
+            return self._product(values, kind)._replace(axes=parts[0])
+        elif any(it.lost for it in values):
+            return Value(typed=first.typed, lost=True)
         if kind == "note" or kind == "wrong":
             said = NOTES if kind == "note" else FAULTS
             (self.notes if kind == "note" else self.faults)[said[name].format(*parts[2:])] = name
-        if kind in ("note", "wrong", "pass"):
+        if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
             sizes = zip(map(number, parts[1:]), shape_of(first.role), strict=False)
@@ -114,15 +139,25 @@ class World:
         if kind == "sqrt" and first.role == "#" and first.out:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")
         if kind == "t":
-            return transposed(first)
+            return transposed(first)._replace(axes="12" if parts[1:] == ["T"] else first.axes)
+        if kind == "axis":
+            return self._softmax(int(parts[0]), first)
         if kind == "join" and bare(first.role) == "head[i]" and self._is_made(parts[0]):
             self._fault("join")
-        if kind in ("mul", "dot"):
-            return self._product(values, kind == "dot")
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
         return self._step(name, values)
+
+    def _softmax(self, axis: int, value: Value) -> Value:
+        """A softmax over an axis, which is that of the keys or a mistake."""
+        sides, last = value.axes, axis == -1 or (axis > 1 and not value.axes)
+        its = sides[axis] if -len(sides) <= axis < len(sides) else ""
+        if its == "1" and value.role == "S[i].T":
+            return transposed(self._step("softmax", [transposed(value)]))
+        if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
+            self._fault("softmax", f"axis {axis}")
+        return self._step("softmax", [value])
 
     def _is_made(self, node: tuple) -> bool:
         """Whether the lines that are read have computed it, with its heads before its words."""
@@ -153,7 +188,8 @@ class World:
         either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
         if vector:
             self.notes[NOTES["one"].format(typed)] = "one"
-        return Value(role, ("role", name) if role else None, typed, vector or either)
+        free = "one" if vector or either else ""
+        return Value(role, ("role", name) if role else None, typed, free)
 
     def _step(self, op: str, values: list) -> Value:
         """What a step of attention makes, or a scale; what is no step may be a mistake."""
@@ -176,7 +212,8 @@ class World:
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             self._remark(key, said)
-            return Value(made or arrays[0].role, out, typed)
+            axes = "...." if op == "cut" else arrays[0].axes
+            return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale or (op == "div" and not arrays):
             return Value("#", out, typed)
         return self._no_step(key, op, arrays, typed)
@@ -184,7 +221,7 @@ class World:
     def _remark(self, key: str, said: list) -> None:
         """What there is to say of a step: it is unusual, or a mistake."""
         for pattern, name in DATA["remarks"].items():
-            if name == "keys" and self.columns:
+            if (name == "keys" and self.columns) or (name == "outside" and "linear" in self.said()):
                 continue
             if fullmatch(pattern, key) and name in NOTES:
                 self.notes[NOTES[name].format(*said)] = name
@@ -194,8 +231,9 @@ class World:
     def _no_step(self, key: str, op: str, arrays: list, typed: str) -> Value:
         """What is no step: a mistake that people make, something that is not read, or neither."""
         first = next((it for it in arrays if it.role), Value())
-        if op == "swap":
-            return first._replace(free=True)
+        if op == "swap":  # of an array in which heads stand before words it is a mistake
+            heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
+            return first._replace(role=f"{first.role}!" if heads else first.role, free=op)
         if op == "part" or (op == "add" and not all(it.role for it in arrays)):
             return first._replace(out=None, typed=typed)
         for pattern, (name, made) in DATA["mistakes"].items():
@@ -207,12 +245,27 @@ class World:
         self.loose += 2
         return Value("", None, typed)
 
-    def _product(self, values: list, dot: bool) -> Value:
+    def _used(self, value: Value, letter: str) -> Value:
+        """A source, as that of the queries, keys or values."""
+        if not letter or not (value.lost or bare(value.role) == "X"):
+            return value
+        self.uses.setdefault(value.typed.removesuffix("ᵀ"), {}).setdefault(letter, "")
+        return Value(f"X_{letter}", value.out, value.typed)
+
+    def said(self) -> list:
+        """The names of what is wrong, and of what there is to say."""
+        return [*self.faults.values(), *self.notes.values()]
+
+    def _product(self, values: list, kind: str) -> Value:
         """Factors in a row: a step that attention has is taken first, wherever it stands."""
         row = [each for each in values if each.role != "#"]
+        if any(it.lost for it in row):  # what a weight takes is a source
+            if len(row) != 2 or not search("^[WP]_Q?K?[QKV]", row[1].role):
+                return Value(typed=row[0].typed, lost=True)
+            row = [row[0]._replace(role="X", lost=False), row[1]]
         scales = [each for each in values if each.role == "#"]
         while len(row) > 1:
-            made = [self._pair(a, b, dot) for a, b in pairwise(row)]
+            made = [self._pair(a, b, kind) for a, b in pairwise(row)]
             n = next((n for n, step in enumerate(made) if step), 0)
             row = [*row[:n], made[n] or self._unknown(row[n], row[n + 1]), *row[n + 2 :]]
         value = row[0] if row else scales.pop()
@@ -220,21 +273,29 @@ class World:
             value = self._step("times", [value, scale])
         return value
 
-    def _pair(self, a: Value, b: Value, dot: bool) -> Value | None:
+    def _pair(self, a: Value, b: Value, kind: str) -> Value | None:
         """A product that attention has; of two vectors in any order."""
-        dot = dot or a.free or b.free
-        firsts = [a, transposed(a)] if dot else [a]
-        seconds = [b, transposed(b)] if dot else [b]
+        dot, free = kind != "mul", a.free or b.free
+        firsts = [a, transposed(a)] if dot or free else [a]
+        seconds = [b, transposed(b)] if dot or free else [b]
         ways = [(x, y) for x in firsts for y in seconds]
-        for x, y in [*ways, *((y, x) for x, y in ways if dot)]:
+        others = [(y, x) for x, y in ways if kind == "dot" or free]
+        for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
             role = tables()["steps"].get(key.replace("!", ""), "")
-            exchanged = self.code and (x.typed, y.typed) == (b.typed, a.typed) and role != "S[i]"
-            if role and not exchanged and not (dot and role.endswith(".T")):
+            exchanged = self.code and n >= len(ways) and role != "S[i]"
+            other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
+            if role and not (exchanged or (other and (dot or free))):
                 self.steps += 1
+                for it in (x, y):
+                    self._used(it, letter_of(role))
                 self._remark(key if not dot else key.replace("!", ""), [x.typed, y.typed])
+                if "swap" in (a.free, b.free) and kind == "mul" and "!" not in key:
+                    self.notes[NOTES["free"]] = "free"
                 out = ("mul", x.out, y.out) if x.out and y.out else None
-                return Value(role, out, f"{a.typed} {b.typed}")
+                axes = max(a.axes, b.axes, key=len)
+                axes = f"{axes[:-2]}12" if axes else ""
+                return Value(role, out, f"{a.typed} {b.typed}", axes=axes)
         return None
 
     def _unknown(self, a: Value, b: Value) -> Value:
@@ -287,7 +348,9 @@ class World:
             roles = [bare(last.role).replace("QKV", each) for each in letters]
             parts = [Value(role, ("role", role)) for role in roles]
             last = last if names[1:] else last._replace(out=None)
-        elif names[1:]:  # what a layer returns: the output and the weights
+        elif last.out and last.out[0] == "part":  # three arrays that are not taken apart
+            last = last._replace(out=None)
+        elif names[1:] and not last.lost:  # what a layer returns: the output and the weights
             self.loose += bare(last.role) != "Y"
             parts, last = [last, Value("A", ("role", "A"))], last._replace(out=None)
         assigns = self.code and all(each[0] == "leaf" for each in names)
@@ -304,6 +367,8 @@ class World:
         called = nodes[0][:2] == ("fn", "attention") and NOTES["bare"] in self.notes
         whole = all(sides) and all(left) and not called and (sides[2:] or sides[0] != sides[1])
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
+        if last.lost:
+            return last
         return Value(bare(role), ("=", *sides) if whole else None, last.typed)
 
     def _assigned(self, leaf: str, value: Value) -> Value:
@@ -312,16 +377,19 @@ class World:
         letters = [letter_of(mine), letter_of(value.role)]
         if all(letters) and letters[0] != letters[1]:
             self._fault("letters", *letters)
-        elif mine and leaf not in self.made and leaf not in self.read:
-            self._compare(self._leaf(leaf), value)
-        role = value.role or mine
+        elif value.role and mine and leaf not in self.made and leaf not in self.read:
+            self.role_of[leaf] = value.role.replace("!", "")
+        role = value.role or (mine if usual(leaf)[0] or not value.lost else "")
         made = ("role", role.replace("!", "")) if role else None
-        self.made[leaf] = Value(role, made, self.shown[leaf], value.free)
+        lost = value.lost and not role  # q is taken by its name
+        self.made[leaf] = Value(role, made, self.shown[leaf], value.free, lost, value.axes)
         return self.made[leaf]
 
     def _compare(self, a: Value, b: Value) -> None:
         """Whether two sides of an equation can be the same thing."""
         one, two = bare(a.role).replace("!", ""), bare(b.role).replace("!", "")
+        if a.lost or b.lost:
+            return
         if not (one and two) or "#" in (one, two):
             self.loose += 1
         elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
@@ -352,7 +420,7 @@ def meet(a: str, b: str) -> bool:
 def fit(lines: list, shown: dict, code: bool) -> list:
     """All readings of some lines, the likeliest first: `data.toml` says in which order."""
     letters, worlds, kept = read_first(lines, code), [], {}
-    for role_of, kind in choices(letters):
+    for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
         weights = [
             it for it, role in role_of.items() if search(r"^(W_|P_|W\[)", role) and "()" not in it
         ]
@@ -363,7 +431,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                     role, other = role_of.get(leaf, ""), stored and leaf in weights
                     flipped[leaf] = turned(role) if columns != other else role
                 world = World(flipped, shown, columns, code)
-                world.results = [world.value(line) for line in lines]
+                world.run(lines)
                 faults = len(world.faults)
                 named = [6 * int(stored) + kind, int(columns)]
                 world.key = [faults + world.loose, -world.steps, faults, 1, *named]
@@ -378,6 +446,21 @@ def fit(lines: list, shown: dict, code: bool) -> list:
         said = " ".join([*map(bare, world.role_of.values()), str(world.columns)])
         kept.setdefault(said, world)
     return [*kept.values()]
+
+
+def entering(lines: list) -> list:
+    """The letters that a layer takes, or in code a layer of weights."""
+    nodes = [node for line in lines for node in walk(line)]
+    given = [it for node in nodes if node[:2] == ("fn", "multihead") for it in node[2:]]
+    given += [node[2] for node in nodes if node[0] == "call" and usual(node[1][1])[0]]
+    given = [it[1] if it[0] == "pass" else it for it in given]
+    pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
+    for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
+        kinds = [usual(it[1])[0] for it in pair]
+        given += [
+            it for it, kind in zip(pair, kinds, strict=True) if "weight" in kinds and not kind
+        ]
+    return [it[1] for it in given if it[0] == "leaf"]
 
 
 def read_first(lines: list, code: bool) -> list:

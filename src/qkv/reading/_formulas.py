@@ -1,10 +1,11 @@
 """What a formula or a line of code is: the readings that stand at the top, as cards."""
 
-from qkv.reading._data import DATA
+from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
 from qkv.reading._letters import number, plain, usual
 from qkv.reading._patterns import findall, search
 from qkv.reading._reading import Reading
+from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, parse, walk
 
@@ -18,15 +19,18 @@ def formulas(typed: str) -> tuple[list, list, str]:
     if len(lines) == 1 and lines[0][0] == "leaf" and number(lines[0][1]) in tables()["base"]:
         return [_size(typed, number(lines[0][1]))] if len(typed) > 1 else [], left, ""
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
-        others = [line for line in lines if not _is_known(line[-1])]
-        lines = [line for line in lines if line not in others]
-        left += [shown[it] for line in others for it in leaves(line[-1]) if it in shown]
+        every, lines, made = lines, [], []
+        for line in every:
+            read = leaves(line[-1])
+            if _is_known(line[-1]) or any(it in made for it in read):
+                lines, made = [*lines, line], made + leaves(line[1])
+            else:
+                left += [shown[it] for it in read if it in shown]
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
-    for pattern, said in DATA["axes"].items():
-        found = search(pattern, typed)
-        for world in worlds if found else []:
-            world.faults[FAULTS["softmax"].format(said.format(found[1]))] = "softmax"
+    found = search(DATA["axes"]["code" if code else "formula"], typed)
+    for world in worlds if found else []:
+        world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
     lost = any(search(r"\w", it) for it in left) and not code and worlds and worlds[0].loose
@@ -87,6 +91,7 @@ def _is_attention(world: World, lines: list) -> bool:
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
     toy = "toy" in world.notes.values()
     none = not (world.results[-1].role or faults or world.code or toy)
+    none = none or all(it.lost for it in world.results)
     return bool(ours and steps and known and not unread and not none)
 
 
@@ -96,15 +101,20 @@ def _size(letter: str, size: str) -> Reading:
     return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
 
 
-def _letters(world: World) -> dict:
-    """What each letter is, in words; of a weight also which head's."""
-    said = {}
+def _letters(world: World, several: bool) -> dict:
+    """What each letter is, in words; of a weight also which head's, of several sources whose."""
+    said, of = {}, DATA["says"]["source"]
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
         if known:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
-            said[world.shown[leaf]] = known["says"].replace("one head's", head)
+            its = known["meaning"].replace("one head's", head)
+            said[world.shown[leaf]] = its + known["says"]
+        uses = world.uses.get(world.shown[leaf], {}) if several and role[:1] == "X" else {}
+        if uses:
+            letters = listed([MESSAGES["name"][it] for it in uses])
+            said[world.shown[leaf]] = of.format(letters, tables()["base"]["d_model"])
     return said
 
 
@@ -148,6 +158,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters
     lines = [numpy(each) for each in trees]
+    first = "cut" in world.said()  # then heads do not stay behind the words
+    notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
     reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
     return Reading(
         "formula",
@@ -155,9 +167,9 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         which,
         tokens,
         tuple(tables()["texts"][name]["where"] for name in texts),
-        _letters(world),
+        _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
         tuple(world.faults),
-        (*result, said[tokens], *world.notes, *told, *remarks),
+        (*result, said[tokens], *notes, *told, *remarks),
         "; ".join(lines),
         next(PAGES[reason] for reason in reasons if reason in PAGES),
         tuple(trees),

@@ -45,15 +45,21 @@ def usual(leaf: str) -> tuple[str, str, list]:
             return kind, letter, []
     other = DATA["other"].items()
     fits = [may for pattern, may in other if any(fullmatch(pattern, it) for it in forms)]
+    fits.append(tables()["own"].get(forms[1], []))
     return "", "", [role for may in fits for role in may]
 
 
-def choices(letters: list) -> list:
+def choices(letters: list, sources: list) -> list:
     """The roles that letters may have together, and how unusual they are.
 
-    Queries, keys and values are of one kind, and so are their weights.
+    Queries, keys and values are of one kind, and so are their weights. What a layer takes is a
+    source, whatever it is called.
     """
     meant = {leaf: usual(leaf) for leaf in letters}
+    for leaf in sources:
+        kind, letter, may = meant.get(leaf, ("", "", ["X"]))
+        if kind == "activation" or not (kind or "X" in may):
+            meant[leaf] = ("", "", [f"X_{letter}" if letter else "X"])
     kinds = [kind for kind, _, _ in meant.values()]
     layers = any("()" in leaf for leaf in letters)  # in code, of all heads
     weights = DATA["forms"]["weight"][:: -1 if layers else 1] if "weight" in kinds else [""]

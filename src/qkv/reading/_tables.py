@@ -34,12 +34,17 @@ def tables() -> dict:
         for kind, pattern in DATA["usual"].items()
         for letter, (q, word, many) in _WORDS.items()
     ]
+    own: dict[str, list[str]] = {}
+    for role in DATA["own"].split():  # W_UQ as w|qu
+        base, marks = role.removesuffix("[i]").lower().split("_")
+        own.setdefault(f"{base}|{''.join(sorted(marks))}", []).append(role)
     texts = {source.id: _letters(source) for source in sources()}
     names = sorted(_names(), key=lambda each: -len(each[0]))
     return {
         "role": known,
         "steps": _steps(),
         "usual": usual,
+        "own": own,
         "texts": texts,
         "names": names,
         "base": _BASE,
@@ -49,15 +54,15 @@ def tables() -> dict:
 
 
 def _in_words(role: dict) -> str:
-    """What a role is, with its numbers in the paper's base model."""
+    """What is said behind a role's meaning: its numbers in the paper's base model."""
     names = [size.split(" * ") for size in role["shape"]]
     sizes = [math.prod(_BASE.get(name, 0) for name in each) or each[0] for each in names]
     says = DATA["says"]
     if role["group"] == "score" or not sizes:
-        return says["score"].format(role["meaning"]) if sizes else role["meaning"]
+        return says["score"] if sizes else ""
     if role["group"] == "weight":
-        return says["weight" if sizes[1:] else "vector"].format(role["meaning"], *sizes)
-    return says["word"].format(role["meaning"], sizes[-1])
+        return says["weight" if sizes[1:] else "vector"].format(*sizes)
+    return says["word"].format(sizes[-1])
 
 
 def _steps() -> dict[str, str]:

@@ -1,12 +1,14 @@
 r"""What was typed, as a tree: LaTeX, Unicode, plain text and Python are read by one grammar.
 
 A node is a tuple that begins with its kind: `("leaf", "W|1Q")`, a letter with its scripts in order;
-`("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors or in an einsum,
+`("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors, `("inner", axes,
+a, b)` of an einsum, in whose axes the sign 1 is that of a, and 2 that of b,
 `("times", a, b)` number by number, `("add", a, b)`, `("div", a, b)`, `("sum", a)`, `("t", a)`,
 `("fn", name, *arguments)`, `("call", leaf, a)`, a layer by its name, `("list", *items)`,
 `("eq", *sides)`; of code `("swap", a)`, heads and tokens that change places, `("cut", a)`, a
-reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three. In `("pass", a)`
-something is done to a that is not read; `("wrong", fault, a, said)` is a mistake, and
+reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three, `("axis", n, a)`, a
+softmax over an axis. In `("pass", a)` something is done to a that leaves what it is, and in
+`("lost", a)` something that is not known; `("wrong", fault, a, said)` is a mistake, and
 `("note", name, a, said)` a remark.
 """
 
@@ -38,7 +40,7 @@ def parse(text: str) -> tuple:
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     lines, shown, left = [], {}, []
     for piece in pieces:
-        said, _, space = piece.strip().partition("∈")
+        said, _, space = (unfolded(piece) if code else piece).strip().partition("∈")
         if code and search(DATA["branch"], said):
             left.append(said)
         elif not (code and search(DATA["aside"], said)):
@@ -84,6 +86,19 @@ def whole_lines(text: str) -> str:
     return text if depth else said
 
 
+def unfolded(line: str) -> str:
+    """A line of code without +=, and with what a lambda does to each of some written out."""
+    for pattern, written in DATA["unfolded"].items():
+        line = sub(pattern, written, line)
+    found = search(DATA["lines"]["each"], line)
+    if not found:
+        return line
+    each = (
+        sub(rf"\b{found[2]}\b", it.strip(), found[3]) for it in cut(",", found[4].strip("([])"))
+    )
+    return f"{found[1]}= {', '.join(each)}"
+
+
 def tokens(text: str, code: bool) -> list:
     """Words and signs; in a formula letters side by side are a product."""
     if code:
@@ -93,7 +108,8 @@ def tokens(text: str, code: bool) -> list:
         after_sign = found[-1:] in (["_"], ["^"])
         known = token.lower() in FUNCTIONS or token.lower() in WORDS["whole"] + WORDS["of"]
         lost = fullmatch(DATA["token"]["lost"], token)
-        if after_sign and fullmatch(DATA["token"]["run"], token):
+        above = found[-1:] == ["^"] and token in ("QK", "OV", "KV")
+        if above or (after_sign and fullmatch(DATA["token"]["run"], token)):
             found += [*token]  # a script without braces is one sign
         elif known or after_sign or not fullmatch("[A-Za-z]{2,}", token):
             found.append(token)
@@ -139,6 +155,9 @@ class Parser:
             else:
                 self.left.append(self.tokens[self.at - 1])
         names, values = sides[0], sides[-1]
+        if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
+            values = [("pass", it) for it in values[0][1 : len(names) + 1]]
+            sides[-1] = values
         if len(sides) < 2:
             return names[0] if names else None
         if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
@@ -190,7 +209,8 @@ class Parser:
             minus = self._take() == "-"
             other = self.product()
             if minus:
-                node = ("pass", node, other) if node else other and ("neg", other)
+                both = (other, node) if node and node[0] == "num" and other else (node, other)
+                node = ("pass", *both) if node else other and ("neg", other)
             else:
                 node = ("add", node, other) if node and other else node or other
         return node
@@ -213,8 +233,8 @@ class Parser:
         elif token.lstrip("\\") == "sqrt":
             node = ("sqrt", self._factor())
         elif token == r"\sum":
-            self._scripts()
-            node = ("sum", self.product())
+            index, _, _ = self._scripts()
+            node = self._over(index, ("sum", self.product()))
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
@@ -232,11 +252,12 @@ class Parser:
             return self._member(None)
         if self.code:
             return self._call(name, None) if self._next() == "(" else self._letter(name)
-        if low in FUNCTIONS:
-            self._scripts()
+        if low in FUNCTIONS and (FUNCTIONS[low] != "same" or self._next() in PAIRS):
+            index, _, _ = self._scripts()
             bracket = self._next() in PAIRS or self._next() == r"\frac"
             inside = items(self._factor() if bracket else self.product())
-            return applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
+            node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
+            return self._over(index, node) if FUNCTIONS[low] == "softmax" else node
         if self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]:
             began, kept = self.at, len(self.left)
             inside = items(self._factor())
@@ -250,6 +271,18 @@ class Parser:
             self.at, self.left = began, self.left[:kept]
         return self._letter(name)
 
+    def _over(self, scripts: list, node: tuple) -> tuple:
+        """A softmax, or a sum of exponentials; over the queries it is a mistake."""
+        index = search("^[A-Za-z]ʹ?", "".join(scripts[:1]))
+        if not index or not any(it[1:2] in (("exp",), ("softmax",)) for it in walk(node)):
+            return node
+        marked_so = [it for it in leaves(node) if index[0][0] in it.split("|")[1]]
+        queries = any(it[0] in "qQ" for it in marked_so)
+        queries = queries and not any(it[0] in "kKvVxX" for it in marked_so)
+        scores = (sub("[^A-Za-zʹ]", "", self.shown[it][1:]) for it in marked_so if it[0] in "es")
+        wrong = queries or any(fullmatch(f"{index[0]}[A-Za-z]ʹ?", it) for it in scores)
+        return ("wrong", "softmax", node, index[0]) if wrong else node
+
     def _letter(self, name: str) -> tuple:
         """A leaf: a base, and its scripts in order."""
         began = self.at
@@ -260,7 +293,7 @@ class Parser:
         parts = fullmatch(DATA["token"]["short"], name) if self.code else None
         if parts:
             name, scripts = parts[1], [parts[2], *scripts]
-        leaf = marked(f"{name}|", sub(r"[^A-Za-z\d]", "", "".join(scripts)))
+        leaf = marked(f"{name}|", sub(r"[^A-Za-z\dʹ]", "", "".join(scripts)))
         self.shown.setdefault(leaf, typed)
         if not self.code and name.lower() in WORDS["of"] and self._next() in ("[", "("):
             self._factor()
@@ -317,16 +350,16 @@ class Parser:
             key = marked(node[1], index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
-        return (
-            node if node == WIDTH else ("part" if fullmatch(r"\d|\w*:\w*", index) else "pass", node)
-        )
+        if node == WIDTH and index == "-1":
+            return node
+        return ("part" if fullmatch(r"\d|\w*:\w*", index) else "pass", node)
 
     def _member(self, owner: tuple | None) -> tuple | None:
         """What stands behind a point: a transpose, a call, or a name of a module."""
         self.at += 1 if self._next() == "." else 0
         name = self._take() if self._next().isidentifier() else ""
         if name in ("T", "mT") and owner:
-            return ("t", owner)
+            return ("t", owner, name)
         if self._next() == "(" and name:
             return self._call(name, owner)
         if owner and name == "shape":
@@ -370,16 +403,26 @@ class Parser:
         op = op or FUNCTIONS.get(name.lower(), "")
         if op in ("attention", "fused", "multihead"):
             return layer(name, op, self.order, arrays, {key: it for key, it, _ in given if key})
-        if op == "einsum" and given:
-            return einsum(given[0][2], items(("list", *arrays[1:])), self.shown)
+        if op == "einsum":
+            equation = next((text for _, _, text in given if text[:1] in ("'", '"')), "{")
+            arrays = items(("list", *(node for node in arrays if node[0] != "num")))
+            op = "" if "{" in equation else op
+        if op == "einsum":
+            return einsum(equation, arrays, self.shown)
         if op == "width":
             return ("pass", WIDTH) if ways else WIDTH
         if op == "linear" and len(arrays) < 2:
             return ("made", name)
         if not arrays or (not op and (owner or len(arrays) > 1)):
             self.left.append(name)
-            return ("pass", *arrays) if arrays else None
-        first = arrays[0]
+            return ("lost", *arrays) if arrays else None
+        first = arrays[1] if name == "where" and not owner and arrays[1:] else arrays[0]
+        if op == "lost":
+            self.left.append(f"{name}({', '.join(said[1:])})")
+        if op in ("lost", "made"):
+            return ("made", name) if op == "made" else ("lost", *arrays)
+        if op == "each":  # of cache.update(k, v) the arrays
+            return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
             second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
             node = multiplied(first, second, name == "dot")
@@ -393,6 +436,9 @@ class Parser:
             return first
         if op in ("as", "same"):
             return first if op == "as" else ("pass", first)
+        if op == "softmax":
+            axis = search(DATA["token"]["axis"], ",".join(said[1:]))
+            return ("axis", axis[1] if axis else "-1", first)
         if op:
             return applied(op, items(("list", *arrays)))
         self.shown.setdefault(f"{name}()|", name)  # self.q_proj(x): a layer of weights, by its name
@@ -425,7 +471,8 @@ def marked(leaf: str, mark: str) -> str:
 def divided(a: tuple | None, b: tuple | None) -> tuple:
     """A fraction; an exponential over a sum of such is a softmax."""
     if a and a[:2] == ("fn", "exp") and any(each[:2] == ("fn", "exp") for each in walk(b)):
-        return ("fn", "softmax", *a[2:])
+        node = ("fn", "softmax", *a[2:])
+        return ("wrong", "softmax", node, b[3]) if b[0] == "wrong" else node
     return ("div", a, b)
 
 
@@ -451,6 +498,10 @@ def applied(op: str, arrays: list) -> tuple:
     """A function of arrays; of some only that they leave what an array is."""
     if op == "sqrt":
         return ("sqrt", arrays[0] if arrays else None)
+    if op == "rsqrt":
+        return ("div", ONE, ("sqrt", *arrays))
+    if op == "dot":
+        return ("dot", *arrays)
     if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
         return ("fn", op, *arrays[0][1:])
     return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)
@@ -458,11 +509,11 @@ def applied(op: str, arrays: list) -> tuple:
 
 def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
     """A function or a layer that takes queries, keys and values, in the order of its library."""
-    arrays = [each for each in arrays if each[0] != "num"]
-    given = dict(zip(order if op == "multihead" else "QKV", arrays, strict=False))
+    arrays = items(("list", *(each for each in arrays if each[0] != "num")))
+    given = dict(zip(order, arrays, strict=False))
     for key in WORDS["arguments"]:
         if key in named:
-            given[key[0].upper()] = named[key]
+            given[search("[qkv]", key)[0].upper()] = named[key]
     if not given:
         return ("made", name)
     given.setdefault("V", given.get("K"))
@@ -492,5 +543,13 @@ def einsum(equation: str, arrays: list, shown: dict) -> tuple:
         key = marked(two[1], "i")
         shown[key] = shown[two[1]]
         two = ("leaf", key)
-    other = own[0] and own[1] and out.index(own[0][-1]) > out.index(own[1][-1])
-    return ("t", ("dot", one, two)) if other else ("dot", one, two)
+    if not (own[0] and own[1]):
+        return ("dot", one, two)
+    met = next(x for x in parts[0] if x in parts[1] and x not in out)
+    a, b = own[0][-1], own[1][-1]
+    one = one if parts[0].index(a) < parts[0].index(met) else ("t", one)
+    two = two if parts[1].index(met) < parts[1].index(b) else ("t", two)
+    if out.index(a) > out.index(b):  # of the transposes the product
+        one, two, a, b = ("t", two), ("t", one), b, a
+    axes = "".join({a: "1", b: "2"}.get(letter, ".") for letter in out)
+    return ("inner", "" if "..." in equation else axes, one, two)

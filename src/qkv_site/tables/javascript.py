@@ -8,6 +8,7 @@ that no translated module has is Python's own: `docs/assets/python.js` has it un
 import ast
 import json
 from collections.abc import Callable, Iterable
+from string import ascii_letters
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
@@ -34,7 +35,7 @@ class _Writer:
         self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
         self.scopes: list[set[str]] = []
-        self.short: dict[str, str] = {}  # of a function's own names, for little is to be loaded
+        self.short: dict[str, str] = {}  # a function's own names, as letters: little is loaded
         self.kept = 0  # values of `or` and `and` that are looked at twice
         self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
@@ -54,7 +55,7 @@ class _Writer:
         return write(node)
 
     def _several(self, nodes: Iterable[ast.AST]) -> str:
-        return ", ".join(map(self.write, nodes))
+        return ",".join(map(self.write, nodes))
 
     def _block(self, nodes: list[ast.stmt]) -> str:
         return "{\n" + "\n".join(filter(None, map(self.write, nodes))) + "\n}"
@@ -72,6 +73,7 @@ class _Writer:
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
+        self.short = self.short if self.scopes else {}
         inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         assigned = _assigned(node) - {*names, *inner}
         self.scopes.append({*names} | assigned | inner)
@@ -90,8 +92,7 @@ class _Writer:
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
-        first = "const self = this;\n" * (method and "self" in body)
-        first += f"let {', '.join(local)};\n" * bool(local)
+        first = f"let {', '.join(local)};\n" * bool(local)
         return f"{head} {{\n{first}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
@@ -141,7 +142,9 @@ class _Writer:
         return f"...{self.write(node.value)}" if starred else self.write(node)
 
     def _if(self, node: ast.If) -> str:
-        other = f" else {self._block(node.orelse)}" if node.orelse else ""
+        again = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
+        other = self.write(node.orelse[0]) if again else self._block(node.orelse)
+        other = f" else {other}" if node.orelse else ""
         return f"if ({self._truth(node.test)}) {self._block(node.body)}{other}"
 
     def _while(self, node: ast.While) -> str:
@@ -166,7 +169,9 @@ class _Writer:
         return node.id if node.id in self.own else f"py.{node.id}"
 
     def _shortened(self, name: str) -> str:
-        return name if name == "self" else self.short.setdefault(name, f"${len(self.short)}")
+        n = len(self.short)
+        short = ascii_letters[n] if n < len(ascii_letters) else f"${n}"
+        return "this" if name == "self" else self.short.setdefault(name, short)
 
     def _constant(self, node: ast.Constant) -> str:
         return json.dumps(node.value)
@@ -208,7 +213,7 @@ class _Writer:
     def _subscript(self, node: ast.Subscript) -> str:
         value, place = self.write(node.value), node.slice
         if not isinstance(place, ast.Slice):
-            return f"py.at({value}, {self.write(place)})"
+            return f"py.at({value},{self.write(place)})"
         ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
         return f"py.slice({value}, {', '.join(ends)})"
 
@@ -246,7 +251,7 @@ class _Writer:
             return f"{left} {_ORDER[type(op)]} {right}"
         no = "!" * isinstance(op, ast.NotIn | ast.NotEq | ast.IsNot)
         contains = isinstance(op, ast.In | ast.NotIn)
-        return f"{no}py.has({right}, {left})" if contains else f"{no}py.same({left}, {right})"
+        return f"{no}py.has({right},{left})" if contains else f"{no}py.same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
         called, given = node.func, [*map(self.write, node.args)]
@@ -264,7 +269,7 @@ class _Writer:
             given.append(named[None])
         elif named:
             given.append(f"{{ {', '.join(f'{key}: {value}' for key, value in named.items())} }}")
-        return f"{'new ' * (name in self.classes)}{said}({', '.join([*first, *given])})"
+        return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
