@@ -400,7 +400,11 @@ class World:
             self._fault("letters", letter_of(one), letter_of(two))
         elif not (letter_of(one) or letter_of(two) or "(" in a.typed):
             self.loose += 1  # another letter than this one is usual
-        elif one != two or a.role.endswith(".T") != b.role.endswith(".T"):
+        elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
+            return
+        elif self.faults:  # what follows from a mistake is not blamed again
+            self.loose += 1
+        else:
             known = tables()["role"]
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]
             said = (known[it]["meaning"] + end for it, end in zip((one, two), ends, strict=True))
