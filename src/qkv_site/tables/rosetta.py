@@ -124,5 +124,5 @@ def _description(source: Source) -> str:
     unnamed = (
         f"- {', '.join(f'`{key}`' for key in each.roles)}: {each.why}" for each in source.unnamed
     )
-    parts.append("\n".join(("What it has no letter for:\n", *unnamed)))
+    parts.append("\n".join(("What has no letter of its own there:\n", *unnamed)))
     return "\n\n".join(parts)
