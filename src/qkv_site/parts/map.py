@@ -169,7 +169,7 @@ def _sound() -> str:
         + _funnel(weight, matrix_1, of=first)
         + _bars(query, 1, _math(query.key, first), of=first)
         + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
-        f"<b>a second matrix?</b> it needs {wants}, but gets {has}</a>"
+        f"<b>a second matrix?</b> not in the paper; {has} ≠ {wants}</a>"
         + _funnel(weight, matrix_2, of=second)
         + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
     )
@@ -183,7 +183,7 @@ def _sound() -> str:
     return (
         f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
         + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
-        + '<p class="wq-map-sizes">The sizes are the paper\'s; the videos give none.</p>'
+        + '<p class="wq-map-sizes">The sizes are the paper\'s base model\'s; the videos give none.</p>'
     )
 
 
@@ -212,10 +212,10 @@ def _sound_in_words() -> str:
     _, weight, query = layer.PROJECTIONS[0]
     has, wants = layer.numbers(query), layer.takes(weight)
     return (
-        "If you follow his words, video 2 goes on with the q of video 1. We read its q as the "
-        f"word, as in the paper. At the paper's sizes video 1 turns the {wants} numbers of a "
-        f"word into {has}, and the matrix of video 2 wants {wants}: the two do not fit. At "
-        "sizes at which they fit, the two can be multiplied into one."
+        "If you follow his words, video 2 goes on with the q of video 1. The paper has no second "
+        "matrix there, and we read the q of video 2 as the word. At the paper's sizes video 1 "
+        f"turns the {wants} numbers of a word into {has}, and the matrix of video 2 wants {wants}: "
+        "the two do not fit. At sizes at which they fit, the two can be multiplied into one."
     )
 
 
