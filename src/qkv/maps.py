@@ -174,8 +174,8 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
     $$W_i^{VO} = W_i^V W_i^O \qquad
       \operatorname{MultiHead}(X_Q, X_K, X_V) = \sum_{i=1}^{h} A_i X_V W_i^{VO} + b^O$$
 
-    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's weights, its softmax of equation (1).
-    A matrix is at most of rank d_v.
+    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights. A matrix is at most
+    of rank d_v.
 
     Args:
         mh: The layer. With grouped heads each query head gets its own group's value.

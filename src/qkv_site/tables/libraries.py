@@ -325,7 +325,8 @@ def _stored(layout: Layout) -> Iterator[str]:
     yield from _arrays(layout, fitting, sized)
     yield (
         f"Write what stands in the last column after the array: {_taken(query, 'W_Q')} is `W_Q` of "
-        "head `i`. The numbers are those of a layer of 512 numbers with 8 heads."
+        "head `i`. The numbers are those of a layer of 512 numbers with 8 heads"
+        + (f", {sizes['h_kv']} of keys and values." if sizes["h_kv"] != sizes["h"] else ".")
         + (" A head of keys and values has the index `j`." if layout.grouped else "")
         + _on_reshape(layout)
     )
