@@ -88,9 +88,9 @@ def fold(
 
     A layer that projects its sources before multi-head attention projects them twice, and one
     projection does the same. `fold(mh, P_Q=P_Q, P_K=P_K, P_V=P_V)(X)` equals
-    `mh(X @ P_Q, X @ P_K, X @ P_V)`. Where d_model = h d_k = h d_v that is four square matrices
-    in place of seven. It is exact up to rounding, and only where nothing (a norm, dropout in
-    training, a nonlinearity) stands between the two projections.
+    `mh(X @ P_Q, X @ P_K, X @ P_V)`. Where all widths are d_model = h d_k = h d_v that is four
+    square matrices in place of seven. It is exact up to rounding, and only where nothing (a norm,
+    dropout in training, a nonlinearity) stands between the two projections.
 
     Args:
         mh: The layer, with the weights of the second projection.
@@ -174,8 +174,8 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
     $$W_i^{VO} = W_i^V W_i^O \qquad
       \operatorname{MultiHead}(X_Q, X_K, X_V) = \sum_{i=1}^{h} A_i X_V W_i^{VO} + b^O$$
 
-    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's weights, its softmax of equation (1).
-    A matrix is at most of rank d_v.
+    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights. A matrix is at most
+    of rank d_v.
 
     Args:
         mh: The layer. With grouped heads each query head gets its own group's value.
@@ -261,8 +261,8 @@ def gauge(
     $$(W_i^Q A_i)\,(W_i^K A_i^{-\top})^\top = W_i^Q {W_i^K}^\top \qquad
       (W_i^V B_i)\,(B_i^{-1} W_i^O) = W_i^V W_i^O$$
 
-    So single weights of a head, and the coordinates of its queries, keys and values, mean nothing
-    on their own: no invertible $A_i$ and $B_i$ change what the layer computes.
+    So where nothing stands between the maps, single weights of a head, and the coordinates of its
+    queries, keys and values, mean nothing on their own.
 
     Args:
         mh: The layer.

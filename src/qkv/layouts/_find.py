@@ -47,7 +47,8 @@ def find_layers(
     Names and shapes do not tell everything. Packed heads do not show their number. Some layouts
     share names and shapes and differ in the order of numbers. And what stores nothing is not seen:
     a rotation, ALiBi, another scale, a window, a cap of the scores, an attention across channels.
-    The model's configuration says it: what it says acts in the loaded layer, or is named.
+    The model's configuration says it: what it says acts in the loaded layer or in its mask, or is
+    named.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or

@@ -285,8 +285,8 @@ class Layout:
         outside: What is stored under the same prefix and is none of the layer's maps or biases (a
             causal mask, a norm before or after); `load` passes over it. Name, or pattern of names
             ("*/adam_m"), to what it is.
-        refused: What takes part between the sources and the output and has no place in
-            `MultiHead`; `load` refuses it. Name to why.
+        refused: What takes part between the sources and the output and is none of the maps or
+            biases; `load` refuses it. Name to why.
         cannot: What else the library's layer can do that the stored arrays do not show.
         unknown: Forms that the stored arrays do show and that are not among `forms`; `load`
             refuses them.
@@ -422,7 +422,7 @@ class Layout:
         return any(_within(name, known) for known in self.outside)
 
     def why_refused(self, name: str) -> str | None:
-        """Why `MultiHead` has no place for a stored array; None where nothing speaks against it."""
+        """Why `load` refuses a stored array; None where nothing speaks against it."""
         return next((why for known, why in self.refused.items() if _within(name, known)), None)
 
     def check_layer(self, sizes: Mapping[str, int]) -> None:

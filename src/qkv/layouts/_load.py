@@ -36,7 +36,7 @@ def load(
     the transpose, stores $(W_1^Q\; W_2^Q \cdots W_h^Q)^\top$ and the same of keys and values
     below it. Nothing is computed here: numbers move, and keep their dtype.
 
-    What takes part in the attention and has no place in `MultiHead` (QK-norm, a position bias,
+    What takes part in the attention and is none of the maps or biases (QK-norm, a position bias,
     `bias_k`) is refused. A norm before the sources or after the output is passed over, and so is
     a stored causal mask, which `MultiHead` takes when it is called;
     `layouts()[layout].outside` says what is passed over. The weights do

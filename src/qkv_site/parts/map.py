@@ -177,13 +177,13 @@ def _sound() -> str:
         _bar(source, to_mathml(word), of=second)
         + _funnel(weight, matrix_2, of=second)
         + _bars(query, 1, _first_head(query, second), of=second)
-        + f"<p>As in the paper, {_math(source.key, second)} is what enters the layer: "
-        f"the word, {layer.numbers(source)} numbers.</p>"
+        + f"<p>As in the paper, {_math(source.key, second)} is the word that enters the layer, "
+        "and the product is its query.</p>"
     )
     return (
         f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
         + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
-        + '<p class="wq-map-sizes">The sizes are the paper\'s base model\'s; the videos give none.</p>'
+        + "<p class=\"wq-map-sizes\">The sizes are the paper's base model's; the videos give none.</p>"
     )
 
 

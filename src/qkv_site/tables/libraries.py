@@ -315,12 +315,18 @@ def _meanings(layout: Layout, letter: Callable[[str], str]) -> str:
 def _stored(layout: Layout) -> Iterator[str]:
     """Each array with its shape in the numbers of the picture and in letters."""
     sizes, query = slices.sizes_of(layout), holding("W_Q", layout)
-    yield from _arrays(
-        layout, fitting, lambda array: f"`{array.shape_for(sizes)}`<br>${shape(array)}$"
-    )
+
+    def sized(array: Stored) -> str:
+        # A later form for sources of another width: the width of the model would be a wrong number.
+        if {"d_source_k", "d_source_v"} & array.symbols - layout.forms[0].symbols:
+            return f"${shape(array)}$"
+        return f"`{array.shape_for(sizes)}`<br>${shape(array)}$"
+
+    yield from _arrays(layout, fitting, sized)
     yield (
         f"Write what stands in the last column after the array: {_taken(query, 'W_Q')} is `W_Q` of "
-        "head `i`. The numbers are those of a layer of 512 numbers with 8 heads."
+        "head `i`. The numbers are those of a layer of 512 numbers with 8 heads"
+        + (f", {sizes['h_kv']} of keys and values." if sizes["h_kv"] != sizes["h"] else ".")
         + (" A head of keys and values has the index `j`." if layout.grouped else "")
         + _on_reshape(layout)
     )
