@@ -87,6 +87,9 @@ class World:
             result = self.value(line)
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
+        scaled = {it[0] for line in lines for it in walk(line)} & {"sqrt", "num"}
+        if scaled or any(map(number, leaves(*lines))):
+            self.notes = {it: name for it, name in self.notes.items() if name != "bare"}
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
         self.made = {it: its for it, its in self.made.items() if it in self.sure or not its.role}

@@ -33,7 +33,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
         world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
-    lost = any(search(r"\w", it) for it in left) and not code and worlds and worlds[0].loose
+    lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code and worlds and worlds[0].loose
     if not worlds or lost or not _is_attention(worlds[0], lines):
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
@@ -133,7 +133,9 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         if last in known
         else ""
     )
-    gives = known[last]["meaning"] if last in known and last not in roles.values() else ""
+    whole = complete and not (world.faults or world.loose)
+    named = whole and last in known and last not in roles.values()
+    gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
@@ -147,11 +149,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     elif len(inputs) > 2:
         world.notes[NOTES["three"].format(", ".join(inputs))] = "three"
     tokens = "open" if world.open else "columns" if world.columns else "rows"
-    result = (
-        [said["shaped" if shape else "result"].format(gives, shape)]
-        if gives and not world.faults
-        else []
-    )
+    result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     trees = world.trees() if complete and not world.faults else []
     own = trees and "scale" not in world.notes.values()
     texts = world.names if own else []  # a source has a formula only if all of it is read

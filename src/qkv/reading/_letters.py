@@ -64,6 +64,9 @@ def choices(letters: list, sources: list) -> list:
     layers = any("()" in leaf for leaf in letters)  # in code, of all heads
     weights = DATA["forms"]["weight"][:: -1 if layers else 1] if "weight" in kinds else [""]
     acts = DATA["forms"]["activation"] if "activation" in kinds else [""]
+    large = kinds.count("activation") > 1 and any(it[0] in "QKV" for it in letters)
+    if "weight" in kinds or not (large and any("X" in may for _, _, may in meant.values())):
+        acts = acts[:3]  # X Q, with Q as a weight, is known by its source
     others = [[(leaf, role) for role in may] for leaf, (_, _, may) in meant.items() if may]
     one_of_each, found = [[]], []
     for roles in others:
@@ -86,6 +89,7 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
         meant[it] == meant[leaf] and is_indexed(it) != indexed and it[0] == leaf[0] for it in meant
     )
     if kind == "activation":
+        act = act if act[:1] != "W" or leaf[0] in "QKV" else "{}[i]"
         return ("{}[i]" if indexed else "X_{}") if twin else act
     if kind == "bias":
         return "b_{}[i]" if "[i]" in weight or not weight else "b_{}"

@@ -41,6 +41,8 @@ def parse(text: str) -> tuple:
     lines, shown, left = [], {}, []
     for piece in pieces:
         said, _, space = (unfolded(piece) if code else piece).strip().partition("∈")
+        if sum(map(deeper, said)):  # i ∈ heads, as a script
+            said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
         elif not (code and search(DATA["aside"], said)):
@@ -74,7 +76,8 @@ def normal(text: str) -> str:
         text = sub(written, sign + r"{\g<0>}", text)
     for pattern, plain in DATA["spelling"].items():
         text = sub(pattern, plain, text)
-    return normalize(text)
+    text = normalize(text)
+    return text if search(DATA["token"]["time"], text) else sub(DATA["token"]["turn"], "^T", text)
 
 
 def whole_lines(text: str) -> str:
@@ -469,11 +472,20 @@ def marked(leaf: str, mark: str) -> str:
 
 
 def divided(a: tuple | None, b: tuple | None) -> tuple:
-    """A fraction; an exponential over a sum of such is a softmax."""
-    if a and a[:2] == ("fn", "exp") and any(each[:2] == ("fn", "exp") for each in walk(b)):
-        node = ("fn", "softmax", *a[2:])
-        return ("wrong", "softmax", node, b[3]) if b[0] == "wrong" else node
-    return ("div", a, b)
+    """A fraction; an exponential over the sum of such is a softmax."""
+    if not (a and b and a[:2] == ("fn", "exp")):
+        return ("div", a, b)
+    if b[0] in ("mul", "times") and len(b) == 3:  # √d_k stands beside the sum
+        one, two = b[1:] if b[1][0] == "sqrt" else b[:0:-1]
+        return ("div", divided(a, two), one)
+    inside = b
+    while inside[0] in ("sum", "pass", "wrong"):
+        inside = inside[1 + (inside[0] == "wrong")]
+    alike = {it[0] for it in leaves(a)} == {it[0] for it in leaves(inside)}
+    if b[0] == "fn" or inside[:2] != ("fn", "exp") or not alike:
+        return ("div", a, b)
+    node = ("fn", "softmax", *a[2:])
+    return (*b[:2], node, *b[3:]) if b[0] == "wrong" else node
 
 
 def multiplied(a: tuple | None, b: tuple | None, dot: bool) -> tuple | None:
@@ -500,8 +512,8 @@ def applied(op: str, arrays: list) -> tuple:
         return ("sqrt", arrays[0] if arrays else None)
     if op == "rsqrt":
         return ("div", ONE, ("sqrt", *arrays))
-    if op == "dot":
-        return ("dot", *arrays)
+    if op in ("dot", "t"):
+        return (op, *arrays)
     if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
         return ("fn", op, *arrays[0][1:])
     return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)
