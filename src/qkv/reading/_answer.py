@@ -3,7 +3,7 @@
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._formulas import formulas
 from qkv.reading._others import alike, error, name, unknown_name
-from qkv.reading._patterns import findall, search, sub
+from qkv.reading._patterns import cut, findall, search, sub
 from qkv.reading._shapes import shapes
 from qkv.reading._tree import FUNCTIONS, WORDS, RefusedError
 
@@ -50,6 +50,8 @@ def in_words(typed: str) -> bool:
         return bool(search(r"[^\W\d_]{3,}", typed)) or not search("[A-Za-z]", typed)
     plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
+    first = cut(r"\b(?:where|with|here)\b", plain)[0]
     strange = {word for word in said if len(word) > 3 and word.lower() not in known}
+    strange = {word for word in strange if word in first}
     asks = search(words["asks"], typed, case=False)
     return bool(asks and (said or typed[-1] == "?")) or len(strange) > 2

@@ -114,6 +114,8 @@ class World:
             self.hidden += leaves(node)
             return Value(lost=True)
         if kind == "fn" and parts[0] == "score":
+            for it, letter in zip(parts[1:], "QK", strict=True):
+                self._used(self.value(it), letter)
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
@@ -465,7 +467,9 @@ def entering(lines: list) -> list:
     for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
         kinds = [usual(it[1])[0] for it in pair]
         given += [
-            it for it, kind in zip(pair, kinds, strict=True) if "weight" in kinds and not kind
+            it
+            for it, kind in zip(pair, kinds, strict=True)
+            if "weight" in kinds and not (kind or "W_O" in usual(it[1])[2])
         ]
     return [it[1] for it in given if it[0] == "leaf"]
 

@@ -59,13 +59,13 @@ def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -
     why = refused["whole" if worlds and worlds[0].steps else "steps"]
     why = refused["strange"].format(", ".join(strange)) if strange else why
     ours = any(_is_ours(("leaf", leaf)) for leaf in shown)
-    return refused["partly" if ours else "formula"].format(typed, why, " ".join(told)).strip()
+    return " ".join([refused["partly" if ours else "formula"].format(typed, why), *told])
 
 
 def _is_ours(node: tuple) -> bool:
     """Whether a letter or a function is of attention alone."""
     if node[0] == "fn":
-        return node[1] in ("attention", "fused", "multihead")
+        return node[1] in ("attention", "fused", "multihead", "score")
     named = node[0] == "leaf" and search(DATA["ours"]["letters"], node[1])
     return bool(named) or (node[0] == "leaf" and bool(usual(node[1])[0]))
 

@@ -39,7 +39,7 @@ def is_indexed(leaf: str) -> bool:
 
 def usual(leaf: str) -> tuple[str, str, list]:
     """What people mean by a letter: a kind and Q, K or V, or else the roles it may have."""
-    forms = (leaf.lower(), plain(leaf.lower()))
+    forms = (leaf.lower(), plain(leaf.lower()), plain(leaf))
     for kind, letter, pattern in tables()["usual"]:
         if any(fullmatch(pattern, each) for each in forms):
             return kind, letter, []
@@ -67,10 +67,14 @@ def choices(letters: list, sources: list) -> list:
     large = kinds.count("activation") > 1 and any(it[0] in "QKV" for it in letters)
     if "weight" in kinds or not (large and any("X" in may for _, _, may in meant.values())):
         acts = acts[:3]  # X Q, with Q as a weight, is known by its source
-    others = [[(leaf, role) for role in may] for leaf, (_, _, may) in meant.items() if may]
+    others = {}  # Z_0 and Z_7 are the same
+    for leaf, (_, _, may) in meant.items():
+        said = " ".join([plain(leaf), str(is_indexed(leaf)), *may])
+        others.setdefault(said, []).extend([leaf] if may else [])
     one_of_each, found = [[]], []
-    for roles in others:
-        one_of_each = [[*some, it] for some in one_of_each for it in roles][: DATA["choices"]]
+    for its in filter(None, others.values()):
+        roles = [[(leaf, role) for leaf in its] for role in meant[its[0]][2]]
+        one_of_each = [[*some, *it] for some in one_of_each for it in roles][: DATA["choices"]]
     for n, weight in enumerate(weights):
         for m, act in enumerate(acts):
             for chosen in one_of_each:

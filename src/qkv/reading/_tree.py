@@ -45,7 +45,9 @@ def parse(text: str) -> tuple:
             said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
-        elif not (code and search(DATA["aside"], said)):
+        elif not search(DATA["aside"], said) if code else not (
+            pieces[1:] and search(DATA["lines"]["prose"], said)
+        ):
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
@@ -179,6 +181,11 @@ class Parser:
             token = self._next()
             if token in ("*", "@", ".", "⊙"):
                 sign = self._take()
+                if sign in ("*", ".") and not self.code and node and node[0] == "mul":
+                    other = self.product()  # W_q x · W_k x
+                    vectors = other and other[0] == "mul" and len(node) == len(other) == 3
+                    its = other[1:] if other and other[0] == "mul" else [other] if other else []
+                    node = ("dot", node, other) if vectors else (*node, *its)
             elif token == "/":
                 self._take()
                 node = divided(node or ONE, self._factor())
@@ -188,7 +195,7 @@ class Parser:
             elif node and (sign == "⊙" or (sign == "*" and self.code)):
                 node, sign = ("times", node, self._factor()), ""
             else:
-                node, sign = multiplied(node, self._factor(), sign in ("*", ".")), ""
+                node, sign = multiplied(node, self._factor(), sign in ("*", ".", "")), ""
         return node
 
     def _next(self, ahead: int = 0) -> str:
@@ -237,7 +244,10 @@ class Parser:
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             index, _, _ = self._scripts()
-            node = self._over(index, ("sum", self.product()))
+            inside = self.product()
+            if inside and inside[0] == "dot" and {it[1][2:] for it in inside[1:]} == {it[:1] for it in index[:1]}:
+                inside = ("dot", *(self._part(it) for it in inside[1:]))
+            node = self._over(index, ("sum", inside))
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
@@ -247,6 +257,11 @@ class Parser:
         node = self._after(node)
         self.depth -= 1
         return node
+
+    def _part(self, node: tuple) -> tuple:
+        """The vector of q_i, a number in it: a sum of these is a dot product."""
+        self.shown[node[1][:2]] = node[1][0]
+        return ("leaf", node[1][:2])
 
     def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
@@ -280,6 +295,11 @@ class Parser:
         if not index or not any(it[1:2] in (("exp",), ("softmax",)) for it in walk(node)):
             return node
         marked_so = [it for it in leaves(node) if index[0][0] in it.split("|")[1]]
+        named = search("^[A-Za-z]ʹ?(?=$|[=∈])", "".join(scripts[:1]))
+        has = [index[0][0] in it for it in leaves(node)]
+        indexed = any(search("[ijmnstr]", it.split("|")[1]) for it in leaves(node))
+        if node[0] == "sum" and named and indexed and not any(has):
+            return ("wrong", "summed", node, index[0])
         queries = any(it[0] in "qQ" for it in marked_so)
         queries = queries and not any(it[0] in "kKvVxX" for it in marked_so)
         scores = (sub("[^A-Za-zʹ]", "", self.shown[it][1:]) for it in marked_so if it[0] in "es")
@@ -292,7 +312,7 @@ class Parser:
         scripts, turned, shared = self._scripts()
         above = self.tokens[began : self.at]
         typed = name + "".join(f"{it} " if len(it) > 1 and it[0] == "\\" else it for it in above)
-        typed = sub(r"\^(T|\{T\})$", "", sub(r"\{(\w)\}", r"\1", typed))
+        typed = sub(r"\^(T|\{T\})$", "", sub(r"\{(\w)\}", r"\1", typed)).replace("_{ʹ}", "ʹ")
         parts = fullmatch(DATA["token"]["short"], name) if self.code else None
         if parts:
             name, scripts = parts[1], [parts[2], *scripts]
