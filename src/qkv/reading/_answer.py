@@ -51,7 +51,8 @@ def in_words(typed: str) -> bool:
     plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
     first = cut(r"\b(?:where|with|here)\b", plain)[0]
-    strange = {word for word in said if len(word) > 3 and word.lower() not in known}
-    strange = {word for word in strange if word in first}
+    strange = {word for word in said if word.lower() not in known and word in first}
+    many = len(strange) > 3 and "=" not in typed
+    strange = {word for word in strange if len(word) > 3}
     asks = search(words["asks"], typed, case=False)
-    return bool(asks and (said or typed[-1] == "?")) or len(strange) > 2
+    return bool(asks and (said or typed[-1] == "?")) or len(strange) > 2 or many

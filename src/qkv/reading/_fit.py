@@ -115,7 +115,7 @@ class World:
             return Value(lost=True)
         if kind == "fn" and parts[0] == "score":
             for it, letter in zip(parts[1:], "QK", strict=True):
-                self._used(self.value(it), letter)
+                self.loose += self._used(self.value(it), letter).role[:1] not in ("X", "Q", "K")
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
@@ -125,6 +125,7 @@ class World:
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
         if name == "multihead":  # what enters a layer is a source
+            values = values * 3 if len(values) == 1 else values
             values = [self._used(*each) for each in zip(values, "QKV", strict=False)]
         elif kind in ("mul", "dot"):
             return self._product(values, kind)
@@ -362,10 +363,13 @@ class World:
         if assigns:
             lefts = [self._assigned(a[1], b) for a, b in zip(names, parts, strict=False)]
         else:
-            lefts = [self.value(nodes[0])]
-        compared = values if assigns else [*lefts, *values]
-        for a, b in pairwise(compared):
+            lefts = [self.value(each) for each in (names if names[1:] else nodes[:1])]
+        pairs = zip(lefts, parts, strict=False) if names[1:] else pairwise([*lefts, *values])
+        before = self.loose
+        for a, b in pairwise(values) if assigns else pairs:
             self._compare(a, b)
+        if self.loose > before and not assigns:  # nothing tells what it is
+            self.hidden += [it[1] for it in names if it[0] == "leaf"]
         left = [self._rows(it) for it in lefts]
         sides = [("list", *left) if names[1:] else left[0]]
         sides += [self._rows(it) for it in (*values[:-1], last)]

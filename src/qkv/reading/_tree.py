@@ -22,7 +22,7 @@ CALLS = [
     (sub(r"<(\w+)>", lambda it: DATA["token"][it[1]], pattern), meaning.split())
     for pattern, meaning in DATA["calls"].items()
 ]
-ENDS = [*")]},;+-=|:", "for", "->"]
+ENDS = [*")]},;+-=|:", "for", "->", *WORDS["ends"]]
 WIDTH = ("leaf", "d_k|")
 ONE = ("num", "1")
 DEEP, LONG = 20, 300  # brackets in brackets, and signs in a line
@@ -208,7 +208,7 @@ class Parser:
     def _several(self) -> list:
         """Sums with a comma between them."""
         found = [self._sum()]
-        while self._next() == ",":
+        while self._next() == "," or (self._next() == ";" and not self.code):
             self._take()
             found.append(self._sum())
         return [each for each in found if each]
@@ -237,6 +237,8 @@ class Parser:
                 self.left.append(self._take())
             self._take()
             node = inside[0] if len(inside) == 1 else ("list", *inside) if inside else None
+            if token == "[" and inside[1:] and not self.code and self._next() != "=":
+                node = ("fn", "concat", *inside)  # side by side
         elif token == r"\frac":
             above = self._factor()
             node = divided(above, self._factor())
@@ -320,6 +322,11 @@ class Parser:
         self.shown.setdefault(leaf, typed)
         if not self.code and name.lower() in WORDS["of"] and self._next() in ("[", "("):
             self._factor()
+        elif not self.code and began == 1 and self._next() == "(":  # a_t(s) = …
+            began, kept = self.at, len(self.left)
+            self._factor()
+            if self._next() != "=":
+                self.at, self.left = began, self.left[:kept]
         node = ("note", "shared", ("leaf", leaf), typed) if shared else ("leaf", leaf)
         return ("t", node) if turned else node
 
@@ -493,6 +500,8 @@ def marked(leaf: str, mark: str) -> str:
 
 def divided(a: tuple | None, b: tuple | None) -> tuple:
     """A fraction; an exponential over the sum of such is a softmax."""
+    if a and b and a[0] == "sum" and a[1] and a[1][0] == "mul" and a[1][1][:2] == ("fn", "exp"):
+        return ("sum", ("mul", divided(a[1][1], b), *a[1][2:]))
     if not (a and b and a[:2] == ("fn", "exp")):
         return ("div", a, b)
     if b[0] in ("mul", "times") and len(b) == 3:  # √d_k stands beside the sum
@@ -534,6 +543,8 @@ def applied(op: str, arrays: list) -> tuple:
         return ("div", ONE, ("sqrt", *arrays))
     if op in ("dot", "t"):
         return (op, *arrays)
+    if op == "concat" and arrays and arrays[0][:2] == ("fn", op):
+        return arrays[0]
     if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
         return ("fn", op, *arrays[0][1:])
     return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)
