@@ -78,6 +78,7 @@ class World:
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.open, self.names, self.key = False, [], []
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
+        self.single = False  # whether what the last line makes is what all of it makes
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list) -> None:
@@ -87,6 +88,7 @@ class World:
             result = self.value(line)
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
+        self.single = all(line[0] == "eq" for line in lines[:-1])
         scaled = {it[0] for line in lines for it in walk(line)} & {"sqrt", "num"}
         if scaled or any(map(number, leaves(*lines))):
             self.notes = {it: name for it, name in self.notes.items() if name != "bare"}

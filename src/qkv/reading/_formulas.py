@@ -33,7 +33,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
         world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
-    lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code and worlds and worlds[0].loose
+    lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
+    lost = lost and worlds and (worlds[0].loose or worlds[0].faults)
     if not worlds or lost or not _is_attention(worlds[0], lines):
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
@@ -87,7 +88,8 @@ def _is_attention(world: World, lines: list) -> bool:
     ours = ours or any(it in ("toy", "cut", "join") for it in world.notes.values())
     steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
     steps = steps or not (world.loose or faults)
-    unread = any(node[:2] == ("fn", "unread") for node in nodes)
+    unread = [node[1] for node in nodes if node[0] == "fn"]
+    unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
     toy = "toy" in world.notes.values()
     none = not (world.results[-1].role or faults or world.code or toy)
@@ -133,7 +135,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         if last in known
         else ""
     )
-    whole = complete and not (world.faults or world.loose)
+    whole = complete and world.single and not (world.faults or world.loose)
     named = whole and last in known and last not in roles.values()
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])

@@ -38,6 +38,8 @@ def parse(text: str) -> tuple:
     typed = whole_lines(text) if code else normal(text)
     one = not code and fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
+    if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
+        pieces = cut("\n", typed)
     lines, shown, left = [], {}, []
     for piece in pieces:
         said, _, space = (unfolded(piece) if code else piece).strip().partition("∈")
@@ -140,7 +142,7 @@ class Parser:
         self.tokens, self.at, self.code, self.left = tokens(text, code), 0, code, []
         self.shown, self.depth = {}, 0
         self.order = "QVK" if search(DATA["keras"], whole) else "QKV"
-        awaited = []
+        self.arrows, awaited = "\\vec" in whole, []
         for token in self.tokens:
             if token in PAIRS:
                 awaited.append(token)
@@ -164,7 +166,7 @@ class Parser:
             values = [("pass", it) for it in values[0][1 : len(names) + 1]]
             sides[-1] = values
         if len(sides) < 2:
-            return names[0] if names else None
+            return ("lines", *names) if names[1:] else names[0] if names else None
         if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
             return None  # of a size, or of a layer that is only made
         if len(names) == len(values) > 1:  # q, k, v = x, x, x
@@ -195,7 +197,7 @@ class Parser:
             elif node and (sign == "⊙" or (sign == "*" and self.code)):
                 node, sign = ("times", node, self._factor()), ""
             else:
-                node, sign = multiplied(node, self._factor(), sign in ("*", ".", "")), ""
+                node, sign = multiplied(node, self._factor(), self._vectors(sign)), ""
         return node
 
     def _next(self, ahead: int = 0) -> str:
@@ -260,6 +262,10 @@ class Parser:
         self.depth -= 1
         return node
 
+    def _vectors(self, sign: str) -> str:
+        """Letters of which this is a dot product: of q and k, and of arrows."""
+        return "" if self.code or sign == "@" else "qkQK" if sign and self.arrows else "qk"
+
     def _part(self, node: tuple) -> tuple:
         """The vector of q_i, a number in it: a sum of these is a dot product."""
         self.shown[node[1][:2]] = node[1][0]
@@ -276,15 +282,22 @@ class Parser:
             index, _, _ = self._scripts()
             bracket = self._next() in PAIRS or self._next() == r"\frac"
             inside = items(self._factor() if bracket else self.product())
+            *first, last = inside[0] if inside else [None]
+            if not bracket and low == "softmax" and last and last[0] == "leaf" and last[1][0] in "vV":
+                first = first[1] if len(first) == 2 else tuple(first)
+                return ("mul", applied("softmax", [first]), last)
             node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
             return self._over(index, node) if FUNCTIONS[low] == "softmax" else node
-        if self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]:
+        two = self._next() == "[" and low in WORDS["score"]
+        if two or (self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]):
             began, kept = self.at, len(self.left)
-            inside = items(self._factor())
+            its = self._factor()
+            inside = its[2:] if its and its[:2] == ("fn", "concat") else items(its)
             if name in "fAa" and len(inside) == 3:
                 return ("fn", "attention", *inside)
             if low in WORDS["score"] and len(inside) == 2:
-                return ("fn", "score", *inside)
+                score = ("fn", "score", *inside)
+                return ("fn", "softmax", score) if low == "alpha" else score
             if len(name) > 2 or not name.isascii():
                 self.left.append(name)
                 return ("fn", "unread", *inside)
@@ -320,7 +333,8 @@ class Parser:
             name, scripts = parts[1], [parts[2], *scripts]
         leaf = marked(f"{name}|", sub(r"[^A-Za-z\dʹ]", "", "".join(scripts)))
         self.shown.setdefault(leaf, typed)
-        if not self.code and name.lower() in WORDS["of"] and self._next() in ("[", "("):
+        of = name.lower() in WORDS["of"] or (name in "QKV" and self._next() == "[")
+        if not self.code and of and self._next() in ("[", "("):
             self._factor()
         elif not self.code and began == 1 and self._next() == "(":  # a_t(s) = …
             began, kept = self.at, len(self.left)
@@ -455,7 +469,7 @@ class Parser:
             return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
             second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
-            node = multiplied(first, second, name == "dot")
+            node = multiplied(first, second, "qk" if name == "dot" else "")
             return ("add", node, arrays[2]) if len(arrays) > 2 else node
         if op == "view":
             swapped = first[0] == "swap"
@@ -517,11 +531,11 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
     return (*b[:2], node, *b[3:]) if b[0] == "wrong" else node
 
 
-def multiplied(a: tuple | None, b: tuple | None, dot: bool) -> tuple | None:
+def multiplied(a: tuple | None, b: tuple | None, dot: str) -> tuple | None:
     """A product, of two vectors in any order if their letters are those of queries and keys."""
     if not (a and b):
         return a or b
-    vectors = dot and all(each[0] == "leaf" and each[1][0] in "qk" for each in (a, b))
+    vectors = all(each[0] == "leaf" and each[1][0] in dot for each in (a, b))
     if vectors or a[0] != "mul":
         return ("dot" if vectors else "mul", a, b)
     return (*a, b)
