@@ -312,7 +312,7 @@ class World:
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
-                if wanted in FAULTS:
+                if wanted in FAULTS and a.typed != "score":
                     self._fault(wanted)
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
@@ -324,6 +324,8 @@ class World:
             self._fault("pair", a.typed, letters[0], b.typed, letters[1])
             return Value("", None, typed)
         self.loose += 1 + ("X_" in a.role and "X_" in b.role)
+        if kinds[1:] == ["W_"] and letters[0]:
+            return Value("", None, typed)  # of one more map nothing is known
         one, two = shape_of(a.role), shape_of(b.role)
         ways = [(transposed(a), b), (a, transposed(b))]
         fits = [(x, y) for x, y in ways if f"mul {x.role} {y.role}" in steps]

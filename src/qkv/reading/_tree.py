@@ -47,8 +47,10 @@ def parse(text: str) -> tuple:
             said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
-        elif not search(DATA["aside"], said) if code else not (
-            pieces[1:] and search(DATA["lines"]["prose"], said)
+        elif (
+            not search(DATA["aside"], said)
+            if code
+            else not (pieces[1:] and search(DATA["lines"]["prose"], said))
         ):
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
@@ -249,7 +251,11 @@ class Parser:
         elif token == r"\sum":
             index, _, _ = self._scripts()
             inside = self.product()
-            if inside and inside[0] == "dot" and {it[1][2:] for it in inside[1:]} == {it[:1] for it in index[:1]}:
+            if (
+                inside
+                and inside[0] == "dot"
+                and {it[1][2:] for it in inside[1:]} == {it[:1] for it in index[:1]}
+            ):
                 inside = ("dot", *(self._part(it) for it in inside[1:]))
             node = self._over(index, ("sum", inside))
         elif search(r"^[\d'\"]", token):
@@ -283,7 +289,13 @@ class Parser:
             bracket = self._next() in PAIRS or self._next() == r"\frac"
             inside = items(self._factor() if bracket else self.product())
             *first, last = inside[0] if inside else [None]
-            if not bracket and low == "softmax" and last and last[0] == "leaf" and last[1][0] in "vV":
+            if (
+                not bracket
+                and low == "softmax"
+                and last
+                and last[0] == "leaf"
+                and last[1][0] in "vV"
+            ):
                 first = first[1] if len(first) == 2 else tuple(first)
                 return ("mul", applied("softmax", [first]), last)
             node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
@@ -335,7 +347,7 @@ class Parser:
         self.shown.setdefault(leaf, typed)
         of = name.lower() in WORDS["of"] or (name in "QKV" and self._next() == "[")
         if not self.code and of and self._next() in ("[", "("):
-            self._factor()
+            turned = (self._factor() or " ")[0] == "t" or turned
         elif not self.code and began == 1 and self._next() == "(":  # a_t(s) = …
             began, kept = self.at, len(self.left)
             self._factor()
