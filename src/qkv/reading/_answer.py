@@ -30,12 +30,8 @@ def answer(text: str) -> tuple[list, str, list, bool]:
     readings, unread, why = formulas(typed)
     if unread or not readings:
         why = why or said["unread" if unread else "formula"].format(", ".join(unread) or typed)
-        return (
-            readings,
-            " ".join([why, *alike(unread, [*FUNCTIONS, *WORDS["whole"]])]),
-            unread,
-            False,
-        )
+        why = " ".join([why, *alike(unread, [*FUNCTIONS, *WORDS["whole"]])])
+        return readings, why, unread, False
     kinds = " ".join(sorted(each.which for each in readings[:2]))
     decides = DATA["which"].get(kinds, "") if len(readings) > 1 else ""
     return readings, DATA["which"]["decides"].format(decides) if decides else "", [], False
@@ -52,7 +48,6 @@ def in_words(typed: str) -> bool:
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
     first = cut(r"\b(?:where|with|here)\b", plain)[0]
     strange = {word for word in said if word.lower() not in known and word in first}
-    many = len(strange) > 3 and "=" not in typed
-    strange = {word for word in strange if len(word) > 3}
-    asks = search(words["asks"], typed, case=False)
-    return bool(asks and (said or typed[-1] == "?")) or len(strange) > 2 or many
+    long = [word for word in strange if len(word) > 3]
+    asks = search(words["asks"], typed, case=False) and (said or typed[-1] == "?")
+    return bool(asks) or len(long) > 2 or (len(strange) > 3 and "=" not in typed)

@@ -89,8 +89,8 @@ class World:
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
-        scaled = {it[0] for line in lines for it in walk(line)} & {"sqrt", "num"}
-        if scaled or any(map(number, leaves(*lines))):
+        every = [it for line in lines for it in walk(line)]
+        if any(it[0] in ("sqrt", "num") or (it[0] == "leaf" and number(it[1])) for it in every):
             self.notes = {it: name for it, name in self.notes.items() if name != "bare"}
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
@@ -127,7 +127,7 @@ class World:
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
         if name == "multihead":  # what enters a layer is a source
-            values = values * 3 if len(values) == 1 else values
+            values = [*values, *values, *values] if len(values) == 1 else values
             values = [self._used(*each) for each in zip(values, "QKV", strict=False)]
         elif kind in ("mul", "dot"):
             return self._product(values, kind)
@@ -217,6 +217,7 @@ class World:
             out = ("t", out)
         if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
             self.notes[NOTES["bare"]] = "bare"
+        out = None if made == "added" and "head[i]" in roles else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             self._remark(key, said)
@@ -329,11 +330,8 @@ class World:
         one, two = shape_of(a.role), shape_of(b.role)
         ways = [(transposed(a), b), (a, transposed(b))]
         fits = [(x, y) for x, y in ways if f"mul {x.role} {y.role}" in steps]
-        if (
-            len(one) == len(two) == 2
-            and FAULTS["keys"] not in self.faults
-            and not meet(one[1], two[0])
-        ):
+        tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
+        if not (tables_meet or FAULTS["keys"] in self.faults):
             if f"mul {b.role} {a.role}" in steps:
                 self.loose, hint = self.loose + 1, FAULTS["side"]
             elif fits:
@@ -343,9 +341,8 @@ class World:
                 hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
-            return Value(
-                bare(steps[f"mul {fits[0][0].role} {fits[0][1].role}"]) if fits else "", None, typed
-            )
+            made = steps[f"mul {fits[0][0].role} {fits[0][1].role}"] if fits else ""
+            return Value(bare(made), None, typed)
         return Value("", None, typed)
 
     def _equal(self, nodes: list) -> Value:
@@ -438,15 +435,14 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     """All readings of some lines, the likeliest first: `data.toml` says in which order."""
     letters, worlds, kept = read_first(lines, code), [], {}
     for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
-        weights = [
-            it for it, role in role_of.items() if search(r"^(W_|P_|W\[)", role) and "()" not in it
-        ]
+        weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
+        weights = [it for it in weights if "()" not in it]
         for columns in (False, True) if weights or not code else (False,):  # code has rows
             for stored in (False, True) if weights else (False,):  # a weight as nn.Linear has it
-                flipped = {}
+                flipped = {leaf: role_of.get(leaf, "") for leaf in letters}
                 for leaf in letters:
-                    role, other = role_of.get(leaf, ""), stored and leaf in weights
-                    flipped[leaf] = turned(role) if columns != other else role
+                    if columns != (stored and leaf in weights):
+                        flipped[leaf] = turned(flipped[leaf])
                 world = World(flipped, shown, columns, code)
                 world.run(lines)
                 faults = len(world.faults)
@@ -473,12 +469,10 @@ def entering(lines: list) -> list:
     given = [it[1] if it[0] == "pass" else it for it in given]
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
     for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
-        kinds = [usual(it[1])[0] for it in pair]
-        given += [
-            it
-            for it, kind in zip(pair, kinds, strict=True)
-            if "weight" in kinds and not (kind or "W_O" in usual(it[1])[2])
-        ]
+        meant = [usual(it[1]) for it in pair]
+        free = [it[0] == "" and "W_O" not in it[2] for it in meant]
+        weight = any(it[0] == "weight" for it in meant)
+        given += [it for it, its in zip(pair, free, strict=True) if weight and its]
     return [it[1] for it in given if it[0] == "leaf"]
 
 

@@ -92,9 +92,9 @@ def _is_attention(world: World, lines: list) -> bool:
     unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
     toy = "toy" in world.notes.values()
-    none = not (world.results[-1].role or faults or world.code or toy)
-    none = none or all(it.lost for it in world.results)
-    return bool(ours and steps and known and not unread and not none)
+    some = world.results[-1].role or faults or world.code or toy
+    some = some and not all(it.lost for it in world.results)
+    return bool(ours and steps and known and not unread and some)
 
 
 def _size(letter: str, size: str) -> Reading:
@@ -126,15 +126,10 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
-    letter = next(
-        (world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted), ""
-    )
+    letter = [world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted]
+    letter = letter[0] if letter else ""
     last = bare(world.results[-1].role).replace("!", "")
-    shape = (
-        " × ".join(size.replace(" * ", "·") for size in known[last]["shape"])
-        if last in known
-        else ""
-    )
+    shape = " × ".join(known[last]["shape"] if last in known else []).replace(" * ", "·")
     whole = complete and world.single and not (world.faults or world.loose)
     named = whole and last in known and last not in roles.values()
     gives = known[last]["meaning"] if named else ""
@@ -145,11 +140,9 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         title = said["output"].format(letter)
     sources = [it for it, role in roles.items() if role == "X"]
     inputs = {it if it[0].isupper() else plain(it): world.shown[it] for it in sources}
-    inputs = [*inputs.values()]
-    if len(inputs) == 2:
-        world.notes[NOTES["two"].format(*inputs)] = "two"
-    elif len(inputs) > 2:
-        world.notes[NOTES["three"].format(", ".join(inputs))] = "three"
+    if len(inputs) > 1:
+        name, every = "two" if len(inputs) == 2 else "three", listed([*inputs.values()])
+        world.notes[NOTES[name].format(every)] = name
     tokens = "open" if world.open else "columns" if world.columns else "rows"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     trees = world.trees() if complete and not world.faults else []
@@ -157,7 +150,6 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     texts = world.names if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters
-    lines = [numpy(each) for each in trees]
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
     reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
@@ -170,7 +162,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
         tuple(world.faults),
         (*result, said[tokens], *notes, *told, *remarks),
-        "; ".join(lines),
+        "; ".join(map(numpy, trees)),
         next(PAGES[reason] for reason in reasons if reason in PAGES),
         tuple(trees),
     )

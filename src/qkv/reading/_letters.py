@@ -68,11 +68,11 @@ def choices(letters: list, sources: list) -> list:
     if "weight" in kinds or not (large and any("X" in may for _, _, may in meant.values())):
         acts = acts[:3]  # X Q, with Q as a weight, is known by its source
     others = {}  # Z_0 and Z_7 are the same
-    for leaf, (_, _, may) in meant.items():
-        said = " ".join([plain(leaf), str(is_indexed(leaf)), *may])
-        others.setdefault(said, []).extend([leaf] if may else [])
+    for leaf in [leaf for leaf, (_, _, may) in meant.items() if may]:
+        said = " ".join([plain(leaf), str(is_indexed(leaf)), *meant[leaf][2]])
+        others.setdefault(said, []).append(leaf)
     one_of_each, found = [[]], []
-    for its in filter(None, others.values()):
+    for its in others.values():
         roles = [[(leaf, role) for leaf in its] for role in meant[its[0]][2]]
         one_of_each = [[*some, *it] for some in one_of_each for it in roles][: DATA["choices"]]
     for n, weight in enumerate(weights):

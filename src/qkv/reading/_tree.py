@@ -47,11 +47,7 @@ def parse(text: str) -> tuple:
             said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
-        elif (
-            not search(DATA["aside"], said)
-            if code
-            else not (pieces[1:] and search(DATA["lines"]["prose"], said))
-        ):
+        elif not ((code or pieces[1:]) and search(DATA["aside" if code else "prose"], said)):
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
@@ -102,10 +98,9 @@ def unfolded(line: str) -> str:
     found = search(DATA["lines"]["each"], line)
     if not found:
         return line
-    each = (
-        sub(rf"\b{found[2]}\b", it.strip(), found[3]) for it in cut(",", found[4].strip("([])"))
-    )
-    return f"{found[1]}= {', '.join(each)}"
+    every = cut(",", found[4].strip("([])"))
+    said = ", ".join(sub(rf"\b{found[2]}\b", it.strip(), found[3]) for it in every)
+    return f"{found[1]}= {said}"
 
 
 def tokens(text: str, code: bool) -> list:
@@ -250,14 +245,7 @@ class Parser:
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             index, _, _ = self._scripts()
-            inside = self.product()
-            if (
-                inside
-                and inside[0] == "dot"
-                and {it[1][2:] for it in inside[1:]} == {it[:1] for it in index[:1]}
-            ):
-                inside = ("dot", *(self._part(it) for it in inside[1:]))
-            node = self._over(index, ("sum", inside))
+            node = self._over(index, ("sum", self._parts(self.product(), index)))
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
@@ -272,10 +260,13 @@ class Parser:
         """Letters of which this is a dot product: of q and k, and of arrows."""
         return "" if self.code or sign == "@" else "qkQK" if sign and self.arrows else "qk"
 
-    def _part(self, node: tuple) -> tuple:
-        """The vector of q_i, a number in it: a sum of these is a dot product."""
-        self.shown[node[1][:2]] = node[1][0]
-        return ("leaf", node[1][:2])
+    def _parts(self, node: tuple | None, index: list) -> tuple | None:
+        """A dot product for the sum of q_i k_i over i, its numbers."""
+        letter = "".join(index[:1])[:1]
+        if not node or node[0] != "dot" or any(it[1][2:] != letter for it in node[1:]):
+            return node
+        self.shown |= {it[1][:2]: it[1][0] for it in node[1:]}
+        return ("dot", *(("leaf", it[1][:2]) for it in node[1:]))
 
     def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
@@ -288,16 +279,9 @@ class Parser:
             index, _, _ = self._scripts()
             bracket = self._next() in PAIRS or self._next() == r"\frac"
             inside = items(self._factor() if bracket else self.product())
-            *first, last = inside[0] if inside else [None]
-            if (
-                not bracket
-                and low == "softmax"
-                and last
-                and last[0] == "leaf"
-                and last[1][0] in "vV"
-            ):
-                first = first[1] if len(first) == 2 else tuple(first)
-                return ("mul", applied("softmax", [first]), last)
+            row = inside[0] if inside and not bracket and low == "softmax" else ("", "")
+            if row[0] == "mul" and row[-1][0] == "leaf" and row[-1][1][0] in "vV":  # softmax S V
+                return ("mul", applied(low, [row[:-1] if row[3:] else row[1]]), row[-1])
             node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
             return self._over(index, node) if FUNCTIONS[low] == "softmax" else node
         two = self._next() == "[" and low in WORDS["score"]
@@ -322,10 +306,9 @@ class Parser:
         if not index or not any(it[1:2] in (("exp",), ("softmax",)) for it in walk(node)):
             return node
         marked_so = [it for it in leaves(node) if index[0][0] in it.split("|")[1]]
-        named = search("^[A-Za-z]ʹ?(?=$|[=∈])", "".join(scripts[:1]))
-        has = [index[0][0] in it for it in leaves(node)]
-        indexed = any(search("[ijmnstr]", it.split("|")[1]) for it in leaves(node))
-        if node[0] == "sum" and named and indexed and not any(has):
+        has = " ".join(leaves(node))
+        named = search("^[A-Za-z]ʹ?(?=$|[=∈])", scripts[0]) and index[0][0] not in has
+        if node[0] == "sum" and named and search(r"\|\w*[ijmnrst]", has):
             return ("wrong", "summed", node, index[0])
         queries = any(it[0] in "qQ" for it in marked_so)
         queries = queries and not any(it[0] in "kKvVxX" for it in marked_so)
