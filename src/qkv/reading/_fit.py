@@ -210,7 +210,7 @@ class World:
         numbers = [numpy(it.out) for it in scales if scale and it.out]
         roles = [bare(it.role) if scale else it.role for it in arrays]
         key = " ".join([op, *roles, *numbers])
-        made = tables()["steps"].get(key, "")
+        made = made_by(key)
         outs = [it.out if op in SIGNS["numpy"] else self._rows(it) for it in [*arrays, *scales]]
         out = (key if key in SIGNS["around"] else op, *outs) if values and all(outs) else None
         if out and op not in SIGNS["numpy"] and self.columns and made.endswith(".T"):
@@ -291,7 +291,7 @@ class World:
         others = [(y, x) for x, y in ways if kind == "dot" or free]
         for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
-            role = tables()["steps"].get(key.replace("!", ""), "")
+            role = made_by(key.replace("!", ""))
             exchanged = self.code and n >= len(ways) and role != "S[i]"
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
             if role and not (exchanged or (other and (dot or free))):
@@ -309,7 +309,7 @@ class World:
 
     def _unknown(self, a: Value, b: Value) -> Value:
         """A product that is no step: is another letter, side or transpose meant?"""
-        steps, hint, typed = tables()["steps"], "", f"{a.typed} {b.typed}"
+        hint, typed = "", f"{a.typed} {b.typed}"
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
@@ -329,10 +329,10 @@ class World:
             return Value("", None, typed)  # of one more map nothing is known
         one, two = shape_of(a.role), shape_of(b.role)
         ways = [(transposed(a), b), (a, transposed(b))]
-        fits = [(x, y) for x, y in ways if f"mul {x.role} {y.role}" in steps]
+        fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
         tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
         if not (tables_meet or FAULTS["keys"] in self.faults):
-            if f"mul {b.role} {a.role}" in steps:
+            if made_by(f"mul {b.role} {a.role}"):
                 self.loose, hint = self.loose + 1, FAULTS["side"]
             elif fits:
                 changed = a if fits[0][0].role != a.role else b
@@ -341,7 +341,7 @@ class World:
                 hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
-            made = steps[f"mul {fits[0][0].role} {fits[0][1].role}"] if fits else ""
+            made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
             return Value(bare(made), None, typed)
         return Value("", None, typed)
 
@@ -424,6 +424,14 @@ class World:
 def numpy(out: tuple) -> str:
     """What is printed of a number or of a value, as a line of NumPy."""
     return written(out, False, lambda role: role, lambda size: size, SIGNS["numpy"])
+
+
+def made_by(step: str) -> str:
+    """What a step makes; of arrays that are all transposed it makes the transpose."""
+    op, *parts = step.split()
+    parts = map(turned, parts[::-1] if op == "mul" else parts)
+    known = tables()["steps"]
+    return known.get(step, "") or turned(known.get(" ".join([op, *parts]), ""))
 
 
 def meet(a: str, b: str) -> bool:
