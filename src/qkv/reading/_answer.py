@@ -49,5 +49,6 @@ def in_words(typed: str) -> bool:
     first = cut(r"\b(?:where|with|here)\b", plain)[0]
     strange = {word for word in said if word.lower() not in known and word in first}
     long = [word for word in strange if len(word) > 3]
-    asks = search(words["asks"], typed, case=False) and (said or typed[-1] == "?")
+    asks = search(words["asks"], typed, case=False)
+    asks = asks and (said or search(r"\?$|\b(is|are|vs|why|what|how)\b", typed, case=False))
     return bool(asks) or len(long) > 2 or (len(strange) > 3 and "=" not in typed)

@@ -15,6 +15,7 @@ from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
 
+MADE = {}  # what steps make that were looked for
 FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
 
 
@@ -245,6 +246,9 @@ class World:
             return first._replace(role=f"{first.role}!" if heads else first.role, free=op)
         if op == "part" or (op == "add" and not all(it.role for it in arrays)):
             return first._replace(out=None, typed=typed)
+        words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
+        if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
+            return Value("head[i]", None, typed)
         for pattern, (name, made) in DATA["mistakes"].items():
             if fullmatch(pattern, key) or (
                 self.columns and fullmatch(pattern, key.replace(".T", ""))
@@ -412,7 +416,9 @@ class World:
             self.loose += 1  # another letter than this one is usual
         elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
             return
-        elif self.faults:  # what follows from a mistake is not blamed again
+        elif (
+            self.faults or "toy" in self.notes.values()
+        ):  # what follows from a mistake is not blamed again
             self.loose += 1
         else:
             known = tables()["role"]
@@ -428,10 +434,12 @@ def numpy(out: tuple) -> str:
 
 def made_by(step: str) -> str:
     """What a step makes; of arrays that are all transposed it makes the transpose."""
-    op, *parts = step.split()
-    parts = map(turned, parts[::-1] if op == "mul" else parts)
-    known = tables()["steps"]
-    return known.get(step, "") or turned(known.get(" ".join([op, *parts]), ""))
+    if step not in MADE:
+        op, *parts = step.split()
+        parts = map(turned, parts[::-1] if op == "mul" else parts)
+        known = tables()["steps"]
+        MADE[step] = known.get(step, "") or turned(known.get(" ".join([op, *parts]), ""))
+    return MADE[step]
 
 
 def meet(a: str, b: str) -> bool:

@@ -85,13 +85,13 @@ def _is_attention(world: World, lines: list) -> bool:
     named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
     ours = named or any(search(DATA["ours"]["roles"], role) for role in [*roles, *made])
     ours = ours or any(node[0] == "fn" and _is_ours(node) for node in nodes)
-    ours = ours or any(it in ("toy", "cut", "join") for it in world.notes.values())
+    toy = "toy" in world.notes.values() and not world.loose
+    ours = ours or toy or any(it in ("cut", "join") for it in world.notes.values())
     steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
     steps = steps or not (world.loose or faults)
     unread = [node[1] for node in nodes if node[0] == "fn"]
     unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
-    toy = "toy" in world.notes.values()
     some = world.results[-1].role or faults or world.code or toy
     some = some and not all(it.lost for it in world.results)
     return bool(ours and steps and known and not unread and some)

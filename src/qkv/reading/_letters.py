@@ -89,9 +89,8 @@ def choices(letters: list, sources: list) -> list:
 def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     """The role of queries, keys or values or of their weight, as far as it is free."""
     kind, indexed = meant[leaf][0], is_indexed(leaf)
-    twin = any(
-        meant[it] == meant[leaf] and is_indexed(it) != indexed and it[0] == leaf[0] for it in meant
-    )
+    alike = [it for it in meant if meant[it] == meant[leaf] and it[0] == leaf[0]]
+    twin = any(is_indexed(it) != indexed for it in alike)
     if kind == "activation":
         act = act if act[:1] != "W" or leaf[0] in "QKV" else "{}[i]"
         return ("{}[i]" if indexed else "X_{}") if twin else act

@@ -1,15 +1,11 @@
 r"""What was typed, as a tree: LaTeX, Unicode, plain text and Python are read by one grammar.
 
-A node is a tuple that begins with its kind: `("leaf", "W|1Q")`, a letter with its scripts in order;
-`("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors, `("inner", axes,
-a, b)` of an einsum, in whose axes the sign 1 is that of a, and 2 that of b,
-`("times", a, b)` number by number, `("add", a, b)`, `("div", a, b)`, `("sum", a)`, `("t", a)`,
-`("fn", name, *arguments)`, `("call", leaf, a)`, a layer by its name, `("list", *items)`,
-`("eq", *sides)`; of code `("swap", a)`, heads and tokens that change places, `("cut", a)`, a
-reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three, `("axis", n, a)`, a
-softmax over an axis. In `("pass", a)` something is done to a that leaves what it is, and in
-`("lost", a)` something that is not known; `("wrong", fault, a, said)` is a mistake, and
-`("note", name, a, said)` a remark.
+A node is a tuple that begins with its kind: `("leaf", "W|1Q")` is a letter with its scripts in
+order, `("dot", a, b)` a product of two vectors, `("inner", axes, a, b)` an einsum, in whose axes
+the sign 1 is that of a, and 2 that of b, `("times", a, b)` number by number, `("call", leaf, a)` a
+layer by its name; in code `("swap", a)` exchanges heads and tokens, `("cut", a)` is a reshape into
+heads, `("join", a)` one back, `("part", a)` a piece of three. `("pass", a)` leaves what a is, in
+`("lost", a)` it is not known, `("wrong", fault, a, said)` is a mistake, `("note", …)` a remark.
 """
 
 from qkv.reading._data import DATA
@@ -41,13 +37,14 @@ def parse(text: str) -> tuple:
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
         pieces = cut("\n", typed)
     lines, shown, left = [], {}, []
+    beside = DATA["prose"] if pieces[1:] and not code else ""
     for piece in pieces:
         said, _, space = (unfolded(piece) if code else piece).strip().partition("∈")
         if sum(map(deeper, said)):  # i ∈ heads, as a script
             said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
-        elif not ((code or pieces[1:]) and search(DATA["aside" if code else "prose"], said)):
+        elif not ((code and search(DATA["aside"], said)) or (beside and search(beside, piece))):
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
@@ -236,6 +233,9 @@ class Parser:
                 self.left.append(self._take())
             self._take()
             node = inside[0] if len(inside) == 1 else ("list", *inside) if inside else None
+            row = inside[0][1:] if inside and inside[0][0] == "mul" else inside  # [Z_1 Z_2]
+            if all(it[0] == "leaf" and it[1][0] == row[0][1][0] for it in row):
+                inside = row
             if token == "[" and inside[1:] and not self.code and self._next() != "=":
                 node = ("fn", "concat", *inside)  # side by side
         elif token == r"\frac":
@@ -434,9 +434,8 @@ class Parser:
         """What a call makes of arrays: `calls` in the data has its meaning. No batch is left."""
         given = ([("", owner, "")] if owner else []) + self._arguments()
         arrays = [node for key, node, _ in given if node and not key]
-        said = [
-            f"{key}={text}" if key else sub(r"^[(\[]|[)\]]$", "", text) for key, _, text in given
-        ]
+        texts = [(key, sub(r"^[(\[]|[)\]]$", "", it) if not key else it) for key, _, it in given]
+        said = [f"{key}={it}" if key else it for key, it in texts]
         signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
         op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
         op = op or FUNCTIONS.get(name.lower(), "")
