@@ -358,7 +358,7 @@ class World:
         if "QKV" in last.role and all(letters):
             roles = [bare(last.role).replace("QKV", each) for each in letters]
             parts = [Value(role, ("role", role)) for role in roles]
-            last = last if names[1:] else last._replace(out=None)
+            last = last if names[1:] and self.code else last._replace(out=None)
         elif last.out and last.out[0] == "part":  # three arrays that are not taken apart
             last = last._replace(out=None)
         elif names[1:] and not last.lost:  # what a layer returns: the output and the weights
@@ -483,6 +483,8 @@ def entering(lines: list) -> list:
     given = [it for node in nodes if node[:2] == ("fn", "multihead") for it in node[2:]]
     given += [node[2] for node in nodes if node[0] == "call" and usual(node[1][1])[0]]
     given = [it[1] if it[0] == "pass" else it for it in given]
+    scored = [it for node in nodes if node[:2] == ("fn", "score") for it in node[2:]]
+    given += [it for it in scored if it[0] == "leaf" and not usual(it[1])[0]]
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
     for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
         meant = [usual(it[1]) for it in pair]

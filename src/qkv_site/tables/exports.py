@@ -21,7 +21,10 @@ from qkv_site.markdown.mathml import inside, mark, to_mathml
 from qkv_site.parts import formulas
 from qkv_site.tables import javascript
 
-_TABLED = ("role", "steps", "usual", "own", "packed", "held", "made")  # `tables` has what they say
+_TABLED = (  # `tables` has what they say
+    *("role", "steps", "usual", "own", "packed", "held", "made", "title", "class", "part", "bias"),
+    *("unstored", "beside", "pages"),
+)
 READING, READER = "assets/reading.json", "assets/reader.js"
 _READ_BY = ["tree", "letters", "reading", "fit", "formulas", "others", "shapes", "answer"]
 
