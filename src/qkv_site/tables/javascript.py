@@ -58,7 +58,7 @@ class _Writer:
         return ",".join(map(self.write, nodes))
 
     def _block(self, nodes: list[ast.stmt]) -> str:
-        return "{\n" + "\n".join(filter(None, map(self.write, nodes))) + "}"
+        return "{" + "".join(filter(None, map(self.write, nodes))) + "}"
 
     def _truth(self, node: ast.expr) -> str:
         """A condition: an empty list is false, as in Python."""
@@ -87,7 +87,7 @@ class _Writer:
         given = ",".join(map("".join, zip(said[method:], ends[method:], strict=True)))
         name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
         head = f"{'' if method else 'function '}{name}({given})"
-        body = self._block(node.body)[2:]
+        body = self._block(node.body)[1:]
         local = [*map(self._shortened, sorted(assigned))]
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
