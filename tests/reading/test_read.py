@@ -113,6 +113,7 @@ def layer(self_attention: bool) -> dict:
     it |= {"W_VO_i": it["W_V_i"] @ it["W_O_i"], "S_i": it["Q_i"] @ it["K_i"].T}
     it |= {"A_i": qkv.softmax(it["S_i"] / 2), "K_R": it["X_K"] @ it["W_KR"]}
     it["head_i"] = qkv.attention(it["Q_i"], it["K_i"], it["V_i"])
+    it |= {"added": X_Q, "mean": it["A_i"] @ it["X_K"]}
     it["QKV_i"] = [it["Q_i"]] * 3
     it["joined"] = np.concatenate([it["head_i"]] * h, axis=-1)
     it["Y"] = it["joined"] @ it["W_O"]
@@ -123,7 +124,7 @@ def layer(self_attention: bool) -> dict:
     return it | functions
 
 
-LINED = ("formulas", "code", "unread", "sources", "axes", "spelled")
+LINED = ("formulas", "code", "unread", "sources", "axes", "spelled", "evidence", "phone")
 
 
 @pytest.mark.parametrize("typed", [typed for part in LINED for typed in INPUTS[part]])

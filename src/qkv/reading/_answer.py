@@ -3,7 +3,7 @@
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._formulas import formulas
 from qkv.reading._others import alike, error, name, unknown_name
-from qkv.reading._patterns import findall, search, sub
+from qkv.reading._patterns import cut, findall, search, sub
 from qkv.reading._shapes import shapes
 from qkv.reading._tree import FUNCTIONS, WORDS, RefusedError
 
@@ -30,12 +30,8 @@ def answer(text: str) -> tuple[list, str, list, bool]:
     readings, unread, why = formulas(typed)
     if unread or not readings:
         why = why or said["unread" if unread else "formula"].format(", ".join(unread) or typed)
-        return (
-            readings,
-            " ".join([why, *alike(unread, [*FUNCTIONS, *WORDS["whole"]])]),
-            unread,
-            False,
-        )
+        why = " ".join([why, *alike(unread, [*FUNCTIONS, *WORDS["whole"]])])
+        return readings, why, unread, False
     kinds = " ".join(sorted(each.which for each in readings[:2]))
     decides = DATA["which"].get(kinds, "") if len(readings) > 1 else ""
     return readings, DATA["which"]["decides"].format(decides) if decides else "", [], False
@@ -50,6 +46,9 @@ def in_words(typed: str) -> bool:
         return bool(search(r"[^\W\d_]{3,}", typed)) or not search("[A-Za-z]", typed)
     plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
-    strange = {word for word in said if len(word) > 3 and word.lower() not in known}
+    first = cut(r"\b(?:where|with|here)\b", plain)[0]
+    strange = {word for word in said if word.lower() not in known and word in first}
+    long = [word for word in strange if len(word) > 3]
     asks = search(words["asks"], typed, case=False)
-    return bool(asks and (said or typed[-1] == "?")) or len(strange) > 2
+    asks = asks and (said or search(r"\?$|\b(is|are|vs|why|what|how)\b", typed, case=False))
+    return bool(asks) or len(long) > 2 or (len(strange) > 3 and "=" not in typed)

@@ -15,6 +15,7 @@ from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
 
+MADE = {}  # what steps make that were looked for
 FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
 
 
@@ -78,6 +79,7 @@ class World:
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.open, self.names, self.key = False, [], []
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
+        self.single = False  # whether what the last line makes is what all of it makes
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list) -> None:
@@ -87,6 +89,10 @@ class World:
             result = self.value(line)
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
+        self.single = all(line[0] == "eq" for line in lines[:-1])
+        every = [it for line in lines for it in walk(line)]
+        if any(it[0] in ("sqrt", "num") or (it[0] == "leaf" and number(it[1])) for it in every):
+            self.notes = {it: name for it, name in self.notes.items() if name != "bare"}
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
         self.made = {it: its for it, its in self.made.items() if it in self.sure or not its.role}
@@ -111,6 +117,8 @@ class World:
             self.hidden += leaves(node)
             return Value(lost=True)
         if kind == "fn" and parts[0] == "score":
+            for it, letter in zip(parts[1:], "QK", strict=True):
+                self.loose += self._used(self.value(it), letter).role[:1] not in ("X", "Q", "K")
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
@@ -120,6 +128,7 @@ class World:
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
         if name == "multihead":  # what enters a layer is a source
+            values = [*values, *values, *values] if len(values) == 1 else values
             values = [self._used(*each) for each in zip(values, "QKV", strict=False)]
         elif kind in ("mul", "dot"):
             return self._product(values, kind)
@@ -202,13 +211,14 @@ class World:
         numbers = [numpy(it.out) for it in scales if scale and it.out]
         roles = [bare(it.role) if scale else it.role for it in arrays]
         key = " ".join([op, *roles, *numbers])
-        made = tables()["steps"].get(key, "")
+        made = made_by(key)
         outs = [it.out if op in SIGNS["numpy"] else self._rows(it) for it in [*arrays, *scales]]
         out = (key if key in SIGNS["around"] else op, *outs) if values and all(outs) else None
         if out and op not in SIGNS["numpy"] and self.columns and made.endswith(".T"):
             out = ("t", out)
         if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
             self.notes[NOTES["bare"]] = "bare"
+        out = None if made == "added" and "head[i]" in roles else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             self._remark(key, said)
@@ -236,6 +246,9 @@ class World:
             return first._replace(role=f"{first.role}!" if heads else first.role, free=op)
         if op == "part" or (op == "add" and not all(it.role for it in arrays)):
             return first._replace(out=None, typed=typed)
+        words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
+        if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
+            return Value("head[i]", None, typed)
         for pattern, (name, made) in DATA["mistakes"].items():
             if fullmatch(pattern, key) or (
                 self.columns and fullmatch(pattern, key.replace(".T", ""))
@@ -282,7 +295,7 @@ class World:
         others = [(y, x) for x, y in ways if kind == "dot" or free]
         for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
-            role = tables()["steps"].get(key.replace("!", ""), "")
+            role = made_by(key.replace("!", ""))
             exchanged = self.code and n >= len(ways) and role != "S[i]"
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
             if role and not (exchanged or (other and (dot or free))):
@@ -300,11 +313,11 @@ class World:
 
     def _unknown(self, a: Value, b: Value) -> Value:
         """A product that is no step: is another letter, side or transpose meant?"""
-        steps, hint, typed = tables()["steps"], "", f"{a.typed} {b.typed}"
+        hint, typed = "", f"{a.typed} {b.typed}"
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
-                if wanted in FAULTS:
+                if wanted in FAULTS and a.typed != "score":
                     self._fault(wanted)
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
@@ -316,15 +329,14 @@ class World:
             self._fault("pair", a.typed, letters[0], b.typed, letters[1])
             return Value("", None, typed)
         self.loose += 1 + ("X_" in a.role and "X_" in b.role)
+        if kinds[1:] == ["W_"] and letters[0]:
+            return Value("", None, typed)  # of one more map nothing is known
         one, two = shape_of(a.role), shape_of(b.role)
         ways = [(transposed(a), b), (a, transposed(b))]
-        fits = [(x, y) for x, y in ways if f"mul {x.role} {y.role}" in steps]
-        if (
-            len(one) == len(two) == 2
-            and FAULTS["keys"] not in self.faults
-            and not meet(one[1], two[0])
-        ):
-            if f"mul {b.role} {a.role}" in steps:
+        fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
+        tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
+        if not (tables_meet or FAULTS["keys"] in self.faults):
+            if made_by(f"mul {b.role} {a.role}"):
                 self.loose, hint = self.loose + 1, FAULTS["side"]
             elif fits:
                 changed = a if fits[0][0].role != a.role else b
@@ -333,9 +345,8 @@ class World:
                 hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
-            return Value(
-                bare(steps[f"mul {fits[0][0].role} {fits[0][1].role}"]) if fits else "", None, typed
-            )
+            made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
+            return Value(bare(made), None, typed)
         return Value("", None, typed)
 
     def _equal(self, nodes: list) -> Value:
@@ -347,7 +358,7 @@ class World:
         if "QKV" in last.role and all(letters):
             roles = [bare(last.role).replace("QKV", each) for each in letters]
             parts = [Value(role, ("role", role)) for role in roles]
-            last = last if names[1:] else last._replace(out=None)
+            last = last if names[1:] and self.code else last._replace(out=None)
         elif last.out and last.out[0] == "part":  # three arrays that are not taken apart
             last = last._replace(out=None)
         elif names[1:] and not last.lost:  # what a layer returns: the output and the weights
@@ -357,10 +368,13 @@ class World:
         if assigns:
             lefts = [self._assigned(a[1], b) for a, b in zip(names, parts, strict=False)]
         else:
-            lefts = [self.value(nodes[0])]
-        compared = values if assigns else [*lefts, *values]
-        for a, b in pairwise(compared):
+            lefts = [self.value(each) for each in (names if names[1:] else nodes[:1])]
+        pairs = zip(lefts, parts, strict=False) if names[1:] else pairwise([*lefts, *values])
+        before = self.loose
+        for a, b in pairwise(values) if assigns else pairs:
             self._compare(a, b)
+        if self.loose > before and not assigns:  # nothing tells what it is
+            self.hidden += [it[1] for it in names if it[0] == "leaf"]
         left = [self._rows(it) for it in lefts]
         sides = [("list", *left) if names[1:] else left[0]]
         sides += [self._rows(it) for it in (*values[:-1], last)]
@@ -402,7 +416,9 @@ class World:
             self.loose += 1  # another letter than this one is usual
         elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
             return
-        elif self.faults:  # what follows from a mistake is not blamed again
+        elif (
+            self.faults or "toy" in self.notes.values()
+        ):  # what follows from a mistake is not blamed again
             self.loose += 1
         else:
             known = tables()["role"]
@@ -416,6 +432,16 @@ def numpy(out: tuple) -> str:
     return written(out, False, lambda role: role, lambda size: size, SIGNS["numpy"])
 
 
+def made_by(step: str) -> str:
+    """What a step makes; of arrays that are all transposed it makes the transpose."""
+    if step not in MADE:
+        op, *parts = step.split()
+        parts = map(turned, parts[::-1] if op == "mul" else parts)
+        known = tables()["steps"]
+        MADE[step] = known.get(step, "") or turned(known.get(" ".join([op, *parts]), ""))
+    return MADE[step]
+
+
 def meet(a: str, b: str) -> bool:
     """Whether two sizes may be equal: in self-attention all words are queries and keys."""
     return a == b or sorted([a, b]) in (["n", "n_q"], ["n", "n_k"])
@@ -425,15 +451,14 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     """All readings of some lines, the likeliest first: `data.toml` says in which order."""
     letters, worlds, kept = read_first(lines, code), [], {}
     for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
-        weights = [
-            it for it, role in role_of.items() if search(r"^(W_|P_|W\[)", role) and "()" not in it
-        ]
+        weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
+        weights = [it for it in weights if "()" not in it]
         for columns in (False, True) if weights or not code else (False,):  # code has rows
             for stored in (False, True) if weights else (False,):  # a weight as nn.Linear has it
-                flipped = {}
+                flipped = {leaf: role_of.get(leaf, "") for leaf in letters}
                 for leaf in letters:
-                    role, other = role_of.get(leaf, ""), stored and leaf in weights
-                    flipped[leaf] = turned(role) if columns != other else role
+                    if columns != (stored and leaf in weights):
+                        flipped[leaf] = turned(flipped[leaf])
                 world = World(flipped, shown, columns, code)
                 world.run(lines)
                 faults = len(world.faults)
@@ -458,12 +483,14 @@ def entering(lines: list) -> list:
     given = [it for node in nodes if node[:2] == ("fn", "multihead") for it in node[2:]]
     given += [node[2] for node in nodes if node[0] == "call" and usual(node[1][1])[0]]
     given = [it[1] if it[0] == "pass" else it for it in given]
+    scored = [it for node in nodes if node[:2] == ("fn", "score") for it in node[2:]]
+    given += [it for it in scored if it[0] == "leaf" and not usual(it[1])[0]]
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
     for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
-        kinds = [usual(it[1])[0] for it in pair]
-        given += [
-            it for it, kind in zip(pair, kinds, strict=True) if "weight" in kinds and not kind
-        ]
+        meant = [usual(it[1]) for it in pair]
+        free = [it[0] == "" and "W_O" not in it[2] for it in meant]
+        weight = any(it[0] == "weight" for it in meant)
+        given += [it for it, its in zip(pair, free, strict=True) if weight and its]
     return [it[1] for it in given if it[0] == "leaf"]
 
 

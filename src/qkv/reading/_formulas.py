@@ -33,7 +33,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
         world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
-    lost = any(search(r"\w", it) for it in left) and not code and worlds and worlds[0].loose
+    lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
+    lost = lost and worlds and (worlds[0].loose or worlds[0].faults)
     if not worlds or lost or not _is_attention(worlds[0], lines):
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
@@ -59,13 +60,13 @@ def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -
     why = refused["whole" if worlds and worlds[0].steps else "steps"]
     why = refused["strange"].format(", ".join(strange)) if strange else why
     ours = any(_is_ours(("leaf", leaf)) for leaf in shown)
-    return refused["partly" if ours else "formula"].format(typed, why, " ".join(told)).strip()
+    return " ".join([refused["partly" if ours else "formula"].format(typed, why), *told])
 
 
 def _is_ours(node: tuple) -> bool:
     """Whether a letter or a function is of attention alone."""
     if node[0] == "fn":
-        return node[1] in ("attention", "fused", "multihead")
+        return node[1] in ("attention", "fused", "multihead", "score")
     named = node[0] == "leaf" and search(DATA["ours"]["letters"], node[1])
     return bool(named) or (node[0] == "leaf" and bool(usual(node[1])[0]))
 
@@ -84,15 +85,16 @@ def _is_attention(world: World, lines: list) -> bool:
     named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
     ours = named or any(search(DATA["ours"]["roles"], role) for role in [*roles, *made])
     ours = ours or any(node[0] == "fn" and _is_ours(node) for node in nodes)
-    ours = ours or any(it in ("toy", "cut", "join") for it in world.notes.values())
+    toy = "toy" in world.notes.values() and not world.loose
+    ours = ours or toy or any(it in ("cut", "join") for it in world.notes.values())
     steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
     steps = steps or not (world.loose or faults)
-    unread = any(node[:2] == ("fn", "unread") for node in nodes)
+    unread = [node[1] for node in nodes if node[0] == "fn"]
+    unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
     known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
-    toy = "toy" in world.notes.values()
-    none = not (world.results[-1].role or faults or world.code or toy)
-    none = none or all(it.lost for it in world.results)
-    return bool(ours and steps and known and not unread and not none)
+    some = world.results[-1].role or faults or world.code or toy
+    some = some and not all(it.lost for it in world.results)
+    return bool(ours and steps and known and not unread and some)
 
 
 def _size(letter: str, size: str) -> Reading:
@@ -124,16 +126,13 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
-    letter = next(
-        (world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted), ""
-    )
+    letter = [world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted]
+    letter = letter[0] if letter else ""
     last = bare(world.results[-1].role).replace("!", "")
-    shape = (
-        " × ".join(size.replace(" * ", "·") for size in known[last]["shape"])
-        if last in known
-        else ""
-    )
-    gives = known[last]["meaning"] if last in known and last not in roles.values() else ""
+    shape = " × ".join(known[last]["shape"] if last in known else []).replace(" * ", "·")
+    whole = complete and world.single and not (world.faults or world.loose)
+    named = whole and last in known and last not in roles.values()
+    gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
@@ -141,23 +140,16 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         title = said["output"].format(letter)
     sources = [it for it, role in roles.items() if role == "X"]
     inputs = {it if it[0].isupper() else plain(it): world.shown[it] for it in sources}
-    inputs = [*inputs.values()]
-    if len(inputs) == 2:
-        world.notes[NOTES["two"].format(*inputs)] = "two"
-    elif len(inputs) > 2:
-        world.notes[NOTES["three"].format(", ".join(inputs))] = "three"
+    if len(inputs) > 1:
+        name, every = "two" if len(inputs) == 2 else "three", listed([*inputs.values()])
+        world.notes[NOTES[name].format(every)] = name
     tokens = "open" if world.open else "columns" if world.columns else "rows"
-    result = (
-        [said["shaped" if shape else "result"].format(gives, shape)]
-        if gives and not world.faults
-        else []
-    )
+    result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     trees = world.trees() if complete and not world.faults else []
     own = trees and "scale" not in world.notes.values()
     texts = world.names if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters
-    lines = [numpy(each) for each in trees]
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
     reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
@@ -170,7 +162,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
         tuple(world.faults),
         (*result, said[tokens], *notes, *told, *remarks),
-        "; ".join(lines),
+        "; ".join(map(numpy, trees)),
         next(PAGES[reason] for reason in reasons if reason in PAGES),
         tuple(trees),
     )

@@ -39,7 +39,7 @@ def is_indexed(leaf: str) -> bool:
 
 def usual(leaf: str) -> tuple[str, str, list]:
     """What people mean by a letter: a kind and Q, K or V, or else the roles it may have."""
-    forms = (leaf.lower(), plain(leaf.lower()))
+    forms = (leaf.lower(), plain(leaf.lower()), plain(leaf))
     for kind, letter, pattern in tables()["usual"]:
         if any(fullmatch(pattern, each) for each in forms):
             return kind, letter, []
@@ -64,10 +64,17 @@ def choices(letters: list, sources: list) -> list:
     layers = any("()" in leaf for leaf in letters)  # in code, of all heads
     weights = DATA["forms"]["weight"][:: -1 if layers else 1] if "weight" in kinds else [""]
     acts = DATA["forms"]["activation"] if "activation" in kinds else [""]
-    others = [[(leaf, role) for role in may] for leaf, (_, _, may) in meant.items() if may]
+    large = kinds.count("activation") > 1 and any(it[0] in "QKV" for it in letters)
+    if "weight" in kinds or not (large and any("X" in may for _, _, may in meant.values())):
+        acts = acts[:3]  # X Q, with Q as a weight, is known by its source
+    others = {}  # Z_0 and Z_7 are the same
+    for leaf in [leaf for leaf, (_, _, may) in meant.items() if may]:
+        said = " ".join([plain(leaf), str(is_indexed(leaf)), *meant[leaf][2]])
+        others.setdefault(said, []).append(leaf)
     one_of_each, found = [[]], []
-    for roles in others:
-        one_of_each = [[*some, it] for some in one_of_each for it in roles][: DATA["choices"]]
+    for its in others.values():
+        roles = [[(leaf, role) for leaf in its] for role in meant[its[0]][2]]
+        one_of_each = [[*some, *it] for some in one_of_each for it in roles][: DATA["choices"]]
     for n, weight in enumerate(weights):
         for m, act in enumerate(acts):
             for chosen in one_of_each:
@@ -82,10 +89,10 @@ def choices(letters: list, sources: list) -> list:
 def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     """The role of queries, keys or values or of their weight, as far as it is free."""
     kind, indexed = meant[leaf][0], is_indexed(leaf)
-    twin = any(
-        meant[it] == meant[leaf] and is_indexed(it) != indexed and it[0] == leaf[0] for it in meant
-    )
+    alike = [it for it in meant if meant[it] == meant[leaf] and it[0] == leaf[0]]
+    twin = any(is_indexed(it) != indexed for it in alike)
     if kind == "activation":
+        act = act if act[:1] != "W" or leaf[0] in "QKV" else "{}[i]"
         return ("{}[i]" if indexed else "X_{}") if twin else act
     if kind == "bias":
         return "b_{}[i]" if "[i]" in weight or not weight else "b_{}"

@@ -11,7 +11,7 @@ from qkv.notation import Source, roles, sources
 from qkv.notation.tree import Product, Symbol, Transpose
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._tree import Parser, normal, turned
+from qkv.reading._tree import Parser, normal
 from qkv.shapes.rules import known_sizes, rules
 
 _BASE = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "3": 3}  # the paper's base model
@@ -66,7 +66,7 @@ def _in_words(role: dict) -> str:
 
 
 def _steps() -> dict[str, str]:
-    """What each step makes, and the same of all arrays transposed."""
+    """What each step makes."""
     made = {}
     for role in roles():
         side = parse_formula(role.definition).sides[0] if role.definition else None
@@ -77,10 +77,6 @@ def _steps() -> dict[str, str]:
     for role, steps in DATA["steps"].items():
         for step, letter in itertools.product(steps, "QKV" if "{}" in role else "Q"):
             made[step.replace("{}", letter)] = role.replace("{}", letter)
-    for step, role in [*made.items()]:
-        op, *parts = step.split()
-        parts = map(turned, parts[::-1] if op == "mul" else parts)
-        made.setdefault(" ".join([op, *parts]), turned(role))
     return made
 
 

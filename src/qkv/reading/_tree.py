@@ -1,15 +1,11 @@
 r"""What was typed, as a tree: LaTeX, Unicode, plain text and Python are read by one grammar.
 
-A node is a tuple that begins with its kind: `("leaf", "W|1Q")`, a letter with its scripts in order;
-`("num", "8")`, `("sqrt", a)`, `("mul", a, b)`, `("dot", a, b)` of two vectors, `("inner", axes,
-a, b)` of an einsum, in whose axes the sign 1 is that of a, and 2 that of b,
-`("times", a, b)` number by number, `("add", a, b)`, `("div", a, b)`, `("sum", a)`, `("t", a)`,
-`("fn", name, *arguments)`, `("call", leaf, a)`, a layer by its name, `("list", *items)`,
-`("eq", *sides)`; of code `("swap", a)`, heads and tokens that change places, `("cut", a)`, a
-reshape into heads, `("join", a)`, one back, `("part", a)`, a piece of three, `("axis", n, a)`, a
-softmax over an axis. In `("pass", a)` something is done to a that leaves what it is, and in
-`("lost", a)` something that is not known; `("wrong", fault, a, said)` is a mistake, and
-`("note", name, a, said)` a remark.
+A node is a tuple that begins with its kind: `("leaf", "W|1Q")` is a letter with its scripts in
+order, `("dot", a, b)` a product of two vectors, `("inner", axes, a, b)` an einsum, in whose axes
+the sign 1 is that of a, and 2 that of b, `("times", a, b)` number by number, `("call", leaf, a)` a
+layer by its name; in code `("swap", a)` exchanges heads and tokens, `("cut", a)` is a reshape into
+heads, `("join", a)` one back, `("part", a)` a piece of three. `("pass", a)` leaves what a is, in
+`("lost", a)` it is not known, `("wrong", fault, a, said)` is a mistake, `("note", …)` a remark.
 """
 
 from qkv.reading._data import DATA
@@ -22,7 +18,7 @@ CALLS = [
     (sub(r"<(\w+)>", lambda it: DATA["token"][it[1]], pattern), meaning.split())
     for pattern, meaning in DATA["calls"].items()
 ]
-ENDS = [*")]},;+-=|:", "for", "->"]
+ENDS = [*")]},;+-=|:", "for", "->", *WORDS["ends"]]
 WIDTH = ("leaf", "d_k|")
 ONE = ("num", "1")
 DEEP, LONG = 20, 300  # brackets in brackets, and signs in a line
@@ -38,12 +34,17 @@ def parse(text: str) -> tuple:
     typed = whole_lines(text) if code else normal(text)
     one = not code and fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
+    if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
+        pieces = cut("\n", typed)
     lines, shown, left = [], {}, []
+    beside = DATA["prose"] if pieces[1:] and not code else ""
     for piece in pieces:
         said, _, space = (unfolded(piece) if code else piece).strip().partition("∈")
+        if sum(map(deeper, said)):  # i ∈ heads, as a script
+            said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
-        elif not (code and search(DATA["aside"], said)):
+        elif not ((code and search(DATA["aside"], said)) or (beside and search(beside, piece))):
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
@@ -74,7 +75,8 @@ def normal(text: str) -> str:
         text = sub(written, sign + r"{\g<0>}", text)
     for pattern, plain in DATA["spelling"].items():
         text = sub(pattern, plain, text)
-    return normalize(text)
+    text = normalize(text)
+    return text if search(DATA["token"]["time"], text) else sub(DATA["token"]["turn"], "^T", text)
 
 
 def whole_lines(text: str) -> str:
@@ -93,10 +95,9 @@ def unfolded(line: str) -> str:
     found = search(DATA["lines"]["each"], line)
     if not found:
         return line
-    each = (
-        sub(rf"\b{found[2]}\b", it.strip(), found[3]) for it in cut(",", found[4].strip("([])"))
-    )
-    return f"{found[1]}= {', '.join(each)}"
+    every = cut(",", found[4].strip("([])"))
+    said = ", ".join(sub(rf"\b{found[2]}\b", it.strip(), found[3]) for it in every)
+    return f"{found[1]}= {said}"
 
 
 def tokens(text: str, code: bool) -> list:
@@ -135,7 +136,7 @@ class Parser:
         self.tokens, self.at, self.code, self.left = tokens(text, code), 0, code, []
         self.shown, self.depth = {}, 0
         self.order = "QVK" if search(DATA["keras"], whole) else "QKV"
-        awaited = []
+        self.arrows, awaited = "\\vec" in whole, []
         for token in self.tokens:
             if token in PAIRS:
                 awaited.append(token)
@@ -159,7 +160,7 @@ class Parser:
             values = [("pass", it) for it in values[0][1 : len(names) + 1]]
             sides[-1] = values
         if len(sides) < 2:
-            return names[0] if names else None
+            return ("lines", *names) if names[1:] else names[0] if names else None
         if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
             return None  # of a size, or of a layer that is only made
         if len(names) == len(values) > 1:  # q, k, v = x, x, x
@@ -176,6 +177,11 @@ class Parser:
             token = self._next()
             if token in ("*", "@", ".", "⊙"):
                 sign = self._take()
+                if sign in ("*", ".") and not self.code and node and node[0] == "mul":
+                    other = self.product()  # W_q x · W_k x
+                    vectors = other and other[0] == "mul" and len(node) == len(other) == 3
+                    its = other[1:] if other and other[0] == "mul" else [other] if other else []
+                    node = ("dot", node, other) if vectors else (*node, *its)
             elif token == "/":
                 self._take()
                 node = divided(node or ONE, self._factor())
@@ -185,7 +191,7 @@ class Parser:
             elif node and (sign == "⊙" or (sign == "*" and self.code)):
                 node, sign = ("times", node, self._factor()), ""
             else:
-                node, sign = multiplied(node, self._factor(), sign in ("*", ".")), ""
+                node, sign = multiplied(node, self._factor(), self._vectors(sign)), ""
         return node
 
     def _next(self, ahead: int = 0) -> str:
@@ -198,7 +204,7 @@ class Parser:
     def _several(self) -> list:
         """Sums with a comma between them."""
         found = [self._sum()]
-        while self._next() == ",":
+        while self._next() == "," or (self._next() == ";" and not self.code):
             self._take()
             found.append(self._sum())
         return [each for each in found if each]
@@ -227,6 +233,11 @@ class Parser:
                 self.left.append(self._take())
             self._take()
             node = inside[0] if len(inside) == 1 else ("list", *inside) if inside else None
+            row = inside[0][1:] if inside and inside[0][0] == "mul" else inside  # [Z_1 Z_2]
+            if all(it[0] == "leaf" and it[1][0] == row[0][1][0] for it in row):
+                inside = row
+            if token == "[" and inside[1:] and not self.code and self._next() != "=":
+                node = ("fn", "concat", *inside)  # side by side
         elif token == r"\frac":
             above = self._factor()
             node = divided(above, self._factor())
@@ -234,7 +245,7 @@ class Parser:
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             index, _, _ = self._scripts()
-            node = self._over(index, ("sum", self.product()))
+            node = self._over(index, ("sum", self._parts(self.product(), index)))
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
@@ -244,6 +255,18 @@ class Parser:
         node = self._after(node)
         self.depth -= 1
         return node
+
+    def _vectors(self, sign: str) -> str:
+        """Letters of which this is a dot product: of q and k, and of arrows."""
+        return "" if self.code or sign == "@" else "qkQK" if sign and self.arrows else "qk"
+
+    def _parts(self, node: tuple | None, index: list) -> tuple | None:
+        """A dot product for the sum of q_i k_i over i, its numbers."""
+        letter = "".join(index[:1])[:1]
+        if not node or node[0] != "dot" or any(it[1][2:] != letter for it in node[1:]):
+            return node
+        self.shown |= {it[1][:2]: it[1][0] for it in node[1:]}
+        return ("dot", *(("leaf", it[1][:2]) for it in node[1:]))
 
     def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
@@ -256,15 +279,21 @@ class Parser:
             index, _, _ = self._scripts()
             bracket = self._next() in PAIRS or self._next() == r"\frac"
             inside = items(self._factor() if bracket else self.product())
+            row = inside[0] if inside and not bracket and low == "softmax" else ("", "")
+            if row[0] == "mul" and row[-1][0] == "leaf" and row[-1][1][0] in "vV":  # softmax S V
+                return ("mul", applied(low, [row[:-1] if row[3:] else row[1]]), row[-1])
             node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
             return self._over(index, node) if FUNCTIONS[low] == "softmax" else node
-        if self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]:
+        two = self._next() == "[" and low in WORDS["score"]
+        if two or (self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]):
             began, kept = self.at, len(self.left)
-            inside = items(self._factor())
+            its = self._factor()
+            inside = its[2:] if its and its[:2] == ("fn", "concat") else items(its)
             if name in "fAa" and len(inside) == 3:
                 return ("fn", "attention", *inside)
             if low in WORDS["score"] and len(inside) == 2:
-                return ("fn", "score", *inside)
+                score = ("fn", "score", *inside)
+                return ("fn", "softmax", score) if low == "alpha" else score
             if len(name) > 2 or not name.isascii():
                 self.left.append(name)
                 return ("fn", "unread", *inside)
@@ -277,6 +306,10 @@ class Parser:
         if not index or not any(it[1:2] in (("exp",), ("softmax",)) for it in walk(node)):
             return node
         marked_so = [it for it in leaves(node) if index[0][0] in it.split("|")[1]]
+        has = " ".join(leaves(node))
+        named = search("^[A-Za-z]ʹ?(?=$|[=∈])", scripts[0]) and index[0][0] not in has
+        if node[0] == "sum" and named and search(r"\|\w*[ijmnrst]", has):
+            return ("wrong", "summed", node, index[0])
         queries = any(it[0] in "qQ" for it in marked_so)
         queries = queries and not any(it[0] in "kKvVxX" for it in marked_so)
         scores = (sub("[^A-Za-zʹ]", "", self.shown[it][1:]) for it in marked_so if it[0] in "es")
@@ -289,14 +322,20 @@ class Parser:
         scripts, turned, shared = self._scripts()
         above = self.tokens[began : self.at]
         typed = name + "".join(f"{it} " if len(it) > 1 and it[0] == "\\" else it for it in above)
-        typed = sub(r"\^(T|\{T\})$", "", sub(r"\{(\w)\}", r"\1", typed))
+        typed = sub(r"\^(T|\{T\})$", "", sub(r"\{(\w)\}", r"\1", typed)).replace("_{ʹ}", "ʹ")
         parts = fullmatch(DATA["token"]["short"], name) if self.code else None
         if parts:
             name, scripts = parts[1], [parts[2], *scripts]
         leaf = marked(f"{name}|", sub(r"[^A-Za-z\dʹ]", "", "".join(scripts)))
         self.shown.setdefault(leaf, typed)
-        if not self.code and name.lower() in WORDS["of"] and self._next() in ("[", "("):
+        of = name.lower() in WORDS["of"] or (name in "QKV" and self._next() == "[")
+        if not self.code and of and self._next() in ("[", "("):
+            turned = (self._factor() or " ")[0] == "t" or turned
+        elif not self.code and began == 1 and self._next() == "(":  # a_t(s) = …
+            began, kept = self.at, len(self.left)
             self._factor()
+            if self._next() != "=":
+                self.at, self.left = began, self.left[:kept]
         node = ("note", "shared", ("leaf", leaf), typed) if shared else ("leaf", leaf)
         return ("t", node) if turned else node
 
@@ -395,9 +434,8 @@ class Parser:
         """What a call makes of arrays: `calls` in the data has its meaning. No batch is left."""
         given = ([("", owner, "")] if owner else []) + self._arguments()
         arrays = [node for key, node, _ in given if node and not key]
-        said = [
-            f"{key}={text}" if key else sub(r"^[(\[]|[)\]]$", "", text) for key, _, text in given
-        ]
+        texts = [(key, sub(r"^[(\[]|[)\]]$", "", it) if not key else it) for key, _, it in given]
+        said = [f"{key}={it}" if key else it for key, it in texts]
         signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
         op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
         op = op or FUNCTIONS.get(name.lower(), "")
@@ -425,7 +463,7 @@ class Parser:
             return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
             second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
-            node = multiplied(first, second, name == "dot")
+            node = multiplied(first, second, "qk" if name == "dot" else "")
             return ("add", node, arrays[2]) if len(arrays) > 2 else node
         if op == "view":
             swapped = first[0] == "swap"
@@ -469,18 +507,29 @@ def marked(leaf: str, mark: str) -> str:
 
 
 def divided(a: tuple | None, b: tuple | None) -> tuple:
-    """A fraction; an exponential over a sum of such is a softmax."""
-    if a and a[:2] == ("fn", "exp") and any(each[:2] == ("fn", "exp") for each in walk(b)):
-        node = ("fn", "softmax", *a[2:])
-        return ("wrong", "softmax", node, b[3]) if b[0] == "wrong" else node
-    return ("div", a, b)
+    """A fraction; an exponential over the sum of such is a softmax."""
+    if a and b and a[0] == "sum" and a[1] and a[1][0] == "mul" and a[1][1][:2] == ("fn", "exp"):
+        return ("sum", ("mul", divided(a[1][1], b), *a[1][2:]))
+    if not (a and b and a[:2] == ("fn", "exp")):
+        return ("div", a, b)
+    if b[0] in ("mul", "times") and len(b) == 3:  # √d_k stands beside the sum
+        one, two = b[1:] if b[1][0] == "sqrt" else b[:0:-1]
+        return ("div", divided(a, two), one)
+    inside = b
+    while inside[0] in ("sum", "pass", "wrong"):
+        inside = inside[1 + (inside[0] == "wrong")]
+    alike = {it[0] for it in leaves(a)} == {it[0] for it in leaves(inside)}
+    if b[0] == "fn" or inside[:2] != ("fn", "exp") or not alike:
+        return ("div", a, b)
+    node = ("fn", "softmax", *a[2:])
+    return (*b[:2], node, *b[3:]) if b[0] == "wrong" else node
 
 
-def multiplied(a: tuple | None, b: tuple | None, dot: bool) -> tuple | None:
+def multiplied(a: tuple | None, b: tuple | None, dot: str) -> tuple | None:
     """A product, of two vectors in any order if their letters are those of queries and keys."""
     if not (a and b):
         return a or b
-    vectors = dot and all(each[0] == "leaf" and each[1][0] in "qk" for each in (a, b))
+    vectors = all(each[0] == "leaf" and each[1][0] in dot for each in (a, b))
     if vectors or a[0] != "mul":
         return ("dot" if vectors else "mul", a, b)
     return (*a, b)
@@ -500,8 +549,10 @@ def applied(op: str, arrays: list) -> tuple:
         return ("sqrt", arrays[0] if arrays else None)
     if op == "rsqrt":
         return ("div", ONE, ("sqrt", *arrays))
-    if op == "dot":
-        return ("dot", *arrays)
+    if op in ("dot", "t"):
+        return (op, *arrays)
+    if op == "concat" and arrays and arrays[0][:2] == ("fn", op):
+        return arrays[0]
     if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
         return ("fn", op, *arrays[0][1:])
     return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)

@@ -21,6 +21,10 @@ from qkv_site.markdown.mathml import inside, mark, to_mathml
 from qkv_site.parts import formulas
 from qkv_site.tables import javascript
 
+_TABLED = (  # `tables` has what they say
+    *("role", "steps", "usual", "own", "packed", "held", "made", "title", "class", "part", "bias"),
+    *("unstored", "beside", "pages"),
+)
 READING, READER = "assets/reading.json", "assets/reader.js"
 _READ_BY = ["tree", "letters", "reading", "fit", "formulas", "others", "shapes", "answer"]
 
@@ -109,8 +113,9 @@ def reading(pages: Mapping[str, tuple[str, str]]) -> dict:
     """
     known = {path.partition("#")[0] for path in named_pages()}
     return {
-        "data": DATA,
-        "messages": MESSAGES,
+        "data": {name: it for name, it in DATA.items() if name not in _TABLED},
+        "messages": MESSAGES
+        | {"name": {key: it for key, it in MESSAGES["name"].items() if key not in _TABLED}},
         "tables": tables(),
         "set": {
             source.id: {

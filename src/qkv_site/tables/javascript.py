@@ -58,12 +58,12 @@ class _Writer:
         return ",".join(map(self.write, nodes))
 
     def _block(self, nodes: list[ast.stmt]) -> str:
-        return "{\n" + "\n".join(filter(None, map(self.write, nodes))) + "\n}"
+        return "{" + "".join(filter(None, map(self.write, nodes))) + "}"
 
     def _truth(self, node: ast.expr) -> str:
         """A condition: an empty list is false, as in Python."""
         if isinstance(node, ast.BoolOp):
-            sign = " && " if isinstance(node.op, ast.And) else " || "
+            sign = "&&" if isinstance(node.op, ast.And) else "||"
             return f"({sign.join(map(self._truth, node.values))})"
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
@@ -84,15 +84,15 @@ class _Writer:
         said = [*map(self._shortened, names)]
         if node.args.vararg:
             said[-1] = f"...{said[-1]}"
-        given = ", ".join(map("".join, zip(said[method:], ends[method:], strict=True)))
+        given = ",".join(map("".join, zip(said[method:], ends[method:], strict=True)))
         name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
         head = f"{'' if method else 'function '}{name}({given})"
-        body = self._block(node.body)[2:]
+        body = self._block(node.body)[1:]
         local = [*map(self._shortened, sorted(assigned))]
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
-        first = f"let {', '.join(local)};\n" * bool(local)
+        first = f"let {','.join(local)};\n" * bool(local)
         return f"{head} {{\n{first}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
@@ -128,8 +128,8 @@ class _Writer:
         (target,) = node.targets
         value = (self._every if isinstance(target, ast.Tuple) else self.write)(node.value)
         if isinstance(target, ast.Subscript):
-            return f"py.put({self.write(target.value)}, {self.write(target.slice)}, {value});"
-        return f"{'' if self.scopes else 'const '}{self._target(target)} = {value};"
+            return f"py.put({self.write(target.value)},{self.write(target.slice)},{value});"
+        return f"{'' if self.scopes else 'const '}{self._target(target)}={value};"
 
     def _augassign(self, node: ast.AugAssign) -> str:
         return self._assign(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value)))
@@ -137,22 +137,22 @@ class _Writer:
     def _target(self, node: ast.expr) -> str:
         if isinstance(node, ast.Tuple):
             blank = ("" if getattr(it, "id", "") == "_" else self._target(it) for it in node.elts)
-            return f"[{', '.join(blank)}]"
+            return f"[{','.join(blank)}]"
         starred = isinstance(node, ast.Starred)
         return f"...{self.write(node.value)}" if starred else self.write(node)
 
     def _if(self, node: ast.If) -> str:
         again = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
         other = self.write(node.orelse[0]) if again else self._block(node.orelse)
-        other = f" else {other}" if node.orelse else ""
-        return f"if ({self._truth(node.test)}) {self._block(node.body)}{other}"
+        other = f"else {other}" if node.orelse else ""
+        return f"if({self._truth(node.test)}){self._block(node.body)}{other}"
 
     def _while(self, node: ast.While) -> str:
-        return f"while ({self._truth(node.test)}) {self._block(node.body)}"
+        return f"while({self._truth(node.test)}){self._block(node.body)}"
 
     def _for(self, node: ast.For) -> str:
         every = self._every(node.iter)
-        return f"for ({self._target(node.target)} of {every}) {self._block(node.body)}"
+        return f"for({self._target(node.target)} of {every}){self._block(node.body)}"
 
     def _break(self, _: ast.Break) -> str:
         return "break;"
@@ -195,8 +195,8 @@ class _Writer:
 
     def _dict(self, node: ast.Dict) -> str:
         pairs = zip(node.keys, node.values, strict=True)
-        said = (f"[{self.write(key)}, {self.write(value)}]" for key, value in pairs)
-        return f"new Map([{', '.join(said)}])"
+        said = (f"[{self.write(key)},{self.write(value)}]" for key, value in pairs)
+        return f"new Map([{','.join(said)}])"
 
     def _starred(self, node: ast.Starred) -> str:
         return f"...{self._every(node.value)}"
@@ -215,7 +215,7 @@ class _Writer:
         if not isinstance(place, ast.Slice):
             return f"py.at({value},{self.write(place)})"
         ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
-        return f"py.slice({value}, {', '.join(ends)})"
+        return f"py.slice({value},{','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
         one, other = self.write(node.body), self.write(node.orelse)
@@ -229,7 +229,7 @@ class _Writer:
             value, kept = self.write(each), f"$_{self.kept}"
             self.kept += 1
             both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
-            said = f"(py.truth({kept} = {value}) ? {both[0]} : {both[1]})"
+            said = f"(py.truth({kept}={value})?{both[0]}:{both[1]})"
         return said
 
     def _unaryop(self, node: ast.UnaryOp) -> str:
@@ -237,7 +237,7 @@ class _Writer:
 
     def _binop(self, node: ast.BinOp) -> str:
         left, right, op = self.write(node.left), self.write(node.right), type(node.op)
-        named = f"py.{_NAMED[op]}({left}, {right})" if op in _NAMED else ""
+        named = f"py.{_NAMED[op]}({left},{right})" if op in _NAMED else ""
         return named or f"({left} {_SIGNS[op]} {right})"
 
     def _compare(self, node: ast.Compare) -> str:
