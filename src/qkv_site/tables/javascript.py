@@ -58,12 +58,12 @@ class _Writer:
         return ",".join(map(self.write, nodes))
 
     def _block(self, nodes: list[ast.stmt]) -> str:
-        return "{\n" + "\n".join(filter(None, map(self.write, nodes))) + "\n}"
+        return "{\n" + "".join(filter(None, map(self.write, nodes))) + "}"
 
     def _truth(self, node: ast.expr) -> str:
         """A condition: an empty list is false, as in Python."""
         if isinstance(node, ast.BoolOp):
-            sign = " && " if isinstance(node.op, ast.And) else " || "
+            sign = "&&" if isinstance(node.op, ast.And) else "||"
             return f"({sign.join(map(self._truth, node.values))})"
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
@@ -80,11 +80,11 @@ class _Writer:
         began, self.kept = self.kept, 0
         ends = node.args.defaults
         defaults = dict(zip(names[len(names) - len(ends) :], ends, strict=True)) if ends else {}
-        ends = [f" = {self.write(defaults[name])}" if name in defaults else "" for name in names]
+        ends = [f"={self.write(defaults[name])}" if name in defaults else "" for name in names]
         said = [*map(self._shortened, names)]
         if node.args.vararg:
             said[-1] = f"...{said[-1]}"
-        given = ", ".join(map("".join, zip(said[method:], ends[method:], strict=True)))
+        given = ",".join(map("".join, zip(said[method:], ends[method:], strict=True)))
         name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
         head = f"{'' if method else 'function '}{name}({given})"
         body = self._block(node.body)[2:]
@@ -92,17 +92,17 @@ class _Writer:
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
-        first = f"let {', '.join(local)};\n" * bool(local)
+        first = f"let {','.join(local)};\n" * bool(local)
         return f"{head} {{\n{first}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
         said = [
-            f"{it.target.id} = {self._default(it.value)}" if it.value else it.target.id
+            f"{it.target.id}={self._default(it.value)}" if it.value else it.target.id
             for it in fields
         ]
-        names = ", ".join(each.target.id for each in fields)
-        made = f"constructor({', '.join(said)}) {{ Object.assign(this, {{ {names} }}) }}\n"
+        names = ",".join(each.target.id for each in fields)
+        made = f"constructor({','.join(said)}) {{ Object.assign(this, {{ {names} }}) }}\n"
         functions = (each for each in node.body if isinstance(each, ast.FunctionDef))
         methods = "\n".join(
             self._functiondef(each, method=True).replace("__init__", "constructor", 1)
@@ -128,8 +128,8 @@ class _Writer:
         (target,) = node.targets
         value = (self._every if isinstance(target, ast.Tuple) else self.write)(node.value)
         if isinstance(target, ast.Subscript):
-            return f"py.put({self.write(target.value)}, {self.write(target.slice)}, {value});"
-        return f"{'' if self.scopes else 'const '}{self._target(target)} = {value};"
+            return f"py.put({self.write(target.value)},{self.write(target.slice)},{value});"
+        return f"{'' if self.scopes else 'const '}{self._target(target)}={value};"
 
     def _augassign(self, node: ast.AugAssign) -> str:
         return self._assign(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value)))
@@ -137,22 +137,22 @@ class _Writer:
     def _target(self, node: ast.expr) -> str:
         if isinstance(node, ast.Tuple):
             blank = ("" if getattr(it, "id", "") == "_" else self._target(it) for it in node.elts)
-            return f"[{', '.join(blank)}]"
+            return f"[{','.join(blank)}]"
         starred = isinstance(node, ast.Starred)
         return f"...{self.write(node.value)}" if starred else self.write(node)
 
     def _if(self, node: ast.If) -> str:
         again = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
         other = self.write(node.orelse[0]) if again else self._block(node.orelse)
-        other = f" else {other}" if node.orelse else ""
-        return f"if ({self._truth(node.test)}) {self._block(node.body)}{other}"
+        other = f"else {other}" if node.orelse else ""
+        return f"if({self._truth(node.test)}){self._block(node.body)}{other}"
 
     def _while(self, node: ast.While) -> str:
-        return f"while ({self._truth(node.test)}) {self._block(node.body)}"
+        return f"while({self._truth(node.test)}){self._block(node.body)}"
 
     def _for(self, node: ast.For) -> str:
         every = self._every(node.iter)
-        return f"for ({self._target(node.target)} of {every}) {self._block(node.body)}"
+        return f"for({self._target(node.target)} of {every}){self._block(node.body)}"
 
     def _break(self, _: ast.Break) -> str:
         return "break;"
@@ -195,8 +195,8 @@ class _Writer:
 
     def _dict(self, node: ast.Dict) -> str:
         pairs = zip(node.keys, node.values, strict=True)
-        said = (f"[{self.write(key)}, {self.write(value)}]" for key, value in pairs)
-        return f"new Map([{', '.join(said)}])"
+        said = (f"[{self.write(key)},{self.write(value)}]" for key, value in pairs)
+        return f"new Map([{','.join(said)}])"
 
     def _starred(self, node: ast.Starred) -> str:
         return f"...{self._every(node.value)}"
@@ -215,11 +215,11 @@ class _Writer:
         if not isinstance(place, ast.Slice):
             return f"py.at({value},{self.write(place)})"
         ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
-        return f"py.slice({value}, {', '.join(ends)})"
+        return f"py.slice({value},{','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
         one, other = self.write(node.body), self.write(node.orelse)
-        return f"({self._truth(node.test)} ? {one} : {other})"
+        return f"({self._truth(node.test)}?{one}:{other})"
 
     def _boolop(self, node: ast.BoolOp) -> str:
         """The first value that decides, as in Python."""
@@ -229,7 +229,7 @@ class _Writer:
             value, kept = self.write(each), f"$_{self.kept}"
             self.kept += 1
             both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
-            said = f"(py.truth({kept} = {value}) ? {both[0]} : {both[1]})"
+            said = f"(py.truth({kept}={value})?{both[0]}:{both[1]})"
         return said
 
     def _unaryop(self, node: ast.UnaryOp) -> str:
@@ -237,13 +237,13 @@ class _Writer:
 
     def _binop(self, node: ast.BinOp) -> str:
         left, right, op = self.write(node.left), self.write(node.right), type(node.op)
-        named = f"py.{_NAMED[op]}({left}, {right})" if op in _NAMED else ""
+        named = f"py.{_NAMED[op]}({left},{right})" if op in _NAMED else ""
         return named or f"({left} {_SIGNS[op]} {right})"
 
     def _compare(self, node: ast.Compare) -> str:
         sides = [node.left, *node.comparators]
         said = [*map(self._compared, sides, node.ops, sides[1:])]
-        return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({' && '.join(said)})"
+        return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({'&&'.join(said)})"
 
     def _compared(self, a: ast.expr, op: ast.cmpop, b: ast.expr) -> str:
         left, right = self.write(a), self.write(b)
@@ -268,13 +268,13 @@ class _Writer:
         elif None in named:
             given.append(named[None])
         elif named:
-            given.append(f"{{ {', '.join(f'{key}: {value}' for key, value in named.items())} }}")
+            given.append(f"{{{','.join(f'{key}:{value}' for key, value in named.items())}}}")
         return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
         self.scopes.append({*names})
-        said = f"(({', '.join(map(self._shortened, names))}) => {self.write(node.body)})"
+        said = f"(({','.join(map(self._shortened, names))})=>{self.write(node.body)})"
         self.scopes.pop()
         return said
 
@@ -287,7 +287,7 @@ class _Writer:
         return f"new Set({self._generatorexp(node)})"
 
     def _dictcomp(self, node: ast.DictComp) -> str:
-        pair = lambda: f"[{self.write(node.key)}, {self.write(node.value)}]"  # noqa: E731
+        pair = lambda: f"[{self.write(node.key)},{self.write(node.value)}]"  # noqa: E731
         return f"new Map({self._comprehension(node, pair)})"
 
     def _comprehension(self, node: ast.AST, element: Callable[[], str]) -> str:
@@ -296,13 +296,13 @@ class _Writer:
         for each in node.generators:
             every = self._every(each.iter)
             self.scopes.append({it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)})
-            given = f"({self._target(each.target)}) => "
+            given = f"({self._target(each.target)})=>"
             tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
             way = ".map(" if each is node.generators[-1] else ".flatMap("
             said += "".join([every, *tests, way, given])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
-        return said.removesuffix(f".map({given}{given[1:-5]})")  # of each what it is
+        return said.removesuffix(f".map({given}{given[1:-3]})")  # of each what it is
 
 
 def _parameters(node: ast.FunctionDef | ast.Lambda) -> list[str]:
