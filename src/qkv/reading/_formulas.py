@@ -107,7 +107,7 @@ def _letters(world: World, several: bool) -> dict:
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
-        if known:
+        if known and not (bare(role) == "A[i]" and "softmax" in world.faults.values()):
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
             said[world.shown[leaf]] = its + known["says"]
@@ -133,7 +133,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         if last in known
         else ""
     )
-    gives = known[last]["meaning"] if last in known and last not in roles.values() else ""
+    one = complete and len({*world.last}) < 2  # and not several results, such as q and k
+    gives = known[last]["meaning"] if one and last in known and last not in roles.values() else ""
     title = said[which].format(letter, **tables()["base"])
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""

@@ -22,8 +22,10 @@ def letter_of(role: str) -> str:
 
 def number(leaf: str) -> str:
     """The size that a letter is, or the name of a scale."""
+    its = leaf.removesuffix("√")
     sizes = (size for size, pattern in DATA["sizes"].items() if fullmatch(pattern, leaf.lower()))
-    return next(sizes, leaf.split("|")[0] if fullmatch(DATA["token"]["scale"], leaf) else "")
+    sizes = [*sizes, *(size for size, it in DATA["sizes"].items() if fullmatch(it, its.lower()))]
+    return next(iter(sizes), its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else "")
 
 
 def plain(leaf: str) -> str:
