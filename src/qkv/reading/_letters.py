@@ -51,6 +51,13 @@ def usual(leaf: str) -> tuple[str, str, list]:
     return "", "", [role for may in fits for role in may]
 
 
+def roles_of(name: str) -> list:
+    """The roles that a name may have, by its last part; of heads together."""
+    kind, letter, roles = usual(f"{name.rpartition('.')[2]}|")
+    forms = [it.format(letter) for it in DATA["forms"].get(kind, [])]
+    return [it.replace("[i]", "") for it in [*forms, *roles]]
+
+
 def choices(letters: list, sources: list) -> list:
     """The roles that letters may have together, and how unusual they are.
 

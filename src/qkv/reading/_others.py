@@ -1,6 +1,7 @@
 """A weight's name, and the message of an error."""
 
 from qkv.reading._data import MESSAGES
+from qkv.reading._letters import roles_of
 from qkv.reading._patterns import cut, fullmatch, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._tables import tables
@@ -52,10 +53,12 @@ def name(typed: str) -> Reading | None:
         r"[A-Za-z]_\w{1,2}(\[\w\])?", its
     ):
         return None
+    if not search("[./]", its) and any(it[0] != "W" for it in roles_of(its)):
+        return None  # attn_output by itself is an array
     dotted = "." + sub(r"[\[\]\"':/]+", ".", its).strip(".")
     for stored, title, ways, page, more, has_parts in tables()["names"]:
         own = stored.replace("/", ".")
-        short = own.rpartition(".")[0]
+        short = "" if own.endswith("bias") else own.rpartition(".")[0]
         ends = dotted.endswith(f".{own}") or (len(short) > 3 and dotted.endswith(f".{short}"))
         if ends or (has_parts and f".{own}." in f"{dotted}."):
             letters = {

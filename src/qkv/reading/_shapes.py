@@ -5,7 +5,8 @@ from math import prod
 
 from qkv.reading._data import MESSAGES
 from qkv.reading._others import card, name
-from qkv.reading._patterns import findall, fullmatch, search, sub
+from qkv.reading._letters import roles_of
+from qkv.reading._patterns import cut, findall, fullmatch, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._tables import tables
 from qkv.reading._tree import RefusedError
@@ -37,23 +38,23 @@ def shapes(typed: str) -> Reading | None:
         return name(called[0])
     if search(SHAPE["signs"], rest + "".join(labels)):
         return None
-    if len(found) == 1 and len(words) > 1:  # Q, K, V: (2, 5, 512)
-        labels, found = words, [found[0] for _ in words]
-    letters = [
-        next((it for it, its in FIT["letters"].items() if label.lower() in its.split()), "")
-        for label in labels
-    ]
+    its = {each: letter for letter, all_of in FIT["letters"].items() for each in all_of.split()}
+    if len(found) == 1 and len(words) > 1 and all(it.lower() in its for it in words):
+        labels, found = words, [found[0] for _ in words]  # Q, K, V: (2, 5, 512)
+    letters = [its.get(label.lower(), "") for label in labels]
     ours = all(letters) and 1 < len({*letters}) == len(letters)
     named = len(labels) > 1 and all(labels)
-    numbers = (len(words) < 2 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
+    numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
     if not (ours or numbers):
         return None
     axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
-        return _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
-    if ours or (len(axes) == 3 and min(map(len, axes)) > 2):
+        product = _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
+        if "@" in rest or (product and not product.wrong):
+            return product
+    if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
         return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
-    return _arrays(axes, given)
+    return _arrays(axes, given, labels)
 
 
 def axes_of(typed: str) -> list:
@@ -158,10 +159,16 @@ def _product(axes: list, labels: list) -> Reading:
     return card("shape", title, [], [], {}, FIT["page"])
 
 
-def _arrays(found: list, given: dict) -> Reading:
+def _arrays(found: list, given: dict, labels: list) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
+    named = [*zip(found, map(roles_of, labels), strict=True)]
+    h = [shape[1] for shape, roles in named if "S" in roles and len(shape) == 4]
+    width = [shape[-1] for shape, roles in named if {*roles} & {"X", "Y"}]
+    if h and width and h[0] and width[0]:  # what names tell of sizes
+        given = {"h": h[0], "d_model": width[0]} | given
     shown, (taken, model) = [said_of(it) for it in found], _sizes(found, given)
     may = [candidates(it, taken) if taken else [] for it in found]
+    may = [_named(each, roles) or each for each, (_, roles) in zip(may, named, strict=True)]
     says, letters, first = _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for said, rules in zip(shown, may, strict=True):
@@ -171,11 +178,20 @@ def _arrays(found: list, given: dict) -> Reading:
         says += _by_axis(found[0], first["axes"].split())
         for rule in may[0][:6]:
             letters[f"{rule['symbol']} {rule['convention']}".strip()] = rule["question"]
-    says = says or [SHAPE["unknown"].format(shown[0])]
+    says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
     if taken:
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
     return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
+
+
+def _named(rules: list, roles: list) -> list:
+    """Those rules whose arrays a name may mean, with these alone."""
+    found = [
+        (rule, [it for it in cut(", | or ", rule["symbol"]) if it.removesuffix("[i]") in roles])
+        for rule in rules
+    ]
+    return [rule | {"symbol": " or ".join(its)} for rule, its in found if its]
 
 
 def _by_axis(shape: list, axes: list) -> list:
@@ -185,7 +201,8 @@ def _by_axis(shape: list, axes: list) -> list:
         f"{'?' if it is None else it} {SHAPE['axis'].get(axis, f'= {axis}')}" for it, axis in pairs
     ]
     said = [SHAPE["axes"].format("; ".join(words))]
-    scores = [SHAPE["makes"].format(said_of([*shape[:-1], shape[-2]]))] if len(shape) > 1 else []
+    each = shape[1:] if axes[0] == "3" else shape  # of queries, keys and values the queries
+    scores = [SHAPE["makes"].format(said_of([*each[:-1], each[-2]]))] if len(shape) > 1 else []
     return said + scores if axes[-3:] == ["h", "n", "d_k"] else said
 
 
