@@ -20,7 +20,7 @@ def answer(text: str) -> tuple[list, str, list, bool]:
         raise RefusedError(said["long"].format(len(typed), MOST))
     within = findall(r"\$([^$]*[=\\][^$]*)\$", typed) if typed[-1] != "?" else []
     typed = "\n".join(within) if within and in_words(typed) else typed
-    for attempt in (error, shapes, name):
+    for attempt in (error, name, shapes):
         reading = attempt(typed)
         if reading:
             return [reading], "", [], False

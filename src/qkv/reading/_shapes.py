@@ -4,8 +4,8 @@ from itertools import pairwise
 from math import prod
 
 from qkv.reading._data import MESSAGES
-from qkv.reading._others import card, name
 from qkv.reading._letters import roles_of
+from qkv.reading._others import card
 from qkv.reading._patterns import cut, findall, fullmatch, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._tables import tables
@@ -28,14 +28,10 @@ def shapes(typed: str) -> Reading | None:
     text = sub(SHAPE["sizes"], " ", text)
     found, rest = findall(ITEM, text), sub(ITEM, " ", text)
     labels = ["" if label in FILLER else label for label, _ in found]
-    said = next(iter(labels), "") or rest.strip(" :,=")
     words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
     words = [*dict.fromkeys(words)]
-    called = [it for it in [*labels, said] if search("[_./]", it) and name(it)]
     if not found or ")(" in typed:
         return None  # a layer that is made and called
-    if called and all(fullmatch(SHAPE["one"], it) for _, it in found):
-        return name(called[0])
     if search(SHAPE["signs"], rest + "".join(labels)):
         return None
     its = {each: letter for letter, all_of in FIT["letters"].items() for each in all_of.split()}
@@ -163,12 +159,11 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
     named = [*zip(found, map(roles_of, labels), strict=True)]
     h = [shape[1] for shape, roles in named if "S" in roles and len(shape) == 4]
-    width = [shape[-1] for shape, roles in named if {*roles} & {"X", "Y"}]
+    width = [shape[-1] for shape, roles in named if "X" in roles or "Y" in roles]
     if h and width and h[0] and width[0]:  # what names tell of sizes
         given = {"h": h[0], "d_model": width[0]} | given
-    shown, (taken, model) = [said_of(it) for it in found], _sizes(found, given)
-    may = [candidates(it, taken) if taken else [] for it in found]
-    may = [_named(each, roles) or each for each, (_, roles) in zip(may, named, strict=True)]
+    shown, (taken, model) = [said_of(it) for it in found], _sizes(named, given)
+    may = [candidates(*each, taken) if taken else [] for each in named]
     says, letters, first = _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for said, rules in zip(shown, may, strict=True):
@@ -185,7 +180,7 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
 
 
-def _named(rules: list, roles: list) -> list:
+def _own(rules: list, roles: list) -> list:
     """Those rules whose arrays a name may mean, with these alone."""
     found = [
         (rule, [it for it in cut(", | or ", rule["symbol"]) if it.removesuffix("[i]") in roles])
@@ -206,8 +201,8 @@ def _by_axis(shape: list, axes: list) -> list:
     return said + scores if axes[-3:] == ["h", "n", "d_k"] else said
 
 
-def candidates(shape: list, given: dict) -> list:
-    """The rules of `qkv.which` that a shape fits, the likeliest first."""
+def candidates(shape: list, roles: list, given: dict) -> list:
+    """The rules of `qkv.which` that a shape fits, the likeliest first; of a name its own."""
     h, width = given["h"], given["d_model"]
     layer = {"h_kv": h, "d_k": width // h} | given
     if h % layer["h_kv"] or ("d_k" not in given and width % h):
@@ -217,7 +212,8 @@ def candidates(shape: list, given: dict) -> list:
         for symbol, terms in tables()["sizes"].items()
     }
     rules = tables()["rules"]["True" if layer["h_kv"] < h else "False"]
-    return [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
+    fits = [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
+    return _own(fits, roles) or ([] if _own(rules, roles) and shape[3:] else fits)
 
 
 def _is_like(axes: list, shape: list, sizes: dict) -> bool:
@@ -231,7 +227,7 @@ def _is_like(axes: list, shape: list, sizes: dict) -> bool:
     )
 
 
-def _sizes(found: list, given: dict) -> tuple:
+def _sizes(named: list, given: dict) -> tuple:
     """The sizes that were given, or those of the first model that has arrays of these shapes."""
     if "d_model" in given:
         return {"d_model": 0, "h": max(1, given["d_model"] // given.get("d_k", 64))} | given, ""
@@ -239,7 +235,7 @@ def _sizes(found: list, given: dict) -> tuple:
     for tells in ("weight", "width", "size"):  # what tells most comes first
         for model, its in MESSAGES["model"].items():
             sizes = its | given
-            rules = [next(iter(candidates(each, sizes)), None) for each in found]
+            rules = [next(iter(candidates(*each, sizes)), None) for each in named]
             axes = [it for rule in rules if rule for it in rule["axes"].split() if it in known]
             told = any(rule["convention"] for rule in rules if rule) if tells == "weight" else axes
             told = [it for it in axes if "d_" in it] if tells == "width" else told

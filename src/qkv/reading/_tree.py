@@ -539,7 +539,8 @@ def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
     given.setdefault("K", given["V"])
     node = ("fn", op, *(given[letter] for letter in "QKV" if given.get(letter)))
     masked = arrays[3:] or [key for key in named if search("mask|causal|bias", key)]
-    return ("pass", node) if masked else node
+    keras = order == "QVK" and name == "Attention"  # it does not divide the scores
+    return ("pass", node) if masked or keras else node
 
 
 def einsum(equation: str, arrays: list, shown: dict) -> tuple:
