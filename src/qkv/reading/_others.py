@@ -85,7 +85,7 @@ def _stored(line: str) -> Reading | None:
         shape = [int(layer[3]), int(layer[2])]
     while shape[2:] and shape[-1] == 1:
         shape.pop()
-    fits = [way for way in ways if _fits(way[1], shape)]
+    fits = [way for way in ways if _may_store(way[1], shape)]
     letters = {it: _cut_out(form, line) for it, form, line in fits or ways}
     says = [said["linear"].format(layer[2], layer[3])] if layer and not shape else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
@@ -122,7 +122,7 @@ def _named(typed: str) -> tuple | None:
     return None
 
 
-def _fits(form: str, shape: list) -> bool:
+def _may_store(form: str, shape: list) -> bool:
     """Whether a layer as wide as its heads together may store a weight in this shape."""
     axes = cut(", ", form[1:-1])
     if len(shape) != 2 or len(axes) != 2 or "d_model" not in axes:

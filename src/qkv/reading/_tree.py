@@ -167,7 +167,7 @@ class Parser:
         while names[1:] and names[-1] == ("leaf", "_|"):
             names.pop()
         if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
-            values = [("pass", same(it, values[0][1:])) for it in names]
+            values = [("pass", meant(it, values[0][1:])) for it in names]
             sides[-1] = values
         if len(sides) < 2:
             return names[0] if names else None
@@ -467,7 +467,7 @@ def bare(role: str) -> str:
     return role.removesuffix(".T")
 
 
-def same(name: tuple, nodes: list) -> tuple:
+def meant(name: tuple, nodes: list) -> tuple:
     """That of some arrays which has a name, or is of queries, keys or values as it is."""
     letter = search("^x?([qkv])|_([qkv])", name[1])
     its = [it for it in nodes if letter and leaves(it) and letter[0] in leaves(it)[0]]
