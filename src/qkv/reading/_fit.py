@@ -204,7 +204,7 @@ class World:
         numbers = [numpy(it.out) for it in scales if scale and it.out]
         roles = [bare(it.role) if scale else it.role for it in arrays]
         key = " ".join([op, *roles, *numbers])
-        made = tables()["steps"].get(key, "")
+        made = made_by(key)
         outs = [it.out if op in SIGNS["numpy"] else self._rows(it) for it in [*arrays, *scales]]
         out = (key if key in SIGNS["around"] else op, *outs) if values and all(outs) else None
         if out and op not in SIGNS["numpy"] and self.columns and made.endswith(".T"):
@@ -284,7 +284,7 @@ class World:
         others = [(y, x) for x, y in ways if kind == "dot" or free]
         for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
-            role = tables()["steps"].get(key.replace("!", ""), "")
+            role = made_by(key.replace("!", ""))
             exchanged = self.code and n >= len(ways) and role != "S[i]"
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
             if role and not (exchanged or (other and (dot or free))):
@@ -302,7 +302,7 @@ class World:
 
     def _unknown(self, a: Value, b: Value) -> Value:
         """A product that is no step: is another letter, side or transpose meant?"""
-        steps, hint, typed = tables()["steps"], "", f"{a.typed} {b.typed}"
+        hint, typed = "", f"{a.typed} {b.typed}"
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
@@ -320,13 +320,13 @@ class World:
         self.loose += 1 + ("X_" in a.role and "X_" in b.role)
         one, two = shape_of(a.role), shape_of(b.role)
         ways = [(transposed(a), b), (a, transposed(b))]
-        fits = [(x, y) for x, y in ways if f"mul {x.role} {y.role}" in steps]
+        fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
         if (
             len(one) == len(two) == 2
             and FAULTS["keys"] not in self.faults
             and not meet(one[1], two[0])
         ):
-            if f"mul {b.role} {a.role}" in steps:
+            if made_by(f"mul {b.role} {a.role}"):
                 self.loose, hint = self.loose + 1, FAULTS["side"]
             elif fits:
                 changed = a if fits[0][0].role != a.role else b
@@ -336,7 +336,9 @@ class World:
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
             return Value(
-                bare(steps[f"mul {fits[0][0].role} {fits[0][1].role}"]) if fits else "", None, typed
+                bare(made_by(f"mul {fits[0][0].role} {fits[0][1].role}")) if fits else "",
+                None,
+                typed,
             )
         return Value("", None, typed)
 
@@ -413,6 +415,14 @@ class World:
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]
             said = (known[it]["meaning"] + end for it, end in zip((one, two), ends, strict=True))
             self._fault("equal", *said)
+
+
+def made_by(step: str) -> str:
+    """What a step makes, or the transpose of what it makes of all arrays transposed."""
+    op, *parts = step.split(" ")
+    other = [op, *map(turned, parts[::-1] if op == "mul" else parts)]
+    made = tables()["steps"]
+    return made.get(step, "") or turned(made.get(" ".join(other), ""))
 
 
 def numpy(out: tuple) -> str:

@@ -112,11 +112,18 @@ def _named(typed: str) -> tuple | None:
     if not search("[./]", known) and any(it[0] != "W" for it in roles_of(known)):
         return None  # attn_output by itself is an array
     dotted = "." + sub(r"[\[\]\"':/]+", ".", known).strip(".")
+    forms = [dotted]
+    if dotted.endswith("bias"):
+        forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
     for stored, title, ways, page, more, has_parts in tables()["names"]:
         own = stored.replace("/", ".")
-        short = "" if own.endswith("bias") else own.rpartition(".")[0]
-        ends = dotted.endswith(f".{own}") or (len(short) > 3 and dotted.endswith(f".{short}"))
-        if ends or (has_parts and f".{own}." in f"{dotted}."):
+        short, ends = own.rpartition(".")[0], [f".{own}"]
+        ends += [f".{short}"] if len(short) > 3 else []
+        found = [it for it in forms if any(it.endswith(end) for end in ends)]
+        if found or (has_parts and f".{own}." in f"{dotted}."):
+            if forms[1:]:
+                title, ways = title.replace("weights for", "biases for"), []
+                title = title.replace("the weight after", "the bias after")
             crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
             return known, title, ways, page, [*more, *crosses]
     return None

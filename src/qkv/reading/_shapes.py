@@ -211,7 +211,7 @@ def candidates(shape: list, roles: list, given: dict) -> list:
         symbol: sum(term[0] * prod([layer[it] for it in term[1:]]) for term in terms)
         for symbol, terms in tables()["sizes"].items()
     }
-    rules = tables()["rules"]["True" if layer["h_kv"] < h else "False"]
+    rules = [it for it in tables()["rules"] if it["of"][1 if layer["h_kv"] < h else 0]]
     fits = [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
     return _own(fits, roles) or ([] if _own(rules, roles) and shape[3:] else fits)
 

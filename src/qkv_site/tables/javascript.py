@@ -14,6 +14,7 @@ _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
+_CALLED = "truth list has same slice len at add format search join".split()  # most often
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true or false in both languages.
 _PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
@@ -25,7 +26,10 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
-    return f"export function reader(py, {given}) {{\n{lines}\nreturn {{ {wanted} }}\n}}\n"
+    for n, name in enumerate(_CALLED):
+        lines = lines.replace(f"py.{name}(", f"${ascii_letters[n]}(")
+    short = ",".join(f"${ascii_letters[n]}=py.{name}" for n, name in enumerate(_CALLED))
+    return f"export function reader(py, {given}) {{\nconst {short};\n{lines}\nreturn {{ {wanted} }}\n}}\n"
 
 
 class _Writer:
@@ -68,8 +72,7 @@ class _Writer:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
         said = self.write(node)
-        plain = isinstance(node, ast.Compare) or said.split("(")[0].removeprefix("py.") in _PLAIN
-        return said if plain else f"py.truth({said})"
+        return said if _is_plain(node, said) else f"py.truth({said})"
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
@@ -88,7 +91,7 @@ class _Writer:
         name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
         head = f"{'' if method else 'function '}{name}({given})"
         body = self._block(node.body)[2:]
-        local = [*map(self._shortened, sorted(assigned))]
+        local = sorted(map(self._shortened, sorted(assigned)), key=ascii_letters.find)
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
@@ -213,8 +216,18 @@ class _Writer:
     def _subscript(self, node: ast.Subscript) -> str:
         value, place = self.write(node.value), node.slice
         if not isinstance(place, ast.Slice):
-            return f"py.at({value},{self.write(place)})"
-        ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
+            its = ast.unparse(place)
+            if its.isdigit():
+                return f"{value}[{its}]"
+            way = ".at(" if its[0] == "-" else ".get(" if _is_text(place) else ""
+            return (
+                f"{value}{way}{self.write(place)})"
+                if way
+                else f"py.at({value},{self.write(place)})"
+            )
+        ends = [self.write(it) if it else "null" for it in (place.lower, place.upper, place.step)]
+        while ends[-1] == "null" and ends[1:]:
+            ends.pop()
         return f"py.slice({value},{','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
@@ -227,6 +240,9 @@ class _Writer:
         said = self.write(last)
         for each in reversed(first):
             value, kept = self.write(each), f"$_{self.kept}"
+            if _is_plain(each, value):
+                said = f"({value}{'||' if isinstance(node.op, ast.Or) else '&&'}{said})"
+                continue
             self.kept += 1
             both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
             said = f"(py.truth({kept}={value})?{both[0]}:{both[1]})"
@@ -251,6 +267,10 @@ class _Writer:
             return f"{left} {_ORDER[type(op)]} {right}"
         no = "!" * isinstance(op, ast.NotIn | ast.NotEq | ast.IsNot)
         contains = isinstance(op, ast.In | ast.NotIn)
+        if contains and isinstance(b, ast.Tuple | ast.List) and all(map(_is_text, b.elts)):
+            return f"{no}{right}.includes({left})"
+        if not contains and any(map(_is_text, (a, b))):
+            return f"{left}{no or '='}=={right}"
         return f"{no}py.has({right},{left})" if contains else f"{no}py.same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
@@ -303,6 +323,16 @@ class _Writer:
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
         return said.removesuffix(f".map({given}{given[1:-3]})")  # of each what it is
+
+
+def _is_plain(node: ast.expr, said: str) -> bool:
+    """Whether what is written is true where Python's is."""
+    compared = isinstance(node, ast.Compare) or isinstance(getattr(node, "op", None), ast.Not)
+    return compared or said.split("(")[0].removeprefix("py.") in _PLAIN
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _parameters(node: ast.FunctionDef | ast.Lambda) -> list[str]:
