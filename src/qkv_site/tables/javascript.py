@@ -14,7 +14,7 @@ _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
-_CALLED = "truth list has same slice len at add format search join".split()  # most often
+_CALLED = ("truth", "list", "has", "same", "slice", "len", "at", "add", "format", "search", "join")
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true or false in both languages.
 _PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
@@ -29,7 +29,8 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     for n, name in enumerate(_CALLED):
         lines = lines.replace(f"py.{name}(", f"${ascii_letters[n]}(")
     short = ",".join(f"${ascii_letters[n]}=py.{name}" for n, name in enumerate(_CALLED))
-    return f"export function reader(py, {given}) {{\nconst {short};\n{lines}\nreturn {{ {wanted} }}\n}}\n"
+    lines = f"const {short};\n{lines}\nreturn {{ {wanted} }}"
+    return f"export function reader(py, {given}) {{\n{lines}\n}}\n"
 
 
 class _Writer:
