@@ -46,7 +46,9 @@ def shapes(typed: str) -> Reading | None:
     axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
         product = _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
-        if "@" in rest or (product and not product.wrong):
+        kinds = [roles_of(it)[:1] for it in labels]  # weights, or a mask, do not stand in a row
+        row = sum(it[0][0] == "W" for it in kinds if it) < 2 and ["mask"] not in kinds
+        if "@" in rest or (product and row and not product.wrong):
             return product
     if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
         return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
@@ -164,7 +166,7 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
         given = {"h": h[0], "d_model": width[0]} | given
     shown, (taken, model) = [said_of(it) for it in found], _sizes(named, given)
     may = [candidates(*each, taken) if taken else [] for each in named]
-    says, letters, first = _row(found, shown), {}, next(iter(may[0]), None)
+    says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for said, rules in zip(shown, may, strict=True):
             letters[said] = "; ".join(dict.fromkeys(rule["symbol"] for rule in rules[:3]))
