@@ -56,10 +56,8 @@ def name(typed: str) -> Reading | None:
     ):
         return None
     found = [it for it in found if it]
-    letters = {}
-    for it in found:
-        called, _, its = it.title.partition(" ")
-        letters[called] = " ".join([its, *it.says[:2]])
+    its = [[*cut(" ", it.title), *it.says[:2]] for it in found]
+    letters = {called: " ".join(more) for called, *more in its}
     return card("name", said["several"], [], [], letters, found[0].page)
 
 
@@ -158,8 +156,9 @@ def unknown_name(typed: str) -> str:
 
 def alike(words: list, known: list) -> list:
     """Of each word the first that is known and one slip away, as a question."""
-    found = [(word, next((it for it in known if _slip(word, it)), "")) for word in words]
-    return [MESSAGES["words"]["near"].format(word, it) for word, it in found if it and it != word]
+    strange = [word for word in words if word.lower() not in known]
+    found = [(word, next((it for it in known if _slip(word, it)), "")) for word in strange]
+    return [MESSAGES["words"]["near"].format(word, it) for word, it in found if it]
 
 
 def _slip(a: str, b: str) -> bool:

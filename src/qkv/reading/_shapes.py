@@ -168,8 +168,10 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     may = [candidates(*each, taken) if taken else [] for each in named]
     says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
-        for said, rules in zip(shown, may, strict=True):
-            letters[said] = "; ".join(dict.fromkeys(rule["symbol"] for rule in rules[:3]))
+        for label, said, rules in zip(labels, shown, may, strict=True):
+            letters[f"{label} {said}".strip()] = "; ".join(
+                dict.fromkeys(rule["symbol"] for rule in rules[:3])
+            )
     elif len(found) < 2 and first:
         says = [SHAPE["may"].format(shown[0], first["symbol"], first["what"])]
         says += _by_axis(found[0], first["axes"].split())
