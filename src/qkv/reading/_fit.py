@@ -15,6 +15,7 @@ from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
 
+MADE = {}  # of each step that was looked up, what it makes
 FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
 
 
@@ -419,10 +420,12 @@ class World:
 
 def made_by(step: str) -> str:
     """What a step makes, or the transpose of what it makes of all arrays transposed."""
-    op, *parts = step.split(" ")
-    other = [op, *map(turned, parts[::-1] if op == "mul" else parts)]
-    made = tables()["steps"]
-    return made.get(step, "") or turned(made.get(" ".join(other), ""))
+    if step not in MADE:
+        op, *parts = step.split(" ")
+        other = [op, *map(turned, parts[::-1] if op == "mul" else parts)]
+        made = tables()["steps"]
+        MADE[step] = made.get(step, "") or turned(made.get(" ".join(other), ""))
+    return MADE[step]
 
 
 def numpy(out: tuple) -> str:
