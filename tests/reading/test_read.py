@@ -34,6 +34,7 @@ def is_right(typed: str, want: dict) -> bool:
             getattr(first, key) == want[key] for key in ("which", "tokens", "line") if key in want
         )
         and want.get("says", "") in repr(found)
+        and want.get("not", "no such text") not in repr(found)
     )
 
 
@@ -124,7 +125,7 @@ def layer(self_attention: bool) -> dict:
     return it | functions
 
 
-LINED = ("formulas", "code", "unread", "sources", "axes", "spelled", "evidence", "phone")
+LINED = ("formulas", "code", "unread", "sources", "axes", "spelled", "evidence", "phone", "pasted")
 
 
 @pytest.mark.parametrize("typed", [typed for part in LINED for typed in INPUTS[part]])

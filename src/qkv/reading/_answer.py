@@ -20,11 +20,12 @@ def answer(text: str) -> tuple[list, str, list, bool]:
         raise RefusedError(said["long"].format(len(typed), MOST))
     within = findall(r"\$([^$]*[=\\][^$]*)\$", typed) if typed[-1] != "?" else []
     typed = "\n".join(within) if within and in_words(typed) else typed
-    for attempt in (error, shapes, name):
+    fails = search(words["error"], typed)
+    for attempt in (error,) if fails else (error, name, shapes):
         reading = attempt(typed)
         if reading:
             return [reading], "", [], False
-    why = words["message"] if search(words["error"], typed) else unknown_name(typed)
+    why = words["message"] if fails else unknown_name(typed)
     if why or in_words(typed):
         return [], why, [], not why
     readings, unread, why = formulas(typed)

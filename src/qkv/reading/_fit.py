@@ -15,7 +15,7 @@ from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
 
-MADE = {}  # what steps make that were looked for
+MADE = {}  # of each step that was looked up, what it makes
 FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
 
 
@@ -77,6 +77,7 @@ class World:
         self.loose, self.steps = 0, 0  # what is no step of attention, and what is one
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
+        self.last = []  # what it has assigned and not read again
         self.open, self.names, self.key = False, [], []
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
@@ -187,6 +188,7 @@ class World:
         if size:
             return Value("#", ("size", size), typed)
         if leaf in self.made:
+            self.last = [it for it in self.last if it != leaf]
             return self.made[leaf]
         self.read.append(leaf)
         role, marks = self.role_of.get(leaf, ""), leaf.split("|")[1]
@@ -363,7 +365,8 @@ class World:
             last = last._replace(out=None)
         elif names[1:] and not last.lost:  # what a layer returns: the output and the weights
             self.loose += bare(last.role) != "Y"
-            parts, last = [last, Value("A", ("role", "A"))], last._replace(out=None)
+            other = Value("A", ("role", "A")) if bare(last.role) == "Y" else Value(lost=True)
+            parts, last = [last, other], last._replace(out=None)
         assigns = self.code and all(each[0] == "leaf" for each in names)
         if assigns:
             lefts = [self._assigned(a[1], b) for a, b in zip(names, parts, strict=False)]
@@ -396,6 +399,7 @@ class World:
         role = value.role or (mine if usual(leaf)[0] or not value.lost else "")
         made = ("role", role.replace("!", "")) if role else None
         lost = value.lost and not role  # q is taken by its name
+        self.last += [leaf] if value.role not in ("", "A") else []
         self.made[leaf] = Value(role, made, self.shown[leaf], value.free, lost, value.axes)
         return self.made[leaf]
 

@@ -109,7 +109,11 @@ def _letters(world: World, several: bool) -> dict:
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
-        if known:
+        if (
+            known
+            and leaf != "_|"
+            and not (bare(role) == "A[i]" and "softmax" in world.faults.values())
+        ):
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
             said[world.shown[leaf]] = its + known["says"]
@@ -130,7 +134,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     letter = letter[0] if letter else ""
     last = bare(world.results[-1].role).replace("!", "")
     shape = " × ".join(known[last]["shape"] if last in known else []).replace(" * ", "·")
-    whole = complete and world.single and not (world.faults or world.loose)
+    one = len({*world.last}) < 2  # and not several results, such as q and k
+    whole = complete and one and world.single and not (world.faults or world.loose)
     named = whole and last in known and last not in roles.values()
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])

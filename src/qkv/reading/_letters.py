@@ -22,8 +22,10 @@ def letter_of(role: str) -> str:
 
 def number(leaf: str) -> str:
     """The size that a letter is, or the name of a scale."""
+    its = leaf.removesuffix("√")
     sizes = (size for size, pattern in DATA["sizes"].items() if fullmatch(pattern, leaf.lower()))
-    return next(sizes, leaf.split("|")[0] if fullmatch(DATA["token"]["scale"], leaf) else "")
+    sizes = [*sizes, *(size for size, it in DATA["sizes"].items() if fullmatch(it, its.lower()))]
+    return next(iter(sizes), its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else "")
 
 
 def plain(leaf: str) -> str:
@@ -47,6 +49,13 @@ def usual(leaf: str) -> tuple[str, str, list]:
     fits = [may for pattern, may in other if any(fullmatch(pattern, it) for it in forms)]
     fits.append(tables()["own"].get(forms[1], []))
     return "", "", [role for may in fits for role in may]
+
+
+def roles_of(name: str) -> list:
+    """The roles that a name may have, by its last part; of heads together."""
+    kind, letter, roles = usual(f"{name.rpartition('.')[2]}|")
+    forms = [it.format(letter) for it in DATA["forms"].get(kind, [])]
+    return [it.replace("[i]", "") for it in [*forms, *roles]]
 
 
 def choices(letters: list, sources: list) -> list:

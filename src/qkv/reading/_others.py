@@ -1,7 +1,8 @@
 """A weight's name, and the message of an error."""
 
-from qkv.reading._data import MESSAGES
-from qkv.reading._patterns import cut, fullmatch, search, sub
+from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._letters import roles_of
+from qkv.reading._patterns import cut, findall, fullmatch, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._tables import tables
 
@@ -44,42 +45,120 @@ def _filled(said: str, found: tuple) -> str:
 
 
 def name(typed: str) -> Reading | None:
-    """Which weight a library stores under this name."""
-    said, its = MESSAGES["name"], sub(r"^[\w.]+ *= *(?=[\w.]+\()|:\d+$", "", typed)
-    made = fullmatch(r"([\w.]*Attention)\([^()]*\)", its)
-    its = made[1] if made else its
-    if not fullmatch(r"[\w./:\[\]\"'-]{3,200}", its) or fullmatch(
-        r"[A-Za-z]_\w{1,2}(\[\w\])?", its
+    """Which weight a library stores under this name, or several, with their shapes or without."""
+    lines = [line for line in cut("\n", typed) if line.strip()]
+    found = [_stored(line) for line in lines]
+    if len(found) < 2:
+        return found[0] if found else None
+    said = MESSAGES["name"]
+    if not any(found) or not all(
+        it or fullmatch(said["line"], line) for it, line in zip(found, lines, strict=True)
     ):
         return None
-    dotted = "." + sub(r"[\[\]\"':/]+", ".", its).strip(".")
+    found = [it for it in found if it]
+    its = [[*cut(" ", it.title), *it.says[:2]] for it in found]
+    letters = {called: " ".join(more) for called, *more in its}
+    return card("name", said["several"], [], [], letters, found[0].page)
+
+
+def _stored(line: str) -> Reading | None:
+    """The weight whose name stands in a line, by itself, beside its shape, or as a layer's."""
+    said, told = MESSAGES["name"], [it for key, it in DATA["tells"].items() if search(key, line)]
+    its = sub(said["aside"], "", line).strip()
+    made, layer = fullmatch(r"([\w.]*Attention)\([^()]*\)", its), search(said["layer"], its)
+    sized = search(said["shape"], its)
+    if layer and "W" not in [it[:1] for it in roles_of(f"{layer[1]}()")]:
+        return None
+    if layer or made:
+        its = f"{layer[1]}.weight" if layer else made[1]
+    elif sized and not search(r"[@(){}*+]|=.*\w", sub(said["shape"], "", its)):
+        its = sub(said["shape"], " ", its)
+    words = [it for it in findall(said["word"], its) if not sized or search("[_./]", it)]
+    found = [it for it in map(_named, words) if it] if sized or [its] == words else []
+    if not found:
+        return None
+    called, title, ways, page, more = found[0]
+    shape = [int(it) for it in findall(r"\d+", sized[0])] if sized and not layer else []
+    if layer and layer[2].isdigit() and layer[3].isdigit():
+        shape = [int(layer[3]), int(layer[2])]
+    while shape[2:] and shape[-1] == 1:
+        shape.pop()
+    fits = [way for way in ways if _may_store(way[1], shape)]
+    letters = {it: _cut_out(form, line) for it, form, line in fits or ways}
+    says = [said["linear"].format(layer[2], layer[3])] if layer and not shape else []
+    says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
+    if len(shape) == 2:
+        to, of = shape[::-1] if search(r"^blk\.", called) else shape
+        form = said["gguf" if search(r"^blk\.", called) else "way"]
+        says = [form.format(of, to)]
+        if fits:
+            axes = cut(", ", fits[0][1][1:-1])
+            n = axes.index("d_model")
+            of, to = shape[n], shape[1 - n]
+            says = [said["sized"].format(of, axes[1 - n], to)]
+        if search(r"for (keys|values)\.$", title) and to < of and of % to == 0:
+            says.append(said["grouped"].format(of, of // to))
+    more = [it for it in more if not says or it != said["unstored"]]
+    return card("name", title.format(called), [*says, *told, *more], [], letters, page)
+
+
+def _named(typed: str) -> tuple | None:
+    """What is known of a name: it ends as a library's does, or one with parts stands in it."""
+    said, known = MESSAGES["name"], sub(r"^[\"':.]+|[\"':.]+$", "", typed)
+    if fullmatch(r"[A-Za-z]_\w{1,2}(\[\w\])?", known) or search(said["others"], known):
+        return None
+    if not search("[./]", known) and any(it[0] != "W" for it in roles_of(known)):
+        return None  # attn_output by itself is an array
+    dotted = "." + sub(r"[\[\]\"':/]+", ".", known).strip(".")
+    forms = [dotted]
+    if dotted.endswith("bias"):
+        forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
     for stored, title, ways, page, more, has_parts in tables()["names"]:
         own = stored.replace("/", ".")
-        short = own.rpartition(".")[0]
-        ends = dotted.endswith(f".{own}") or (len(short) > 3 and dotted.endswith(f".{short}"))
-        if ends or (has_parts and f".{own}." in f"{dotted}."):
-            letters = {
-                it: f"{shape}, head i: {line}" if line else shape for it, shape, line in ways
-            }
-            crosses = search(said["crosses"], dotted, case=False)
-            says = [*more, said["cross"]] if crosses else more
-            return card("name", title.format(its), says, [], letters, page)
+        short, ends = own.rpartition(".")[0], [f".{own}"]
+        ends += [f".{short}"] if len(short) > 3 else []
+        found = [it for it in forms if any(it.endswith(end) for end in ends)]
+        if found or (has_parts and f".{own}." in f"{dotted}."):
+            if forms[1:]:
+                title, ways = title.replace("weights for", "biases for"), []
+                title = title.replace("the weight after", "the bias after")
+            crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
+            return known, title, ways, page, [*more, *crosses]
     return None
+
+
+def _may_store(form: str, shape: list) -> bool:
+    """Whether a layer as wide as its heads together may store a weight in this shape."""
+    axes = cut(", ", form[1:-1])
+    if len(shape) != 2 or len(axes) != 2 or "d_model" not in axes:
+        return False
+    n = axes.index("d_model")
+    often, (of, to) = MESSAGES["name"]["often"].get(axes[1 - n], 0), (shape[n], shape[1 - n])
+    return to == often * of if often else of < to < 3 * of if "+" in axes[1 - n] else of % to == 0
+
+
+def _cut_out(form: str, line: str) -> str:
+    """How a weight is stored, and how a head's is cut out; of a fused one with its parts."""
+    parts = "".join(findall(r"\b[23]\b", form)[:1])
+    return f"{form}, head i: {line}{MESSAGES['name']['parts'].get(parts, '')}" if line else form
 
 
 def unknown_name(typed: str) -> str:
     """What to say of what looks like a weight's name, and is none that is known."""
-    if not fullmatch(MESSAGES["name"]["like"], typed):
+    said = MESSAGES["name"]
+    typed = sub(said["shape"], "", sub(said["aside"], "", typed)).strip(" :\"'")
+    if not fullmatch(said["like"], typed):
         return ""
     known = [*dict.fromkeys(part for it in tables()["names"] for part in cut("[./]", it[0]))]
     strange = [part for part in cut("[./]", typed) if part not in known]
-    return " ".join([MESSAGES["name"]["unknown"].format(typed), *alike(strange, known)])
+    return " ".join([said["unknown"].format(typed), *alike(strange, known)])
 
 
 def alike(words: list, known: list) -> list:
     """Of each word the first that is known and one slip away, as a question."""
-    found = [(word, next((it for it in known if _slip(word, it)), "")) for word in words]
-    return [MESSAGES["words"]["near"].format(word, it) for word, it in found if it and it != word]
+    strange = [word for word in words if word.lower() not in known]
+    found = [(word, next((it for it in known if _slip(word, it)), "")) for word in strange]
+    return [MESSAGES["words"]["near"].format(word, it) for word, it in found if it]
 
 
 def _slip(a: str, b: str) -> bool:

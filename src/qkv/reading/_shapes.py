@@ -4,8 +4,9 @@ from itertools import pairwise
 from math import prod
 
 from qkv.reading._data import MESSAGES
-from qkv.reading._others import card, name
-from qkv.reading._patterns import findall, fullmatch, search, sub
+from qkv.reading._letters import roles_of
+from qkv.reading._others import card
+from qkv.reading._patterns import cut, findall, fullmatch, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._tables import tables
 from qkv.reading._tree import RefusedError
@@ -27,33 +28,31 @@ def shapes(typed: str) -> Reading | None:
     text = sub(SHAPE["sizes"], " ", text)
     found, rest = findall(ITEM, text), sub(ITEM, " ", text)
     labels = ["" if label in FILLER else label for label, _ in found]
-    said = next(iter(labels), "") or rest.strip(" :,=")
     words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
     words = [*dict.fromkeys(words)]
-    called = [it for it in [*labels, said] if search("[_./]", it) and name(it)]
     if not found or ")(" in typed:
         return None  # a layer that is made and called
-    if called and all(fullmatch(SHAPE["one"], it) for _, it in found):
-        return name(called[0])
     if search(SHAPE["signs"], rest + "".join(labels)):
         return None
-    if len(found) == 1 and len(words) > 1:  # Q, K, V: (2, 5, 512)
-        labels, found = words, [found[0] for _ in words]
-    letters = [
-        next((it for it, its in FIT["letters"].items() if label.lower() in its.split()), "")
-        for label in labels
-    ]
+    its = {each: letter for letter, all_of in FIT["letters"].items() for each in all_of.split()}
+    if len(found) == 1 and len(words) > 1 and all(it.lower() in its for it in words):
+        labels, found = words, [found[0] for _ in words]  # Q, K, V: (2, 5, 512)
+    letters = [its.get(label.lower(), "") for label in labels]
     ours = all(letters) and 1 < len({*letters}) == len(letters)
     named = len(labels) > 1 and all(labels)
-    numbers = (len(words) < 2 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
+    numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
     if not (ours or numbers):
         return None
     axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
-        return _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
-    if ours or (len(axes) == 3 and min(map(len, axes)) > 2):
+        product = _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
+        kinds = [roles_of(it)[:1] for it in labels]  # weights, or a mask, do not stand in a row
+        row = sum(it[0][0] == "W" for it in kinds if it) < 2 and ["mask"] not in kinds
+        if "@" in rest or (product and row and not product.wrong):
+            return product
+    if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
         return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
-    return _arrays(axes, given)
+    return _arrays(axes, given, labels)
 
 
 def axes_of(typed: str) -> list:
@@ -158,24 +157,40 @@ def _product(axes: list, labels: list) -> Reading:
     return card("shape", title, [], [], {}, FIT["page"])
 
 
-def _arrays(found: list, given: dict) -> Reading:
+def _arrays(found: list, given: dict, labels: list) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
-    shown, (taken, model) = [said_of(it) for it in found], _sizes(found, given)
-    may = [candidates(it, taken) if taken else [] for it in found]
-    says, letters, first = _row(found, shown), {}, next(iter(may[0]), None)
+    named = [*zip(found, map(roles_of, labels), strict=True)]
+    h = [shape[1] for shape, roles in named if "S" in roles and len(shape) == 4]
+    width = [shape[-1] for shape, roles in named if "X" in roles or "Y" in roles]
+    if h and width and h[0] and width[0]:  # what names tell of sizes
+        given = {"h": h[0], "d_model": width[0]} | given
+    shown, (taken, model) = [said_of(it) for it in found], _sizes(named, given)
+    may = [candidates(*each, taken) if taken else [] for each in named]
+    says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
-        for said, rules in zip(shown, may, strict=True):
-            letters[said] = "; ".join(dict.fromkeys(rule["symbol"] for rule in rules[:3]))
+        for label, said, rules in zip(labels, shown, may, strict=True):
+            letters[f"{label} {said}".strip()] = "; ".join(
+                dict.fromkeys(rule["symbol"] for rule in rules[:3])
+            )
     elif len(found) < 2 and first:
         says = [SHAPE["may"].format(shown[0], first["symbol"], first["what"])]
         says += _by_axis(found[0], first["axes"].split())
         for rule in may[0][:6]:
             letters[f"{rule['symbol']} {rule['convention']}".strip()] = rule["question"]
-    says = says or [SHAPE["unknown"].format(shown[0])]
+    says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
     if taken:
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
     return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
+
+
+def _own(rules: list, roles: list) -> list:
+    """Those rules whose arrays a name may mean, with these alone."""
+    found = [
+        (rule, [it for it in cut(", | or ", rule["symbol"]) if it.removesuffix("[i]") in roles])
+        for rule in rules
+    ]
+    return [rule | {"symbol": " or ".join(its)} for rule, its in found if its]
 
 
 def _by_axis(shape: list, axes: list) -> list:
@@ -185,12 +200,13 @@ def _by_axis(shape: list, axes: list) -> list:
         f"{'?' if it is None else it} {SHAPE['axis'].get(axis, f'= {axis}')}" for it, axis in pairs
     ]
     said = [SHAPE["axes"].format("; ".join(words))]
-    scores = [SHAPE["makes"].format(said_of([*shape[:-1], shape[-2]]))] if len(shape) > 1 else []
+    each = shape[1:] if axes[0] == "3" else shape  # of queries, keys and values the queries
+    scores = [SHAPE["makes"].format(said_of([*each[:-1], each[-2]]))] if len(shape) > 1 else []
     return said + scores if axes[-3:] == ["h", "n", "d_k"] else said
 
 
-def candidates(shape: list, given: dict) -> list:
-    """The rules of `qkv.which` that a shape fits, the likeliest first."""
+def candidates(shape: list, roles: list, given: dict) -> list:
+    """The rules of `qkv.which` that a shape fits, the likeliest first; of a name its own."""
     h, width = given["h"], given["d_model"]
     layer = {"h_kv": h, "d_k": width // h} | given
     if h % layer["h_kv"] or ("d_k" not in given and width % h):
@@ -199,8 +215,9 @@ def candidates(shape: list, given: dict) -> list:
         symbol: sum(term[0] * prod([layer[it] for it in term[1:]]) for term in terms)
         for symbol, terms in tables()["sizes"].items()
     }
-    rules = tables()["rules"]["True" if layer["h_kv"] < h else "False"]
-    return [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
+    rules = [it for it in tables()["rules"] if it["of"][1 if layer["h_kv"] < h else 0]]
+    fits = [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
+    return _own(fits, roles) or ([] if _own(rules, roles) and shape[3:] else fits)
 
 
 def _is_like(axes: list, shape: list, sizes: dict) -> bool:
@@ -214,7 +231,7 @@ def _is_like(axes: list, shape: list, sizes: dict) -> bool:
     )
 
 
-def _sizes(found: list, given: dict) -> tuple:
+def _sizes(named: list, given: dict) -> tuple:
     """The sizes that were given, or those of the first model that has arrays of these shapes."""
     if "d_model" in given:
         return {"d_model": 0, "h": max(1, given["d_model"] // given.get("d_k", 64))} | given, ""
@@ -222,7 +239,7 @@ def _sizes(found: list, given: dict) -> tuple:
     for tells in ("weight", "width", "size"):  # what tells most comes first
         for model, its in MESSAGES["model"].items():
             sizes = its | given
-            rules = [next(iter(candidates(each, sizes)), None) for each in found]
+            rules = [next(iter(candidates(*each, sizes)), None) for each in named]
             axes = [it for rule in rules if rule for it in rule["axes"].split() if it in known]
             told = any(rule["convention"] for rule in rules if rule) if tells == "weight" else axes
             told = [it for it in axes if "d_" in it] if tells == "width" else told

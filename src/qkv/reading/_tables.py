@@ -39,7 +39,10 @@ def tables() -> dict:
         base, marks = role.removesuffix("[i]").lower().split("_")
         own.setdefault(f"{base}|{''.join(sorted(marks))}", []).append(role)
     texts = {source.id: _letters(source) for source in sources()}
-    names = sorted(_names(), key=lambda each: -len(each[0]))
+    named = {each[0]: each for each in [*_names()][::-1]}  # the first of a name
+    twins = {re.sub("(weight|kernel)$", "bias", name) for name in named if name[-4:] != "bias"}
+    names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
+    names = sorted(names, key=lambda each: (-len(each[0]), each[1]))
     return {
         "role": known,
         "steps": _steps(),
@@ -48,9 +51,19 @@ def tables() -> dict:
         "texts": texts,
         "names": names,
         "base": _BASE,
-        "rules": {str(it): [rule._asdict() for rule in rules(grouped=it)] for it in (True, False)},
+        "rules": _rules(),
         "sizes": known_sizes(),
     }
+
+
+def _rules() -> list[dict]:
+    """The rules of `qkv.which`, and whether each holds where heads are grouped, and where not."""
+    plain, grouped = rules(grouped=False), rules(grouped=True)
+    merged = [*plain]
+    for before, rule in itertools.pairwise(grouped):
+        if rule not in merged:
+            merged.insert(merged.index(before) + 1, rule)
+    return [it._asdict() | {"of": [int(it in plain), int(it in grouped)]} for it in merged]
 
 
 def _in_words(role: dict) -> str:
@@ -66,7 +79,7 @@ def _in_words(role: dict) -> str:
 
 
 def _steps() -> dict[str, str]:
-    """What each step makes."""
+    """What each step makes; of all arrays transposed it makes the transpose."""
     made = {}
     for role in roles():
         side = parse_formula(role.definition).sides[0] if role.definition else None
@@ -125,7 +138,7 @@ def _names() -> Iterator[list]:
             yield [called, title, stores, _page([layout.name]), [], 0]
         for called, why in (layout.refused | layout.outside).items():
             if re.fullmatch(r"\w*[a-zA-Z]_[\w.]*", called):
-                beside = _NAME["beside"].format("{}", layout.title, why)
+                beside = _NAME["beside"].format("{}", layout.title, re.split(r"; |\. ", why)[0])
                 yield [called, beside, [], _page([layout.name]), [], 1]
     for name, ways in entries.items():
         titles = [layouts()[each].title for so in ways.values() for each in so]
@@ -147,10 +160,8 @@ def _names() -> Iterator[list]:
         ]
     for holds, held in _NAME["held"].items():
         for name in held.split():
-            biases = f"{name.removesuffix('.weight')}.bias", holds.replace("W", "b")
-            for called, its in ((name, holds), biases):
-                title = _NAME["title"].format("{}", _holds(its))
-                yield [called, title, [], _NAME["else"], [_NAME["unstored"]], 1]
+            title = _NAME["title"].format("{}", _holds(holds))
+            yield [name, title, [], _NAME["else"], [_NAME["unstored"]], 1]
     for name, (said, page) in _NAME["made"].items():
         yield [name, f"{{}} {said}", [], page, [], 1]
 

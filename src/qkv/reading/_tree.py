@@ -51,10 +51,19 @@ def parse(text: str) -> tuple:
                 sizes = cut("[*x]", space.partition("^")[2].strip()[1:-1])
                 named = [leaves(Parser(it, False, it, it).product()) for it in sizes]
                 tree = ("shape", tree, *(each[0] for each in named if each))
-            shown, left = parser.shown | shown, left + parser.left
+            shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
             if tree:
                 lines += tree[1:] if tree[0] == "lines" else [tree]
-    return lines, shown, left, code
+    return lines, shown | {f"{it}√": said for it, said in shown.items()}, left, code
+
+
+def sized(node: object) -> object:
+    """The same, with a mark at a letter that stands alone below a root or a line: it is a size."""
+    if not isinstance(node, tuple):
+        return node
+    end = node[-1] if node[0] in ("sqrt", "div") else None
+    node = tuple(map(sized, node))
+    return (*node[:-1], ("leaf", f"{end[1]}√")) if end and end[0] == "leaf" else node
 
 
 def walk(node: object) -> list:
@@ -156,8 +165,10 @@ class Parser:
             else:
                 self.left.append(self.tokens[self.at - 1])
         names, values = sides[0], sides[-1]
+        while names[1:] and names[-1] == ("leaf", "_|"):
+            names.pop()
         if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
-            values = [("pass", it) for it in values[0][1 : len(names) + 1]]
+            values = [("pass", meant(it, values[0][1:])) for it in names]
             sides[-1] = values
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
@@ -271,7 +282,8 @@ class Parser:
     def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
         low = name.lower()
-        if self.code and low in WORDS["modules"]:
+        called = FUNCTIONS.get(self._next(1).lower(), "same") if self._next() == "." else "same"
+        if self.code and (low in WORDS["modules"] or called in WORDS["own"]):
             return self._member(None)
         if self.code:
             return self._call(name, None) if self._next() == "(" else self._letter(name)
@@ -493,6 +505,13 @@ def bare(role: str) -> str:
     return role.removesuffix(".T")
 
 
+def meant(name: tuple, nodes: list) -> tuple:
+    """That of some arrays which has a name, or is of queries, keys or values as it is."""
+    letter = search("^x?([qkv])|_([qkv])", name[1])
+    its = [it for it in nodes if letter and leaves(it) and letter[0] in leaves(it)[0]]
+    return next((it for it in [name, *its] if it in nodes), ("lost", *nodes))
+
+
 def items(node: tuple | None) -> list:
     """The arguments in a bracket, those of a list of one among them."""
     if node and node[0] == "list":
@@ -571,7 +590,8 @@ def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
     given.setdefault("K", given["V"])
     node = ("fn", op, *(given[letter] for letter in "QKV" if given.get(letter)))
     masked = arrays[3:] or [key for key in named if search("mask|causal|bias", key)]
-    return ("pass", node) if masked else node
+    keras = order == "QVK" and name == "Attention"  # it does not divide the scores
+    return ("pass", node) if masked or keras else node
 
 
 def einsum(equation: str, arrays: list, shown: dict) -> tuple:

@@ -14,6 +14,7 @@ _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
+_CALLED = ("truth", "list", "has", "same", "slice", "len", "at", "add", "format", "search", "join")
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true or false in both languages.
 _PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
@@ -25,7 +26,11 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
-    return f"export function reader(py, {given}) {{\n{lines}\nreturn {{ {wanted} }}\n}}\n"
+    for n, name in enumerate(_CALLED):
+        lines = lines.replace(f"py.{name}(", f"${ascii_letters[n]}(")
+    short = ",".join(f"${ascii_letters[n]}=py.{name}" for n, name in enumerate(_CALLED))
+    lines = f"const {short};\n{lines}\nreturn {{ {wanted} }}"
+    return f"export function reader(py, {given}) {{\n{lines}\n}}\n"
 
 
 class _Writer:
@@ -68,8 +73,7 @@ class _Writer:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
         said = self.write(node)
-        plain = isinstance(node, ast.Compare) or said.split("(")[0].removeprefix("py.") in _PLAIN
-        return said if plain else f"py.truth({said})"
+        return said if _is_plain(node, said) else f"py.truth({said})"
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
@@ -80,7 +84,7 @@ class _Writer:
         began, self.kept = self.kept, 0
         ends = node.args.defaults
         defaults = dict(zip(names[len(names) - len(ends) :], ends, strict=True)) if ends else {}
-        ends = [f" = {self.write(defaults[name])}" if name in defaults else "" for name in names]
+        ends = [f"={self.write(defaults[name])}" if name in defaults else "" for name in names]
         said = [*map(self._shortened, names)]
         if node.args.vararg:
             said[-1] = f"...{said[-1]}"
@@ -88,7 +92,7 @@ class _Writer:
         name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
         head = f"{'' if method else 'function '}{name}({given})"
         body = self._block(node.body)[1:]
-        local = [*map(self._shortened, sorted(assigned))]
+        local = sorted(map(self._shortened, sorted(assigned)), key=ascii_letters.find)
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
@@ -98,11 +102,11 @@ class _Writer:
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
         said = [
-            f"{it.target.id} = {self._default(it.value)}" if it.value else it.target.id
+            f"{it.target.id}={self._default(it.value)}" if it.value else it.target.id
             for it in fields
         ]
-        names = ", ".join(each.target.id for each in fields)
-        made = f"constructor({', '.join(said)}) {{ Object.assign(this, {{ {names} }}) }}\n"
+        names = ",".join(each.target.id for each in fields)
+        made = f"constructor({','.join(said)}) {{ Object.assign(this, {{ {names} }}) }}\n"
         functions = (each for each in node.body if isinstance(each, ast.FunctionDef))
         methods = "\n".join(
             self._functiondef(each, method=True).replace("__init__", "constructor", 1)
@@ -213,13 +217,23 @@ class _Writer:
     def _subscript(self, node: ast.Subscript) -> str:
         value, place = self.write(node.value), node.slice
         if not isinstance(place, ast.Slice):
-            return f"py.at({value},{self.write(place)})"
-        ends = (self.write(it) if it else "null" for it in (place.lower, place.upper, place.step))
+            its = ast.unparse(place)
+            if its.isdigit():
+                return f"{value}[{its}]"
+            way = ".at(" if its[0] == "-" else ".get(" if _is_text(place) else ""
+            return (
+                f"{value}{way}{self.write(place)})"
+                if way
+                else f"py.at({value},{self.write(place)})"
+            )
+        ends = [self.write(it) if it else "null" for it in (place.lower, place.upper, place.step)]
+        while ends[-1] == "null" and ends[1:]:
+            ends.pop()
         return f"py.slice({value},{','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
         one, other = self.write(node.body), self.write(node.orelse)
-        return f"({self._truth(node.test)} ? {one} : {other})"
+        return f"({self._truth(node.test)}?{one}:{other})"
 
     def _boolop(self, node: ast.BoolOp) -> str:
         """The first value that decides, as in Python."""
@@ -227,6 +241,9 @@ class _Writer:
         said = self.write(last)
         for each in reversed(first):
             value, kept = self.write(each), f"$_{self.kept}"
+            if _is_plain(each, value):
+                said = f"({value}{'||' if isinstance(node.op, ast.Or) else '&&'}{said})"
+                continue
             self.kept += 1
             both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
             said = f"(py.truth({kept}={value})?{both[0]}:{both[1]})"
@@ -243,7 +260,7 @@ class _Writer:
     def _compare(self, node: ast.Compare) -> str:
         sides = [node.left, *node.comparators]
         said = [*map(self._compared, sides, node.ops, sides[1:])]
-        return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({' && '.join(said)})"
+        return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({'&&'.join(said)})"
 
     def _compared(self, a: ast.expr, op: ast.cmpop, b: ast.expr) -> str:
         left, right = self.write(a), self.write(b)
@@ -251,6 +268,10 @@ class _Writer:
             return f"{left} {_ORDER[type(op)]} {right}"
         no = "!" * isinstance(op, ast.NotIn | ast.NotEq | ast.IsNot)
         contains = isinstance(op, ast.In | ast.NotIn)
+        if contains and isinstance(b, ast.Tuple | ast.List) and all(map(_is_text, b.elts)):
+            return f"{no}{right}.includes({left})"
+        if not contains and any(map(_is_text, (a, b))):
+            return f"{left}{no or '='}=={right}"
         return f"{no}py.has({right},{left})" if contains else f"{no}py.same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
@@ -268,13 +289,13 @@ class _Writer:
         elif None in named:
             given.append(named[None])
         elif named:
-            given.append(f"{{ {', '.join(f'{key}: {value}' for key, value in named.items())} }}")
+            given.append(f"{{{','.join(f'{key}:{value}' for key, value in named.items())}}}")
         return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
         self.scopes.append({*names})
-        said = f"(({', '.join(map(self._shortened, names))}) => {self.write(node.body)})"
+        said = f"(({','.join(map(self._shortened, names))})=>{self.write(node.body)})"
         self.scopes.pop()
         return said
 
@@ -287,7 +308,7 @@ class _Writer:
         return f"new Set({self._generatorexp(node)})"
 
     def _dictcomp(self, node: ast.DictComp) -> str:
-        pair = lambda: f"[{self.write(node.key)}, {self.write(node.value)}]"  # noqa: E731
+        pair = lambda: f"[{self.write(node.key)},{self.write(node.value)}]"  # noqa: E731
         return f"new Map({self._comprehension(node, pair)})"
 
     def _comprehension(self, node: ast.AST, element: Callable[[], str]) -> str:
@@ -296,13 +317,23 @@ class _Writer:
         for each in node.generators:
             every = self._every(each.iter)
             self.scopes.append({it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)})
-            given = f"({self._target(each.target)}) => "
+            given = f"({self._target(each.target)})=>"
             tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
             way = ".map(" if each is node.generators[-1] else ".flatMap("
             said += "".join([every, *tests, way, given])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
-        return said.removesuffix(f".map({given}{given[1:-5]})")  # of each what it is
+        return said.removesuffix(f".map({given}{given[1:-3]})")  # of each what it is
+
+
+def _is_plain(node: ast.expr, said: str) -> bool:
+    """Whether what is written is true where Python's is."""
+    compared = isinstance(node, ast.Compare) or isinstance(getattr(node, "op", None), ast.Not)
+    return compared or said.split("(")[0].removeprefix("py.") in _PLAIN
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _parameters(node: ast.FunctionDef | ast.Lambda) -> list[str]:
