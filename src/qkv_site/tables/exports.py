@@ -23,7 +23,7 @@ from qkv_site.tables import javascript
 
 _TABLED = (  # `tables` has what they say
     *("role", "steps", "usual", "own", "packed", "held", "made", "title", "class", "part", "bias"),
-    *("unstored", "beside", "pages"),
+    *("beside", "pages"),
 )
 READING, READER = "assets/reading.json", "assets/reader.js"
 _READ_BY = ["tree", "letters", "reading", "fit", "formulas", "others", "shapes", "answer"]
