@@ -12,7 +12,7 @@ const href = (address) => new URL(address, new URL(base, location))
 const narrow = matchMedia("(max-width: 59.98rem)")
 const KEPT = "wq-typed" // for the page that a hit leads to
 const frame = () => new Promise((shown) => setTimeout(shown, 20)) // the card is painted meanwhile
-let loading
+let loading, sets = {}
 
 async function fetched(address) {
   const answer = await fetch(address)
@@ -20,10 +20,18 @@ async function fetched(address) {
   return answer.json()
 }
 
+/** The letters of the site, and those of the text that is chosen. */
+async function letters(id) {
+  const asked = ["site", id].map((each) => (sets[each] ??= fetched(reading.replace("reading", `letters/${each}`))))
+  const [site, chosen] = await Promise.all(asked)
+  return { site, [id]: chosen }
+}
+
 /** What reads, and then what finds, which takes longer to make ready: a card does not wait for it. */
 function begun() {
   if (loading) return loading
   const [finder, found] = [import("./find.js"), fetched(index)]
+  letters(chosenNotation()).catch(() => (sets = {}))
   const reader = Promise.all([import("./read.js"), fetched(reading)]).then(([module, data]) => (module.prepare(data), { ...module, data: { ...data, lines: module.lines } }))
   const finds = Promise.all([finder, found, reader.then(frame)]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
   loading = { reader, finds }
@@ -141,7 +149,8 @@ function begin(box) {
     if (!text) return close()
     try {
       const { reader, finds } = begun()
-      const { read, data, isRefused } = await reader
+      const { read, isRefused, ...its } = await reader
+      const data = { ...its.data, set: await letters(chosenNotation()) }
       if (late()) return false
       let found = { readings: [], says: "" }
       try {
@@ -170,6 +179,7 @@ function begin(box) {
     } catch {
       if (late()) return false
       loading = undefined
+      sets = {}
       cards.replaceChildren("The search could not be loaded.")
       open()
     }

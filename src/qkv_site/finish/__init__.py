@@ -200,6 +200,8 @@ class Build:
             places = {page.name: (addresses[page.name], page.title) for page in pages}
             self._write(exports.READING, exports.reading(places))
             self._write(exports.READER, exports.reader())
+            for source in notation.sources():
+                self._write(exports.LETTERS.format(source.id), exports.letters(source))
             self._write(evidence.PLACES, evidence.places(settings.site, addresses))
 
     def _write_policies(self, pages: Mapping[str, Page]) -> None:

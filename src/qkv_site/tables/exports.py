@@ -25,7 +25,7 @@ _TABLED = (  # `tables` has what they say
     *("role", "steps", "usual", "own", "packed", "held", "made", "title", "class", "part", "bias"),
     *("beside", "pages"),
 )
-READING, READER = "assets/reading.json", "assets/reader.js"
+READING, READER, LETTERS = "assets/reading.json", "assets/reader.js", "assets/letters/{}.json"
 _READ_BY = ["tree", "letters", "reading", "fit", "formulas", "others", "shapes", "answer"]
 
 # The sizes, in the order in which a product is written.
@@ -117,15 +117,14 @@ def reading(pages: Mapping[str, tuple[str, str]]) -> dict:
         "messages": MESSAGES
         | {"name": {key: it for key, it in MESSAGES["name"].items() if key not in _TABLED}},
         "tables": tables(),
-        "set": {
-            source.id: {
-                role.key: inside(source.letter(role))
-                for role in notation.roles()
-                if source.names(role)
-            }
-            for source in notation.sources()
-        },
         "pages": {name: pages[name] for name in sorted(known & {*pages})},
+    }
+
+
+def letters(source: notation.Source) -> dict[str, str]:
+    """Of each role the letter that a text has for it, as a card shows it."""
+    return {
+        role.key: inside(source.letter(role)) for role in notation.roles() if source.names(role)
     }
 
 
