@@ -159,6 +159,19 @@ def test_what_a_configuration_says_acts():
     np.testing.assert_array_equal(layer.mask(2, 5), seen[3:])
 
 
+def test_a_configuration_may_take_the_causal_mask_away():
+    """`is_causal=False` opens the mask, and beside a window the mask is refused."""
+    said = {"num_attention_heads": 2, "model_type": "gemma2", "rope_theta": 500.0}
+    said |= {"partial_rotary_factor": 0.7, "sliding_window": 3, "is_causal": False}
+    weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")
+    [layer] = found = find_layers(weights, config=said | {"layer_types": ["full_attention"]})
+    assert layer.mask(2, 5).all()
+    assert "no causal mask." in unwrapped(found)
+    [layer] = find_layers(weights, config=said | {"layer_types": ["sliding_attention"]})
+    with refuses("The mask is not known. The config says is_causal=False beside a window"):
+        layer.mask(5)
+
+
 def test_a_type_of_model_that_no_layout_knows_is_refused():
     """Its names and shapes are those of Llama, and what it does between its maps is not known."""
     weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")

@@ -123,6 +123,8 @@ OPTIONS = {  # a type of model, its options, and what has to be there and to be 
     "scale": ("granite", {"attention_multiplier": 0.9}, "Rotation scale"),
     "scale by layer": ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale"),
     "no scale": ("gpt2", {"scale_attn_weights": False}, "scale"),
+    "no causal mask": ("llama", {"is_causal": False}, "Rotation"),
+    "no causal mask in a decoder": ("t5", {"is_causal": False}, "DistanceBias scale"),
     "window": ("mistral", {}, "Rotation window"),
     "window by option": ("qwen2", _WINDOW, "Rotation window"),
     "chunks": ("llama4_text", _CHUNKS, "QKNorm Rotation angles Temperature chunk"),

@@ -126,11 +126,13 @@ def read_between(
     arrays = {name: as_floats(name, a, "of its step") for name, a in arrays.items()}
     option, layer = Options(config), int((re.search(r"\d+", prefix) or "0")[0])
     layer_type = option.of_layer("layer_types", layer)
-    causal = {
+    one_way = {
         "causal": True,
         "none": bool(option("is_decoder")),  # BERT and others can be told
         "sides": "decoder" in prefix,
     }[kind.mask] and not crosses(prefix)
+    # False opens the mask of any type, and leaves T5's buckets as they are.
+    causal = one_way and bool(option("is_causal", default=True))
     window = _window(option, kind, layer_type)
     norm = _norm(option, kind, arrays, sizes)
     rotation = _rotation(option, kind, layer, layer_type, window, sizes["d_k"])
@@ -158,10 +160,13 @@ def read_between(
     farthest = option("relative_attention_max_distance", default=128)
     option("relative_attention_num_buckets")  # a call marks it as read: the table is as long
     if (table := arrays.get("relative_attention_bias.weight")) is not None:
-        steps.append(between.DistanceBias(table, farthest, both_ways=not causal))
+        steps.append(between.DistanceBias(table, farthest, both_ways=not one_way))
     if "sinks" in arrays:
         steps.append(between.Sinks(arrays["sinks"]))
     chunk = {"chunked_attention": option("attention_chunk_size")}.get(layer_type)
+    if one_way and not causal and (window or chunk):
+        why = "The config says is_causal=False beside a window or chunks, which is not computed."
+        steps.append(between.Unknown(why))
     return Between(tuple(steps), scale, causal, window, chunk, tuple(option.unread()))
 
 
