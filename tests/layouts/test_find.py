@@ -172,6 +172,17 @@ def test_a_configuration_may_take_the_causal_mask_away():
         layer.mask(5)
 
 
+def test_a_width_of_the_rotation_beside_a_base_is_not_guessed():
+    """GPT-J's `rotary_dim` says all; beside `rope_theta` it depends on the type what it means."""
+    weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")
+    said = {"num_attention_heads": 2, "model_type": "llama", "rope_theta": 500.0, "rotary_dim": 2}
+    [layer] = find_layers(weights, config=said)
+    with refuses(
+        "The config has rotary_dim and rope_theta: pass one that AutoConfig has completed"
+    ):
+        layer.mask(2)
+
+
 def test_a_type_of_model_that_no_layout_knows_is_refused():
     """Its names and shapes are those of Llama, and what it does between its maps is not known."""
     weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")

@@ -111,6 +111,11 @@ OPTIONS = {  # a type of model, its options, and what has to be there and to be 
     "llama3": ("llama", _LLAMA3, "Rotation angles"),
     "yarn": ("llama", _YARN, "Rotation angles"),
     "partial": ("gpt_neox", {"rotary_pct": 0.5}, "Rotation"),
+    "a width, and a base": (
+        "minimax_m2",
+        {"rotary_dim": 4, "rope_theta": 5e6},
+        "QKNorm Rotation angles",
+    ),
     "norm": ("qwen3", {}, "QKNorm Rotation"),
     "norm over all": ("olmo2", {}, "QKNorm Rotation"),
     "norm of Cohere": ("cohere", {"use_qk_norm": True}, "QKNorm Rotation angles"),

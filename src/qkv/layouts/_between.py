@@ -206,14 +206,18 @@ def _rotation(option, kind, layer, layer_type, window, d_k) -> list[between.Step
     turned = option.of_layer("no_rope_layers", layer)  # 1 where it rotates, whatever its name
     option("no_rope_layer_interval")
     rope, width = option("rope_parameters"), option("rotary_dim")
-    older = {"rope_theta": option("rope_theta", "rotary_emb_base", default=kind.base)}
+    base = option("rope_theta", "rotary_emb_base")
+    older = {"rope_theta": kind.base if base is None else base}
     older |= option("rope_scaling") or {}
     if kind.rotates == "never" or option("alibi") or turned == 0:
         return []
     if kind.rotates == "in windows" and option("sliding_window") and window is None:
         return []
-    if width:
+    if width and rope is None and base is None:  # GPT-J and CodeGen
         return [between.Rotation.of(10000.0, width, kind.pairs)]
+    if width and rope is None:  # MiniMax M2 makes a share of it, and MiniMax passes over it
+        why = "The config has rotary_dim and rope_theta: pass one that AutoConfig has completed."
+        return [between.Unknown(why)]
     rope = dict((older if rope is None else rope.get(layer_type, rope)) or {})
     base = rope.pop("rope_theta", None)
     if option("layer_rope_theta") and not (base := option.of_layer("layer_rope_theta", layer)):
