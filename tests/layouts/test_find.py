@@ -172,6 +172,17 @@ def test_a_configuration_may_take_the_causal_mask_away():
         layer.mask(5)
 
 
+def test_positions_that_stand_in_the_embeddings_are_no_step():
+    """BERT's own config says that its positions are absolute: nothing acts on the scores."""
+    said = {"num_attention_heads": 2, "model_type": "bert", "position_embedding_type": "absolute"}
+    [layer] = find_layers(dump(BIASED, "bert", prefix="encoder.layer.0.attention."), config=said)
+    assert layer.mask(3).all()
+    assert layer.load() == BIASED
+    said["position_embedding_type"] = "relative_key"
+    with refuses("The mask is not known. The config says 'position_embedding_type'"):
+        find_layers(dump(BIASED, "bert", prefix="0."), config=said)[0].mask(3)
+
+
 def test_a_width_of_the_rotation_beside_a_base_is_not_guessed():
     """GPT-J's `rotary_dim` says all; beside `rope_theta` it depends on the type what it means."""
     weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")

@@ -128,6 +128,13 @@ OPTIONS = {  # a type of model, its options, and what has to be there and to be 
     "scale": ("granite", {"attention_multiplier": 0.9}, "Rotation scale"),
     "scale by layer": ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale"),
     "no scale": ("gpt2", {"scale_attn_weights": False}, "scale"),
+    "what GPT-J says, too": ("gptj", {"rotary": True}, "Rotation"),
+    "what Bloom says, too": ("bloom", {"offset_alibi": 100}, "ALiBi"),
+    "what Gemma 2 says, too": (
+        "gemma2",
+        _CAP | {"sliding_window_size": 3},
+        "Rotation SoftCap scale window",
+    ),
     "no causal mask": ("llama", {"is_causal": False}, "Rotation"),
     "no causal mask in a decoder": ("t5", {"is_causal": False}, "DistanceBias scale"),
     "window": ("mistral", {}, "Rotation window"),

@@ -31,7 +31,7 @@ def crosses(prefix: str) -> bool:
 _ELSEWHERE = re.compile(
     r"dropout|_pdrop|probs|implementation|attn_impl|attn_type|_bias$|num_attention_heads|_in_fp32|reorder"
     r"|max_position_embeddings|^scale_embedding|initializer|rms_norm|layer_scale|use_cache|^logit"
-    r"|final_|parallel_|attn_layer_|expert|rout|embedding_mult|residual_mult|mlp_|ssm_|mamba_|attention_heads"
+    r"|^offset_alibi$|final_|parallel_|attn_layer_|expert|rout|embedding_mult|residual_mult|mlp_|ssm_|mamba_|attention_heads"
 )
 _ACTS = re.compile(
     r"attn|attention|rope|rotary|window|softcap|clip_qkv|alibi|qk_|_scal|sink|local_|chunk"
@@ -64,7 +64,7 @@ class Options:
         """Options that may act on attention and were not read."""
         for name, value in self._all.items():
             acts = _ACTS.search(name) and not _ELSEWHERE.search(name)
-            says = value is True or value not in (None, False, 0, 1.0, "", [], {})
+            says = value is True or value not in (None, False, 0, 1.0, "", [], {}, "absolute")
             if acts and says and name not in self.read:
                 yield name
 
@@ -214,6 +214,7 @@ def _rotation(option, kind, layer, layer_type, window, d_k) -> list[between.Step
     if kind.rotates == "in windows" and option("sliding_window") and window is None:
         return []
     if width and rope is None and base is None:  # GPT-J and CodeGen
+        option("rotary")  # what GPT-J's config says besides
         return [between.Rotation.of(10000.0, width, kind.pairs)]
     if width and rope is None:  # MiniMax M2 makes a share of it, and MiniMax passes over it
         why = "The config has rotary_dim and rope_theta: pass one that AutoConfig has completed."
@@ -240,6 +241,8 @@ def _rotation(option, kind, layer, layer_type, window, d_k) -> list[between.Step
 
 def _window(option, kind, layer_type) -> int | None:
     width, on = option("sliding_window"), option("use_sliding_window", default=True)
+    if width is not None:
+        option("sliding_window_size")  # Gemma 2 has both, and Transformers reads the other one
     # Transformers has made `layer_types` of these.
     option("max_window_layers", "sliding_window_pattern", "_sliding_window_pattern")
     sliding = on and layer_type in (None, "sliding_attention")
