@@ -100,7 +100,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
     Source:
         Su et al., *RoFormer* (2021), section 3.4.2; halves as in transformers 5.23.0,
         models/llama/modeling_llama.py, neighbours as in models/gptj/modeling_gptj.py. The site's
-        page "With RoPE or a norm?" says what follows for W_Q and W_K.
+        page "RoPE, QK-norm, biases" says what follows for W_Q and W_K.
     """
 
     angles: Float[np.ndarray, " r"]
@@ -232,7 +232,7 @@ class QKNorm(Step, changes="QK"):
         Henry et al., *Query-Key Normalization for Transformers* (2020), who take the L2 norm and
         one learned scale; these norms, over each head, as in transformers 5.23.0,
         models/qwen3/modeling_qwen3.py, over all as in models/olmo2/modeling_olmo2.py. The site's
-        page "RoPE or norm first?".
+        page "RoPE, QK-norm, biases" says what the order changes.
     """
 
     g_Q: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h d_k"] | None = None

@@ -278,7 +278,7 @@ def gauge(
         TypeError: If a matrix does not hold floating-point numbers.
         ValueError: If a matrix has another shape or is not invertible within rounding. Also if
             `A` is given for a layer with a rotation or another step that changes queries or keys,
-            because `A` would have to commute with this step.
+            or `B` where a step changes values: the matrix would have to commute with this step.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)

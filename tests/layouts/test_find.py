@@ -159,6 +159,41 @@ def test_what_a_configuration_says_acts():
     np.testing.assert_array_equal(layer.mask(2, 5), seen[3:])
 
 
+def test_a_configuration_may_take_the_causal_mask_away():
+    """`is_causal=False` opens the mask, and beside a window the mask is refused."""
+    said = {"num_attention_heads": 2, "model_type": "gemma2", "rope_theta": 500.0}
+    said |= {"partial_rotary_factor": 0.7, "sliding_window": 3, "is_causal": False}
+    weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")
+    [layer] = found = find_layers(weights, config=said | {"layer_types": ["full_attention"]})
+    assert layer.mask(2, 5).all()
+    assert "no causal mask." in unwrapped(found)
+    [layer] = find_layers(weights, config=said | {"layer_types": ["sliding_attention"]})
+    with refuses("The mask is not known. The config says is_causal=False beside a window"):
+        layer.mask(5)
+
+
+def test_positions_that_stand_in_the_embeddings_are_no_step():
+    """BERT's own config says that its positions are absolute: nothing acts on the scores."""
+    said = {"num_attention_heads": 2, "model_type": "bert", "position_embedding_type": "absolute"}
+    [layer] = find_layers(dump(BIASED, "bert", prefix="encoder.layer.0.attention."), config=said)
+    assert layer.mask(3).all()
+    assert layer.load() == BIASED
+    said["position_embedding_type"] = "relative_key"
+    with refuses("The mask is not known. The config says 'position_embedding_type'"):
+        find_layers(dump(BIASED, "bert", prefix="0."), config=said)[0].mask(3)
+
+
+def test_a_width_of_the_rotation_beside_a_base_is_not_guessed():
+    """GPT-J's `rotary_dim` says all; beside `rope_theta` it depends on the type what it means."""
+    weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")
+    said = {"num_attention_heads": 2, "model_type": "llama", "rope_theta": 500.0, "rotary_dim": 2}
+    [layer] = find_layers(weights, config=said)
+    with refuses(
+        "The config has rotary_dim and rope_theta: pass one that AutoConfig has completed"
+    ):
+        layer.mask(2)
+
+
 def test_a_type_of_model_that_no_layout_knows_is_refused():
     """Its names and shapes are those of Llama, and what it does between its maps is not known."""
     weights = dump(dataclasses.replace(BIASED, between=UNTOLD), "llama", prefix="layers.0.")

@@ -31,7 +31,7 @@ def crosses(prefix: str) -> bool:
 _ELSEWHERE = re.compile(
     r"dropout|_pdrop|probs|implementation|attn_impl|attn_type|_bias$|num_attention_heads|_in_fp32|reorder"
     r"|max_position_embeddings|^scale_embedding|initializer|rms_norm|layer_scale|use_cache|^logit"
-    r"|final_|parallel_|attn_layer_|expert|rout|embedding_mult|residual_mult|mlp_|ssm_|mamba_|attention_heads"
+    r"|^offset_alibi$|final_|parallel_|attn_layer_|expert|rout|embedding_mult|residual_mult|mlp_|ssm_|mamba_|attention_heads"
 )
 _ACTS = re.compile(
     r"attn|attention|rope|rotary|window|softcap|clip_qkv|alibi|qk_|_scal|sink|local_|chunk"
@@ -64,7 +64,7 @@ class Options:
         """Options that may act on attention and were not read."""
         for name, value in self._all.items():
             acts = _ACTS.search(name) and not _ELSEWHERE.search(name)
-            says = value is True or value not in (None, False, 0, 1.0, "", [], {})
+            says = value is True or value not in (None, False, 0, 1.0, "", [], {}, "absolute")
             if acts and says and name not in self.read:
                 yield name
 
@@ -126,11 +126,13 @@ def read_between(
     arrays = {name: as_floats(name, a, "of its step") for name, a in arrays.items()}
     option, layer = Options(config), int((re.search(r"\d+", prefix) or "0")[0])
     layer_type = option.of_layer("layer_types", layer)
-    causal = {
+    one_way = {
         "causal": True,
         "none": bool(option("is_decoder")),  # BERT and others can be told
         "sides": "decoder" in prefix,
     }[kind.mask] and not crosses(prefix)
+    # False opens the mask of any type, and leaves T5's buckets as they are.
+    causal = one_way and bool(option("is_causal", default=True))
     window = _window(option, kind, layer_type)
     norm = _norm(option, kind, arrays, sizes)
     rotation = _rotation(option, kind, layer, layer_type, window, sizes["d_k"])
@@ -158,10 +160,13 @@ def read_between(
     farthest = option("relative_attention_max_distance", default=128)
     option("relative_attention_num_buckets")  # a call marks it as read: the table is as long
     if (table := arrays.get("relative_attention_bias.weight")) is not None:
-        steps.append(between.DistanceBias(table, farthest, both_ways=not causal))
+        steps.append(between.DistanceBias(table, farthest, both_ways=not one_way))
     if "sinks" in arrays:
         steps.append(between.Sinks(arrays["sinks"]))
     chunk = {"chunked_attention": option("attention_chunk_size")}.get(layer_type)
+    if one_way and not causal and (window or chunk):
+        why = "The config says is_causal=False beside a window or chunks, which is not computed."
+        steps.append(between.Unknown(why))
     return Between(tuple(steps), scale, causal, window, chunk, tuple(option.unread()))
 
 
@@ -201,14 +206,19 @@ def _rotation(option, kind, layer, layer_type, window, d_k) -> list[between.Step
     turned = option.of_layer("no_rope_layers", layer)  # 1 where it rotates, whatever its name
     option("no_rope_layer_interval")
     rope, width = option("rope_parameters"), option("rotary_dim")
-    older = {"rope_theta": option("rope_theta", "rotary_emb_base", default=kind.base)}
+    base = option("rope_theta", "rotary_emb_base")
+    older = {"rope_theta": kind.base if base is None else base}
     older |= option("rope_scaling") or {}
     if kind.rotates == "never" or option("alibi") or turned == 0:
         return []
     if kind.rotates == "in windows" and option("sliding_window") and window is None:
         return []
-    if width:
+    if width and rope is None and base is None:  # GPT-J and CodeGen
+        option("rotary")  # what GPT-J's config says besides
         return [between.Rotation.of(10000.0, width, kind.pairs)]
+    if width and rope is None:  # MiniMax M2 makes a share of it, and MiniMax passes over it
+        why = "The config has rotary_dim and rope_theta: pass one that AutoConfig has completed."
+        return [between.Unknown(why)]
     rope = dict((older if rope is None else rope.get(layer_type, rope)) or {})
     base = rope.pop("rope_theta", None)
     if option("layer_rope_theta") and not (base := option.of_layer("layer_rope_theta", layer)):
@@ -231,6 +241,8 @@ def _rotation(option, kind, layer, layer_type, window, d_k) -> list[between.Step
 
 def _window(option, kind, layer_type) -> int | None:
     width, on = option("sliding_window"), option("use_sliding_window", default=True)
+    if width is not None:
+        option("sliding_window_size")  # Gemma 2 has both, and Transformers reads the other one
     # Transformers has made `layer_types` of these.
     option("max_window_layers", "sliding_window_pattern", "_sliding_window_pattern")
     sliding = on and layer_type in (None, "sliding_attention")
