@@ -72,7 +72,7 @@ def test_a_state_is_chosen_without_a_script(visit):
 
 def test_what_does_not_fit_is_seen(home):
     home.get_by_text("the two videos").click()
-    misfit = home.get_by_role("link", name="64 ≠ 512")
+    misfit = home.get_by_role("link", name="512, but gets 64")
     wanted, bar = misfit.bounding_box(), home.locator(".wq-map-heard .wq-map-bars").bounding_box()
     assert wanted["width"] == pytest.approx(8 * bar["width"], rel=0.02)
     assert misfit.evaluate("e => getComputedStyle(e).borderTopStyle") == "dashed"

@@ -130,7 +130,7 @@ def test_flags_say_what_the_paper_calls_q_or_what_another_author_writes(
 def test_two_videos_do_not_fit():
     sound = drawn("sound")
     (misfit,) = links(sound, "misfit")
-    assert text(misfit) == "a second matrix? not in the paper; 5 ≠ 13"
+    assert text(misfit) == "a second matrix? it needs 13, but gets 5"
     assert "The sizes are the paper's base model's; the videos give none." in text(sound)
 
 
@@ -142,7 +142,7 @@ def test_two_videos_keep_their_own_letters_and_shapes():
         (
             "heard",
             [first, first, first, second],
-            "x512WQ512→64video164qasecondmatrix?notinthepaper;64≠512W1Q512→64video2",
+            "x512WQ512→64video164qasecondmatrix?itneeds512,butgets64W1Q512→64video2",
         ),
         ("meant", [second] * 3, "q=x512W1Q512→64video264W1Qq"),
     ):

@@ -169,7 +169,7 @@ def _sound() -> str:
         + _funnel(weight, matrix_1, of=first)
         + _bars(query, 1, _math(query.key, first), of=first)
         + f'<a class="wq-map-misfit" href="{href(ARGUMENT)}#two-in-a-row">'
-        f"<b>a second matrix?</b> not in the paper; {has} ≠ {wants}</a>"
+        f"<b>a second matrix?</b> it needs {wants}, but gets {has}</a>"
         + _funnel(weight, matrix_2, of=second)
         + '<span class="wq-map-nothing" aria-hidden="true">?</span>'
     )
