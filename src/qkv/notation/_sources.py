@@ -80,6 +80,7 @@ class Source:
             the vectors of all tokens.
         index: What it writes for the index of a head; empty where it shows one head only.
         first_heads: The indices of the first two heads.
+        bounds: Whether its sums over heads name how many there are.
         upright: Roles that it does not transpose, although its tokens are columns.
         unnamed: What it leaves unnamed, and why.
         note: What was not checked, and what else a reader should know.
@@ -104,6 +105,7 @@ class Source:
     one_token: bool = False
     index: str = ""
     first_heads: tuple[str, ...] = ("1", "2")
+    bounds: bool = True
     upright: tuple[str, ...] = ()
     unnamed: tuple[Unnamed, ...] = field(default=(), repr=False)
     note: str = ""

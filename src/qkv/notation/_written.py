@@ -186,7 +186,8 @@ class Writer:
 
     def _last(self, heads: str) -> Glyph | None:
         count = role("h_kv" if heads == "kv_heads" and self.setting.grouped else "h")
-        return self._symbol(tree.Symbol(count)) if self.source.names(count) else None
+        named = self.source.bounds and self.source.names(count)
+        return self._symbol(tree.Symbol(count)) if named else None
 
     def _of_head(self, head: str, each: Expression) -> Expression:
         return replace(self, head=head).write(each)
