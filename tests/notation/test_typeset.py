@@ -118,6 +118,7 @@ from qkv.notation.tree import Symbol, parse
             "transformer-circuits",
             r"\sum_h (W_Q^h x)^\top W_K^h x",
         ),
+        ("X_Q == X_K == X_V == X", "formal-algorithms", "X = Z"),  # and not X = Z = X
     ],
 )
 def test_what_a_source_writes(line, name, latex):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import groupby
 
 from qkv.notation import tree
 from qkv.notation._roles import Role
@@ -36,8 +35,8 @@ def unmarked(role: Role | None, latex: str, borrowed: bool) -> str:
 
 def line(written: Written, mark: Mark = unmarked) -> str:
     """A line; sides that are written alike are written once."""
-    alike = groupby(written.sides, latex)
-    return " = ".join(latex(next(sides), mark) for _, sides in alike)
+    first = {latex(side): side for side in reversed(written.sides)}
+    return " = ".join(latex(first[side], mark) for side in dict.fromkeys(map(latex, written.sides)))
 
 
 def latex(node: Expression, mark: Mark = unmarked) -> str:
