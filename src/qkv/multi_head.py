@@ -43,8 +43,8 @@ class MultiHead:
         W_K: Maps the source of the keys to keys,
             $W_i^K \in \mathbb{R}^{d_{source\_k} \times d_k}$; in the paper all sources are as wide
             as the output, $d_{model}$. It may have `h_kv` heads where `h_kv` divides `h`
-            (grouped-query attention): query head `i`, from 0, then uses key head
-            `i // (h // h_kv)`.
+            (grouped-query attention): query head `i`, counted from 0, then uses key
+            head `i // (h // h_kv)`.
         W_V: Maps the source of the values to values, with as many heads as `W_K`.
         W_O: Maps each head back, $W_i^O \in \mathbb{R}^{d_v \times d_{out}}$; where None, nothing
             does, and the output is the heads side by side.
