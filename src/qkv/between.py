@@ -84,7 +84,8 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
 
     $$(x_a + \mathrm{i}\,x_b) \mapsto m\,e^{\mathrm{i} p \theta_k}\,(x_a + \mathrm{i}\,x_b)$$
 
-    At position $p$, pair $k$ turns by $p\,\theta_k$, so that a dot product depends on the distance.
+    At position $p$, pair $k$ turns by $p\,\theta_k$. So of two positions only the difference acts
+    on a dot product.
 
     Args:
         angles: $\theta_k$; r of them turn the first 2r numbers of a head, and the others stay.

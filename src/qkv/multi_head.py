@@ -30,8 +30,8 @@ class MultiHead:
       X_Q W_i^Q,\; X_K W_i^K,\; X_V W_i^V)\, W_i^O$$
 
     The paper calls the three sources $Q$, $K$ and $V$ as well; here those letters are kept for
-    what enters equation (1). `W_Q[i]` is the paper's $W_i^Q$, and `W_O[i]` is the block of rows
-    of $W^O$ that head $i$ meets, so that the sum over heads equals
+    what enters equation (1). `W_Q[0]` is the paper's $W_1^Q$, and `W_O[0]` is the block of rows
+    of $W^O$ that the first head meets, so that the sum over heads equals
     $\operatorname{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W^O$.
 
     The value is frozen: its arrays are read-only copies, and two values are equal if all their
@@ -43,7 +43,8 @@ class MultiHead:
         W_K: Maps the source of the keys to keys,
             $W_i^K \in \mathbb{R}^{d_{source\_k} \times d_k}$; in the paper all sources are as wide
             as the output, $d_{model}$. It may have `h_kv` heads where `h_kv` divides `h`
-            (grouped-query attention): query head `i` then uses key head `i // (h // h_kv)`.
+            (grouped-query attention): query head `i`, counted from 0, then uses key
+            head `i // (h // h_kv)`.
         W_V: Maps the source of the values to values, with as many heads as `W_K`.
         W_O: Maps each head back, $W_i^O \in \mathbb{R}^{d_v \times d_{out}}$; where None, nothing
             does, and the output is the heads side by side.

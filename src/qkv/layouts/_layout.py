@@ -20,7 +20,7 @@ _Axes = tuple[tuple[str, ...], ...]  # for each axis, the sizes that share it
 
 _ROTATION_UNTOLD = Unknown(
     "Most models with such names rotate queries and keys (RoPE), which names and shapes do not "
-    "show; find_layers with the model's config reads it."
+    "show; find_layers reads it from a config of Transformers."
 )
 
 

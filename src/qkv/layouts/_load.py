@@ -60,7 +60,7 @@ def load(
             None.
 
     Returns:
-        The layer, with `W_Q[i]` the paper's $W_i^Q$. Where the layout has another scale than
+        The layer, with `W_Q[0]` the paper's $W_1^Q$. Where the layout has another scale than
         $1/\sqrt{d_k}$, as T5's has, the value's `scale` says so. Where its models rotate, as a
         rule, `between` says that this is not known, and the layer refuses to be called. What
         the library stores nothing of is not seen: `layouts()[layout].cannot` names it.

@@ -374,7 +374,7 @@ def _widths(layout: Layout, letter: Callable[[str], str]) -> Iterator[str]:
     if layout.rotary:
         yield (
             "- **Rotation:** The layer can rotate queries and keys (RoPE) before their product. "
-            "`qkv.find_layers` reads it from the model's config."
+            "`qkv.find_layers` reads it from a config of Transformers."
         )
     yield f"- **Read in:** {layout.read_in}."
 
