@@ -223,7 +223,8 @@ class World:
         out = None if made == "added" and "head[i]" in roles else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
-            self._remark(key, said)
+            if op != "add" or out:  # what is added may hold another thing than its letter
+                self._remark(key, said)
             axes = "...." if op == "cut" else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale or (op == "div" and not arrays):
@@ -321,6 +322,9 @@ class World:
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score":
                     self._fault(wanted)
+                if wanted == "linear":  # without a softmax factors of scores are no mistake
+                    kept = self.faults.items()
+                    self.faults = {it: name for it, name in kept if name not in ("mask", "times")}
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
                         self._fault("swap", it.typed, letter)
@@ -372,6 +376,8 @@ class World:
             lefts = [self._assigned(a[1], b) for a, b in zip(names, parts, strict=False)]
         else:
             lefts = [self.value(each) for each in (names if names[1:] else nodes[:1])]
+        if nodes[0][0] == "fn":  # Attention(K, Q, V) = … tells what it calls which
+            self.faults = {it: name for it, name in self.faults.items() if name != "order"}
         pairs = zip(lefts, parts, strict=False) if names[1:] else pairwise([*lefts, *values])
         before = self.loose
         for a, b in pairwise(values) if assigns else pairs:
@@ -471,9 +477,10 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 worlds.append(world)
     worlds = sorted(worlds, key=lambda world: world.key)
     worlds = [world for world in worlds if world.key[0] == worlds[0].key[0]][:40]
+    widths = {it.removesuffix("√"): "d_k" for it in leaves(*lines) if number(it) == "d_k"}
     for world in worlds:
         if all(world.role_of.values()) and not code and world.key[1] == worlds[0].key[1]:
-            world.names = texts_of(world.role_of, world.columns)
+            world.names = texts_of(world.role_of | widths, world.columns)
             world.key[3] = 0 if world.names else 1
     for world in sorted(worlds, key=lambda world: world.key):
         said = " ".join([*map(bare, world.role_of.values()), str(world.columns)])
@@ -489,6 +496,9 @@ def entering(lines: list) -> list:
     given = [it[1] if it[0] == "pass" else it for it in given]
     scored = [it for node in nodes if node[:2] == ("fn", "score") for it in node[2:]]
     given += [it for it in scored if it[0] == "leaf" and not usual(it[1])[0]]
+    alike = [it[1:] for it in lines if it[0] == "eq" and all(x[0] == "leaf" for x in it[1:])]
+    for its in alike:  # Q = K = V
+        given += its if all(usual(it[1])[0] == "activation" for it in its) else ()
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
     for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
         meant = [usual(it[1]) for it in pair]

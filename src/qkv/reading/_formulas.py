@@ -2,7 +2,7 @@
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
-from qkv.reading._letters import number, plain, usual
+from qkv.reading._letters import number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
@@ -29,8 +29,11 @@ def formulas(typed: str) -> tuple[list, list, str]:
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
-    for world in worlds if found else []:
-        world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
+    for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
+        first = found[2] not in ("1", "-1")
+        keys = first and world.faults.pop(FAULTS["keys"], "")
+        if not world.faults and first != bool(keys or world.columns):
+            world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
@@ -60,7 +63,8 @@ def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -
     why = refused["whole" if worlds and worlds[0].steps else "steps"]
     why = refused["strange"].format(", ".join(strange)) if strange else why
     ours = any(_is_ours(("leaf", leaf)) for leaf in shown)
-    return " ".join([refused["partly" if ours else "formula"].format(typed, why), *told])
+    kind = "told" if told else "partly" if ours else "formula"
+    return " ".join([refused[kind].format(typed, why), *told])
 
 
 def _is_ours(node: tuple) -> bool:
@@ -133,10 +137,12 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     letter = [world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted]
     letter = letter[0] if letter else ""
     last = bare(world.results[-1].role).replace("!", "")
-    shape = " × ".join(known[last]["shape"] if last in known else []).replace(" * ", "·")
+    seen = not world.open and world.columns == world.results[-1].role.endswith(".T")
+    shape = " × ".join(shape_of(world.results[-1].role) if seen else []).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
     named = whole and last in known and last not in roles.values()
+    named = named and (seen or last != "S[i]")  # q · k is one score
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
     if wanted == "X" and gives:
@@ -148,10 +154,10 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     if len(inputs) > 1:
         name, every = "two" if len(inputs) == 2 else "three", listed([*inputs.values()])
         world.notes[NOTES[name].format(every)] = name
-    tokens = "open" if world.open else "columns" if world.columns else "rows"
+    tokens = "open" if world.open or (which == "none" and not world.steps) else "columns" if world.columns else "rows"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     trees = world.trees() if complete and not world.faults else []
-    own = trees and "scale" not in world.notes.values()
+    own = trees and world.steps and "scale" not in world.notes.values()
     texts = world.names if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters

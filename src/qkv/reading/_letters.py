@@ -109,25 +109,22 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
 
 
 def texts_of(role_of: dict, columns: bool) -> list:
-    """The texts that write all these roles with these letters; if none does, nearly these."""
-    typed = [(*plain(it).split("|"), is_indexed(it), bare(role)) for it, role in role_of.items()]
+    """The texts that write all these roles with these letters."""
+    typed = [
+        (it, False, role) if role == "d_k" else (plain(it), is_indexed(it), bare(role))
+        for it, role in role_of.items()
+    ]
     sided = [(name, it) for name, it in tables()["texts"].items() if it["columns"] == columns]
-    for slack in range(3):
-        found = [name for name, text in sided if all(_writes(text, it, slack) for it in typed)]
-        if found:
-            return found
-    return []
+    return [name for name, text in sided if all(_writes(text, it) for it in typed)]
 
 
-def _writes(text: dict, typed: tuple, slack: int) -> bool:
-    """Whether a text has this letter for a role; with slack in other case, or without an index."""
-    base, marks, indexed, role = typed
+def _writes(text: dict, typed: tuple) -> bool:
+    """Whether a text has this letter for a role; a vector may have the number of a word."""
+    leaf, indexed, role = typed
     for key, theirs, its_index in text["letters"]:
         if key == role or (role == "X" and key[:2] == "X_"):
-            its_base, its_marks = theirs.split("|")
-            same = base == its_base or (text["one"] and base.lower() == its_base.lower())
-            same = same and (marks == its_marks or (slack and marks.lower() == its_marks.lower()))
-            lenient = role[0] not in "WPbM" and (slack == 2 or not its_index)
-            if same and (indexed == its_index or lenient):
+            vector = (text["one"] or leaf[0].islower()) and role[0] not in "WPbM"
+            free = text["single"] if its_index else vector
+            if theirs == leaf and (indexed == its_index or free):
                 return True
     return False

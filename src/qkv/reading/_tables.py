@@ -100,7 +100,7 @@ def _letters(source: Source) -> dict:
     found = []
     for key, latex in [*DATA["packed"].get(source.id, ()), *letters]:
         again = key[:2] == "X_" and ("X", latex) in letters
-        if again or (key[0] in "nhd" and key != "head[i]") or latex.startswith((r"\tilde", "{")):
+        if again or (key[0] in "nhd" and key not in ("head[i]", "d_k")) or latex.startswith((r"\tilde", "{")):
             continue
         indexed = bool(source.index) and index in latex
         said = normal(latex.replace(index, "{}", 1) if indexed else latex)
@@ -108,11 +108,10 @@ def _letters(source: Source) -> dict:
         if node and node[0] == "leaf":
             found.append([key, node[1], indexed])
     return {
-        "where": source.short
-        if source.where in (*source.short.split(", "), "everywhere")
-        else f"{source.short}, {source.where}",
+        "where": ", ".join(dict.fromkeys(f"{source.short}, {source.where}".split(", "))).removesuffix(", everywhere"),
         "columns": source.tokens == "columns",
         "one": source.one_token,
+        "single": source.id in DATA["words"]["single"].split(),
         "upright": [*source.upright],
         "index": source.index,
         "letters": found,

@@ -31,7 +31,7 @@ class RefusedError(ValueError):
 def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
-    typed = whole_lines(text) if code else normal(text)
+    typed = whole_lines(sub(r"#.*", "", text) if code else normal(text))
     one = not code and fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
@@ -89,9 +89,9 @@ def normal(text: str) -> str:
 
 
 def whole_lines(text: str) -> str:
-    """Code in which a line ends where its brackets are closed."""
+    """Lines that end where their brackets are closed."""
     said, depth = "", 0
-    for sign in sub(r"#.*", "", text):
+    for sign in text:
         depth += deeper(sign)
         said += " " if sign == "\n" and depth > 0 else sign
     return text if depth else said
@@ -237,6 +237,7 @@ class Parser:
         self.depth += 1
         if self.depth > DEEP:
             raise RefusedError(DATA["refused"]["deep"])
+        began = self.tokens[self.at - 1] if self.at else ""
         token, node = self._take() if self._next() and self._next() not in ENDS else "", None
         if token in PAIRS:
             inside = self._several()
@@ -256,7 +257,9 @@ class Parser:
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             index, _, _ = self._scripts()
-            node = self._over(index, ("sum", self._parts(self.product(), index)))
+            below = began == "/" and self._next().lstrip("\\") == "exp"
+            inside = self._factor() if below else self.product()  # exp(a) / ∑ exp(b) v
+            node = self._over(index, ("sum", self._parts(inside, index)))
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
