@@ -95,7 +95,8 @@ def _is_attention(world: World, lines: list) -> bool:
     steps = steps or not (world.loose or faults)
     unread = [node[1] for node in nodes if node[0] == "fn"]
     unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
-    known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
+    told = world.code or any(node[0] == "fn" for node in nodes)  # k q / r² has more readings
+    known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
     some = world.results[-1].role or faults or world.code or toy
     some = some and not all(it.lost for it in world.results)
     return bool(ours and steps and known and not unread and some)

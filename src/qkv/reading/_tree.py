@@ -370,6 +370,8 @@ class Parser:
             text = sub(r"[{}()\\,<>]", "", text)
             if above and text.endswith("T") and text != "DT":
                 turned, text = True, text[:-1]
+            if above and text[:1] == "-":  # an inverse
+                self.left.append(text)
             found += [text] if text else []
         return found, turned, shared
 
