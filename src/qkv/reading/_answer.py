@@ -44,7 +44,8 @@ def in_words(typed: str) -> bool:
     if search(DATA["statement"], typed, lines=True) and typed[-1] != "?":
         return False
     if not search(words["sign"], typed):
-        return bool(search(r"[^\W\d_]{3,}|^([QKVqkv]\W+)+[QKVqkv]$", typed)) or not search("[A-Za-z]", typed)
+        found = search(r"[^\W\d_]{3,}|^([QKVqkv]\W+)+[QKVqkv]$", typed)
+        return bool(found) or not search("[A-Za-z]", typed)
     plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
     first = cut(r"\b(?:where|with|here)\b", plain)[0]

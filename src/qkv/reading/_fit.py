@@ -78,7 +78,7 @@ class World:
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.last = []  # what it has assigned and not read again
-        self.open, self.names, self.key = False, [], []
+        self.open, self.names, self.key, self.turned = False, [], [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
@@ -88,6 +88,7 @@ class World:
         for line in lines:
             self.hidden = []
             result = self.value(line)
+            self.turned = self.turned if line[0] == "eq" else result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
@@ -390,6 +391,7 @@ class World:
         called = nodes[0][:2] == ("fn", "attention") and NOTES["bare"] in self.notes
         whole = all(sides) and all(left) and not called and (sides[2:] or sides[0] != sides[1])
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
+        self.turned = role.endswith(".T")
         if last.lost:
             return last
         return Value(bare(role), ("=", *sides) if whole else None, last.typed)
@@ -477,10 +479,13 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 worlds.append(world)
     worlds = sorted(worlds, key=lambda world: world.key)
     worlds = [world for world in worlds if world.key[0] == worlds[0].key[0]][:40]
+    dots = any(node[0] == "dot" for line in lines for node in walk(line))
     widths = {it.removesuffix("√"): "d_k" for it in leaves(*lines) if number(it) == "d_k"}
     for world in worlds:
         if all(world.role_of.values()) and not code and world.key[1] == worlds[0].key[1]:
-            world.names = texts_of(world.role_of | widths, world.columns)
+            names = texts_of(world.role_of | widths, world.columns, shown)
+            sided = dots or world.columns == world.turned  # and not typed the other way round
+            world.names = [it for it in names if sided or tables()["texts"][it]["upright"]]
             world.key[3] = 0 if world.names else 1
     for world in sorted(worlds, key=lambda world: world.key):
         said = " ".join([*map(bare, world.role_of.values()), str(world.columns)])

@@ -7,7 +7,7 @@ from qkv.reading._patterns import findall, search
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
-from qkv.reading._tree import bare, leaves, parse, walk
+from qkv.reading._tree import bare, leaves, parse, turned, walk
 
 CARDS = 3
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
@@ -138,8 +138,9 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     letter = [world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted]
     letter = letter[0] if letter else ""
     last = bare(world.results[-1].role).replace("!", "")
-    seen = not world.open and world.columns == world.results[-1].role.endswith(".T")
-    shape = " × ".join(shape_of(world.results[-1].role) if seen else []).replace(" * ", "·")
+    seen = not world.open and world.columns == world.turned  # as it was typed
+    shape = shape_of(turned(last) if world.turned else last) if seen else []
+    shape = " × ".join(shape).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
     named = whole and last in known and last not in roles.values()
@@ -155,7 +156,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     if len(inputs) > 1:
         name, every = "two" if len(inputs) == 2 else "three", listed([*inputs.values()])
         world.notes[NOTES[name].format(every)] = name
-    tokens = "open" if world.open or (which == "none" and not world.steps) else "columns" if world.columns else "rows"
+    tokens = "columns" if world.columns else "rows"
+    tokens = "open" if world.open or (which == "none" and not world.steps) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     trees = world.trees() if complete and not world.faults else []
     own = trees and world.steps and "scale" not in world.notes.values()

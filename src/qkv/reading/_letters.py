@@ -3,7 +3,7 @@
 from qkv.reading._data import DATA
 from qkv.reading._patterns import fullmatch, search
 from qkv.reading._tables import tables
-from qkv.reading._tree import bare
+from qkv.reading._tree import bare, raised
 
 INDEX = DATA["token"]["index"]
 
@@ -108,10 +108,12 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     return "W_{}[i]" if indexed else "P_{}" if twin else weight
 
 
-def texts_of(role_of: dict, columns: bool) -> list:
+def texts_of(role_of: dict, columns: bool, shown: dict) -> list:
     """The texts that write all these roles with these letters."""
     typed = [
-        (it, False, role) if role == "d_k" else (plain(it), is_indexed(it), bare(role))
+        (plain(it), is_indexed(it), bare(role), shown[it])
+        if role != "d_k"
+        else (it, False, role, shown[it])
         for it, role in role_of.items()
     ]
     sided = [(name, it) for name, it in tables()["texts"].items() if it["columns"] == columns]
@@ -120,11 +122,12 @@ def texts_of(role_of: dict, columns: bool) -> list:
 
 def _writes(text: dict, typed: tuple) -> bool:
     """Whether a text has this letter for a role; a vector may have the number of a word."""
-    leaf, indexed, role = typed
-    for key, theirs, its_index in text["letters"]:
+    leaf, indexed, role, shown = typed
+    for key, theirs, its_index, scripts in text["letters"]:
         if key == role or (role == "X" and key[:2] == "X_"):
-            vector = (text["one"] or leaf[0].islower()) and role[0] not in "WPbM"
+            vector = (text["one"] or search("^[a-z]", leaf)) and role[0] not in "WPbM"
             free = text["single"] if its_index else vector
-            if theirs == leaf and (indexed == its_index or free):
+            same = theirs == leaf and (not search("[_^]", shown) or raised(shown) == scripts)
+            if same and (indexed == its_index or free):
                 return True
     return False

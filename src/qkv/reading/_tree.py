@@ -124,7 +124,7 @@ def tokens(text: str, code: bool) -> list:
         elif known or after_sign or not fullmatch("[A-Za-z]{2,}", token):
             found.append(token)
         elif lost:  # Wq, dk: a script on the line
-            found += [lost[1], "_", "{", lost[2], "}"]
+            found += [lost[1], "_", "(", lost[2], ")"]
         elif fullmatch(DATA["token"]["word"], token):
             found.append(token)
         else:
@@ -337,7 +337,8 @@ class Parser:
         scripts, turned, shared = self._scripts()
         above = self.tokens[began : self.at]
         typed = name + "".join(f"{it} " if len(it) > 1 and it[0] == "\\" else it for it in above)
-        typed = sub(r"\^(T|\{T\})$", "", sub(r"\{(\w)\}", r"\1", typed)).replace("_{ʹ}", "ʹ")
+        typed = sub(r"_\((\w+)\)", r"\1", sub(r"\{(\w)\}", r"\1", typed))
+        typed = sub(r"\^(T|\{T\})$", "", typed).replace("_{ʹ}", "ʹ")
         parts = fullmatch(DATA["token"]["short"], name) if self.code else None
         if parts:
             name, scripts = parts[1], [parts[2], *scripts]
@@ -528,6 +529,12 @@ def marked(leaf: str, mark: str) -> str:
     """A letter with another script."""
     base, marks = leaf.split("|")
     return f"{base}|{''.join(sorted(marks + mark))}"
+
+
+def raised(shown: str) -> str:
+    """What stands above and below a letter, without numbers of words and heads."""
+    parts = findall(r"[_^][^_^]+", sub(r"[{}\\ ,\dijhnmtspgʹ]|<[^<>]*>", "", shown))
+    return "".join(sorted(it for it in parts if it[1:] != "()"))
 
 
 def divided(a: tuple | None, b: tuple | None) -> tuple:
