@@ -428,10 +428,8 @@ class World:
             self.loose += 1  # another letter than this one is usual
         elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
             return
-        elif (
-            self.faults or "toy" in self.notes.values()
-        ):  # what follows from a mistake is not blamed again
-            self.loose += 1
+        elif self.faults or "toy" in self.notes.values():
+            self.loose += 1  # what follows from a mistake is not blamed again
         else:
             known = tables()["role"]
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]

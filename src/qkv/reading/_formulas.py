@@ -114,11 +114,8 @@ def _letters(world: World, several: bool) -> dict:
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
-        if (
-            known
-            and leaf != "_|"
-            and not (bare(role) == "A[i]" and "softmax" in world.faults.values())
-        ):
+        wrong = bare(role) == "A[i]" and "softmax" in world.faults.values()
+        if known and leaf != "_|" and not wrong:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
             said[world.shown[leaf]] = its + known["says"]

@@ -257,9 +257,8 @@ class Parser:
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             index, _, _ = self._scripts()
-            below = began == "/" and self._next().lstrip("\\") == "exp"
-            inside = self._factor() if below else self.product()  # exp(a) / ∑ exp(b) v
-            node = self._over(index, ("sum", self._parts(inside, index)))
+            below = began == "/" and self._next().lstrip("\\") == "exp"  # exp(a) / ∑ exp(b) v
+            node = self._over(index, ("sum", self._factor() if below else self.product()))
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
@@ -273,14 +272,6 @@ class Parser:
     def _vectors(self, sign: str) -> str:
         """Letters of which this is a dot product: of q and k, and of arrows."""
         return "" if self.code or sign == "@" else "qkQK" if sign and self.arrows else "qk"
-
-    def _parts(self, node: tuple | None, index: list) -> tuple | None:
-        """A dot product for the sum of q_i k_i over i, its numbers."""
-        letter = "".join(index[:1])[:1]
-        if not node or node[0] != "dot" or any(it[1][2:] != letter for it in node[1:]):
-            return node
-        self.shown |= {it[1][:2]: it[1][0] for it in node[1:]}
-        return ("dot", *(("leaf", it[1][:2]) for it in node[1:]))
 
     def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
