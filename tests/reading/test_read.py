@@ -125,7 +125,7 @@ def layer(self_attention: bool) -> dict:
     return it | functions
 
 
-LINED = ("formulas", "code", "unread", "sources", "axes", "spelled", "evidence", "phone", "pasted")
+LINED = "formulas code unread sources axes spelled evidence phone pasted typed".split()
 
 
 @pytest.mark.parametrize("typed", [typed for part in LINED for typed in INPUTS[part]])

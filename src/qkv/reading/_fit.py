@@ -178,6 +178,10 @@ class World:
     def _fault(self, name: str, *said: str) -> None:
         self.faults[FAULTS[name].format(*said)] = name
 
+    def forget(self, *names: str) -> None:
+        """Take back what is wrong by these names."""
+        self.faults = {it: name for it, name in self.faults.items() if name not in names}
+
     def _rows(self, value: Value) -> tuple | None:
         """What is printed of a value with words as rows."""
         flip = self.columns and (value.role.endswith(".T") or not value.role)
@@ -324,8 +328,7 @@ class World:
                 if wanted in FAULTS and a.typed != "score":
                     self._fault(wanted)
                 if wanted == "linear":  # without a softmax factors of scores are no mistake
-                    kept = self.faults.items()
-                    self.faults = {it: name for it, name in kept if name not in ("mask", "times")}
+                    self.forget("mask", "times")
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
                         self._fault("swap", it.typed, letter)
@@ -378,7 +381,7 @@ class World:
         else:
             lefts = [self.value(each) for each in (names if names[1:] else nodes[:1])]
         if nodes[0][0] == "fn":  # Attention(K, Q, V) = … tells what it calls which
-            self.faults = {it: name for it, name in self.faults.items() if name != "order"}
+            self.forget("order")
         pairs = zip(lefts, parts, strict=False) if names[1:] else pairwise([*lefts, *values])
         before = self.loose
         for a, b in pairwise(values) if assigns else pairs:
@@ -478,10 +481,10 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     worlds = sorted(worlds, key=lambda world: world.key)
     worlds = [world for world in worlds if world.key[0] == worlds[0].key[0]][:40]
     dots = any(node[0] == "dot" for line in lines for node in walk(line))
-    widths = {it.removesuffix("√"): "d_k" for it in leaves(*lines) if number(it) == "d_k"}
+    widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
         if all(world.role_of.values()) and not code and world.key[1] == worlds[0].key[1]:
-            names = texts_of(world.role_of | widths, world.columns, shown)
+            names = texts_of(world.role_of, widths, world.columns, shown)
             sided = dots or world.columns == world.turned  # and not typed the other way round
             world.names = [it for it in names if sided or tables()["texts"][it]["upright"]]
             world.key[3] = 0 if world.names else 1

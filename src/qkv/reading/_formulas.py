@@ -31,8 +31,9 @@ def formulas(typed: str) -> tuple[list, list, str]:
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = found[2] not in ("1", "-1")
-        keys = first and world.faults.pop(FAULTS["keys"], "")
-        if not world.faults and first != bool(keys or world.columns):
+        if first and FAULTS["keys"] in world.faults:
+            world.forget("keys")
+        elif not world.faults and first != world.columns:
             world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
@@ -159,7 +160,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     trees = world.trees() if complete and not world.faults else []
     own = trees and world.steps and "scale" not in world.notes.values()
     texts = world.names if own else []  # a source has a formula only if all of it is read
-    remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
+    remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]

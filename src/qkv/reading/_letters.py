@@ -3,7 +3,7 @@
 from qkv.reading._data import DATA
 from qkv.reading._patterns import fullmatch, search
 from qkv.reading._tables import tables
-from qkv.reading._tree import bare, raised
+from qkv.reading._tree import WORDS, bare, raised
 
 INDEX = DATA["token"]["index"]
 
@@ -108,25 +108,21 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     return "W_{}[i]" if indexed else "P_{}" if twin else weight
 
 
-def texts_of(role_of: dict, columns: bool, shown: dict) -> list:
+def texts_of(role_of: dict, widths: list, columns: bool, shown: dict) -> list:
     """The texts that write all these roles with these letters."""
-    typed = [
-        (plain(it), is_indexed(it), bare(role), shown[it])
-        if role != "d_k"
-        else (it, False, role, shown[it])
-        for it, role in role_of.items()
-    ]
-    sided = [(name, it) for name, it in tables()["texts"].items() if it["columns"] == columns]
-    return [name for name, text in sided if all(_writes(text, it) for it in typed)]
+    typed = [(plain(it), is_indexed(it), bare(role), shown[it]) for it, role in role_of.items()]
+    typed += [(it, False, "d_k", shown[it]) for it in widths]
+    sided = [name for name, it in tables()["texts"].items() if it["columns"] == columns]
+    return [name for name in sided if all(_writes(name, it) for it in typed)]
 
 
-def _writes(text: dict, typed: tuple) -> bool:
+def _writes(name: str, typed: tuple) -> bool:
     """Whether a text has this letter for a role; a vector may have the number of a word."""
-    leaf, indexed, role, shown = typed
+    (leaf, indexed, role, shown), text = typed, tables()["texts"][name]
     for key, theirs, its_index, scripts in text["letters"]:
         if key == role or (role == "X" and key[:2] == "X_"):
             vector = (text["one"] or search("^[a-z]", leaf)) and role[0] not in "WPbM"
-            free = text["single"] if its_index else vector
+            free = name in WORDS["single"] if its_index else vector
             same = theirs == leaf and (not search("[_^]", shown) or raised(shown) == scripts)
             if same and (indexed == its_index or free):
                 return True

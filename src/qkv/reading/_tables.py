@@ -114,7 +114,6 @@ def _letters(source: Source) -> dict:
         "where": ", ".join(it for it in where if it != "everywhere"),
         "columns": source.tokens == "columns",
         "one": source.one_token,
-        "single": source.id in DATA["words"]["single"].split(),
         "upright": [*source.upright],
         "index": source.index,
         "letters": found,

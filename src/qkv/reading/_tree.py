@@ -538,10 +538,10 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
         one, two = b[1:] if b[1][0] == "sqrt" else b[:0:-1]
         return ("div", divided(a, two), one)
     inside = b
-    while inside[0] in ("sum", "pass", "wrong"):
+    while inside and inside[0] in ("sum", "pass", "wrong"):
         inside = inside[1 + (inside[0] == "wrong")]
     alike = {it[0] for it in leaves(a)} == {it[0] for it in leaves(inside)}
-    if b[0] == "fn" or inside[:2] != ("fn", "exp") or not alike:
+    if b[0] == "fn" or not inside or inside[:2] != ("fn", "exp") or not alike:
         return ("div", a, b)
     node = ("fn", "softmax", *a[2:])
     return (*b[:2], node, *b[3:]) if b[0] == "wrong" else node
