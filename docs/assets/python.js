@@ -63,7 +63,7 @@ export const all = (it) => list(it).every(truth)
 export const sum = (it) => list(it).reduce((total, each) => total + Number(each), 0)
 export const prod = (it) => list(it).reduce((total, each) => total * each, 1)
 export const next = (it, otherwise) => { const [first = otherwise] = list(it); return first }
-export const range = (...ends) => { const [from, to] = ends.length > 1 ? ends : [0, ends[0]]; return Array.from({ length: Math.max(0, to - from) }, (_, i) => from + i) }
+const range = (...ends) => { const [from, to] = ends.length > 1 ? ends : [0, ends[0]]; return Array.from({ length: Math.max(0, to - from) }, (_, i) => from + i) }
 export const enumerate = (it) => list(it).map((each, i) => [i, each])
 export const zip = (...lists) => { const each = lists.filter((it) => it?.strict === undefined).map(list); return range(Math.min(...each.map((it) => it.length))).map((i) => each.map((it) => it[i])) }
 export const dict = (it) => new Map(it instanceof Map ? it : list(it))

@@ -126,6 +126,7 @@ def layer(self_attention: bool) -> dict:
 
 
 LINED = ("formulas", "code", "unread", "sources", "axes", "spelled", "evidence", "phone", "pasted")
+LINED += ("typed",)
 
 
 @pytest.mark.parametrize("typed", [typed for part in LINED for typed in INPUTS[part]])
@@ -133,7 +134,7 @@ def test_a_line_that_is_shown_fits(typed):
     """In NumPy, with arrays of all roles: both sides of a line have one shape."""
     for line in filter(None, (each.line for each in read(typed))):
         plain = re.sub(r"(\w)\[(\w)\]", r"\1_\2", line)
-        it = layer(self_attention=bool(re.search(r"\bX\b", plain)))
+        it = layer(self_attention=bool(re.search(r"\bX\b|X_Q = X_K", plain)))
         for each in plain.split("; "):
             names, equal, value = each.rpartition(" = ")
             sides = [eval(side, it) for side in (value or names).split(" == ")]

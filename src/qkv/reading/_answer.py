@@ -41,10 +41,11 @@ def answer(text: str) -> tuple[list, str, list, bool]:
 def in_words(typed: str) -> bool:
     """Whether it is a question or words to look for, rather than a formula."""
     words, known = MESSAGES["words"], [*FUNCTIONS, *WORDS["whole"]]
-    if search(DATA["statement"], typed, lines=True):
+    if search(DATA["statement"], typed, lines=True) and typed[-1] != "?":
         return False
     if not search(words["sign"], typed):
-        return bool(search(r"[^\W\d_]{3,}", typed)) or not search("[A-Za-z]", typed)
+        found = search(r"[^\W\d_]{3,}|^([QKVqkv]\W+)+[QKVqkv]$", typed)
+        return bool(found) or not search("[A-Za-z]", typed)
     plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
     first = cut(r"\b(?:where|with|here)\b", plain)[0]

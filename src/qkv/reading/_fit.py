@@ -78,7 +78,7 @@ class World:
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.last = []  # what it has assigned and not read again
-        self.open, self.names, self.key = False, [], []
+        self.open, self.names, self.key, self.turned = False, [], [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
@@ -88,6 +88,7 @@ class World:
         for line in lines:
             self.hidden = []
             result = self.value(line)
+            self.turned = self.turned if line[0] == "eq" else result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
@@ -177,6 +178,10 @@ class World:
     def _fault(self, name: str, *said: str) -> None:
         self.faults[FAULTS[name].format(*said)] = name
 
+    def forget(self, *names: str) -> None:
+        """Take back what is wrong by these names."""
+        self.faults = {it: name for it, name in self.faults.items() if name not in names}
+
     def _rows(self, value: Value) -> tuple | None:
         """What is printed of a value with words as rows."""
         flip = self.columns and (value.role.endswith(".T") or not value.role)
@@ -223,7 +228,8 @@ class World:
         out = None if made == "added" and "head[i]" in roles else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
-            self._remark(key, said)
+            if op != "add" or out:  # what is added may hold another thing than its letter
+                self._remark(key, said)
             axes = "...." if op == "cut" else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale or (op == "div" and not arrays):
@@ -321,6 +327,8 @@ class World:
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score":
                     self._fault(wanted)
+                if wanted == "linear":  # without a softmax factors of scores are no mistake
+                    self.forget("mask", "times")
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
                         self._fault("swap", it.typed, letter)
@@ -372,6 +380,8 @@ class World:
             lefts = [self._assigned(a[1], b) for a, b in zip(names, parts, strict=False)]
         else:
             lefts = [self.value(each) for each in (names if names[1:] else nodes[:1])]
+        if nodes[0][0] == "fn":  # Attention(K, Q, V) = … tells what it calls which
+            self.forget("order")
         pairs = zip(lefts, parts, strict=False) if names[1:] else pairwise([*lefts, *values])
         before = self.loose
         for a, b in pairwise(values) if assigns else pairs:
@@ -384,6 +394,7 @@ class World:
         called = nodes[0][:2] == ("fn", "attention") and NOTES["bare"] in self.notes
         whole = all(sides) and all(left) and not called and (sides[2:] or sides[0] != sides[1])
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
+        self.turned = role.endswith(".T")
         if last.lost:
             return last
         return Value(bare(role), ("=", *sides) if whole else None, last.typed)
@@ -420,10 +431,8 @@ class World:
             self.loose += 1  # another letter than this one is usual
         elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
             return
-        elif (
-            self.faults or "toy" in self.notes.values()
-        ):  # what follows from a mistake is not blamed again
-            self.loose += 1
+        elif self.faults or "toy" in self.notes.values():
+            self.loose += 1  # what follows from a mistake is not blamed again
         else:
             known = tables()["role"]
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]
@@ -471,9 +480,13 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 worlds.append(world)
     worlds = sorted(worlds, key=lambda world: world.key)
     worlds = [world for world in worlds if world.key[0] == worlds[0].key[0]][:40]
+    dots = any(node[0] == "dot" for line in lines for node in walk(line))
+    widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
         if all(world.role_of.values()) and not code and world.key[1] == worlds[0].key[1]:
-            world.names = texts_of(world.role_of, world.columns)
+            names = texts_of(world.role_of, widths, world.columns, shown)
+            sided = dots or world.columns == world.turned  # and not typed the other way round
+            world.names = [it for it in names if sided or tables()["texts"][it]["upright"]]
             world.key[3] = 0 if world.names else 1
     for world in sorted(worlds, key=lambda world: world.key):
         said = " ".join([*map(bare, world.role_of.values()), str(world.columns)])
@@ -489,6 +502,9 @@ def entering(lines: list) -> list:
     given = [it[1] if it[0] == "pass" else it for it in given]
     scored = [it for node in nodes if node[:2] == ("fn", "score") for it in node[2:]]
     given += [it for it in scored if it[0] == "leaf" and not usual(it[1])[0]]
+    alike = [it[1:] for it in lines if it[0] == "eq" and all(x[0] == "leaf" for x in it[1:])]
+    for its in alike:  # Q = K = V
+        given += its if all(usual(it[1])[0] == "activation" for it in its) else ()
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
     for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
         meant = [usual(it[1]) for it in pair]

@@ -2,12 +2,12 @@
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
-from qkv.reading._letters import number, plain, usual
+from qkv.reading._letters import number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
-from qkv.reading._tree import bare, leaves, parse, walk
+from qkv.reading._tree import bare, leaves, parse, turned, walk
 
 CARDS = 3
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
@@ -29,8 +29,12 @@ def formulas(typed: str) -> tuple[list, list, str]:
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
-    for world in worlds if found else []:
-        world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
+    for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
+        first = found[2] not in ("1", "-1")
+        if first and FAULTS["keys"] in world.faults:
+            world.forget("keys")
+        elif not world.faults and first != world.columns:
+            world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
@@ -60,7 +64,8 @@ def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -
     why = refused["whole" if worlds and worlds[0].steps else "steps"]
     why = refused["strange"].format(", ".join(strange)) if strange else why
     ours = any(_is_ours(("leaf", leaf)) for leaf in shown)
-    return " ".join([refused["partly" if ours else "formula"].format(typed, why), *told])
+    kind = "told" if told else "partly" if ours else "formula"
+    return " ".join([refused[kind].format(typed, why), *told])
 
 
 def _is_ours(node: tuple) -> bool:
@@ -91,7 +96,8 @@ def _is_attention(world: World, lines: list) -> bool:
     steps = steps or not (world.loose or faults)
     unread = [node[1] for node in nodes if node[0] == "fn"]
     unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
-    known = unknown <= (len(roles) // 2 if world.steps and not faults else 0)
+    told = world.code or any(node[0] == "fn" for node in nodes)  # k q / r² has more readings
+    known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
     some = world.results[-1].role or faults or world.code or toy
     some = some and not all(it.lost for it in world.results)
     return bool(ours and steps and known and not unread and some)
@@ -109,11 +115,8 @@ def _letters(world: World, several: bool) -> dict:
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
-        if (
-            known
-            and leaf != "_|"
-            and not (bare(role) == "A[i]" and "softmax" in world.faults.values())
-        ):
+        wrong = bare(role) == "A[i]" and "softmax" in world.faults.values()
+        if known and leaf != "_|" and not wrong:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
             said[world.shown[leaf]] = its + known["says"]
@@ -133,10 +136,13 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     letter = [world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted]
     letter = letter[0] if letter else ""
     last = bare(world.results[-1].role).replace("!", "")
-    shape = " × ".join(known[last]["shape"] if last in known else []).replace(" * ", "·")
+    seen = not world.open and world.columns == world.turned  # as it was typed
+    shape = shape_of(turned(last) if world.turned else last) if seen else []
+    shape = " × ".join(shape).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
     named = whole and last in known and last not in roles.values()
+    named = named and (seen or last != "S[i]")  # q · k is one score
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
     if wanted == "X" and gives:
@@ -148,12 +154,13 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     if len(inputs) > 1:
         name, every = "two" if len(inputs) == 2 else "three", listed([*inputs.values()])
         world.notes[NOTES[name].format(every)] = name
-    tokens = "open" if world.open else "columns" if world.columns else "rows"
+    tokens = "columns" if world.columns else "rows"
+    tokens = "open" if world.open or (which == "none" and not world.steps) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     trees = world.trees() if complete and not world.faults else []
-    own = trees and "scale" not in world.notes.values()
+    own = trees and world.steps and "scale" not in world.notes.values()
     texts = world.names if own else []  # a source has a formula only if all of it is read
-    remarks = [DATA["remark"][name] for name in texts if name in DATA["remark"]]
+    remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     trees = trees if len(inputs) < 2 else []  # two sources have no two letters
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]

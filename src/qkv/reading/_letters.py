@@ -3,7 +3,7 @@
 from qkv.reading._data import DATA
 from qkv.reading._patterns import fullmatch, search
 from qkv.reading._tables import tables
-from qkv.reading._tree import bare
+from qkv.reading._tree import WORDS, bare, raised
 
 INDEX = DATA["token"]["index"]
 
@@ -108,26 +108,22 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     return "W_{}[i]" if indexed else "P_{}" if twin else weight
 
 
-def texts_of(role_of: dict, columns: bool) -> list:
-    """The texts that write all these roles with these letters; if none does, nearly these."""
-    typed = [(*plain(it).split("|"), is_indexed(it), bare(role)) for it, role in role_of.items()]
-    sided = [(name, it) for name, it in tables()["texts"].items() if it["columns"] == columns]
-    for slack in range(3):
-        found = [name for name, text in sided if all(_writes(text, it, slack) for it in typed)]
-        if found:
-            return found
-    return []
+def texts_of(role_of: dict, widths: list, columns: bool, shown: dict) -> list:
+    """The texts that write all these roles with these letters."""
+    typed = [(plain(it), is_indexed(it), bare(role), shown[it]) for it, role in role_of.items()]
+    typed += [(it, False, "d_k", shown[it]) for it in widths]
+    sided = [name for name, it in tables()["texts"].items() if it["columns"] == columns]
+    return [name for name in sided if all(_writes(name, it) for it in typed)]
 
 
-def _writes(text: dict, typed: tuple, slack: int) -> bool:
-    """Whether a text has this letter for a role; with slack in other case, or without an index."""
-    base, marks, indexed, role = typed
-    for key, theirs, its_index in text["letters"]:
+def _writes(name: str, typed: tuple) -> bool:
+    """Whether a text has this letter for a role; a vector may have the number of a word."""
+    (leaf, indexed, role, shown), text = typed, tables()["texts"][name]
+    for key, theirs, its_index, scripts in text["letters"]:
         if key == role or (role == "X" and key[:2] == "X_"):
-            its_base, its_marks = theirs.split("|")
-            same = base == its_base or (text["one"] and base.lower() == its_base.lower())
-            same = same and (marks == its_marks or (slack and marks.lower() == its_marks.lower()))
-            lenient = role[0] not in "WPbM" and (slack == 2 or not its_index)
-            if same and (indexed == its_index or lenient):
+            vector = (text["one"] or search("^[a-z]", leaf)) and role[0] not in "WPbM"
+            free = name in WORDS["single"] if its_index else vector
+            same = theirs == leaf and (not search("[_^]", shown) or raised(shown) == scripts)
+            if same and (indexed == its_index or free):
                 return True
     return False

@@ -11,7 +11,7 @@ from qkv.notation import Source, roles, sources
 from qkv.notation.tree import Product, Symbol, Transpose
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._tree import Parser, normal
+from qkv.reading._tree import Parser, normal, raised
 from qkv.shapes.rules import known_sizes, rules
 
 _BASE = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "3": 3}  # the paper's base model
@@ -100,17 +100,18 @@ def _letters(source: Source) -> dict:
     found = []
     for key, latex in [*DATA["packed"].get(source.id, ()), *letters]:
         again = key[:2] == "X_" and ("X", latex) in letters
-        if again or (key[0] in "nhd" and key != "head[i]") or latex.startswith((r"\tilde", "{")):
+        size = key[0] in "nhd" and key not in ("head[i]", "d_k")
+        if again or size or latex.startswith((r"\tilde", "{")):
             continue
         indexed = bool(source.index) and index in latex
         said = normal(latex.replace(index, "{}", 1) if indexed else latex)
-        node = Parser(said, False, said, said).product()
+        parser = Parser(said, False, said, said)
+        node = parser.product()
         if node and node[0] == "leaf":
-            found.append([key, node[1], indexed])
+            found.append([key, node[1], indexed, raised(parser.shown[node[1]])])
+    where = dict.fromkeys(f"{source.short}, {source.where}".split(", "))
     return {
-        "where": source.short
-        if source.where in (*source.short.split(", "), "everywhere")
-        else f"{source.short}, {source.where}",
+        "where": ", ".join(it for it in where if it != "everywhere"),
         "columns": source.tokens == "columns",
         "one": source.one_token,
         "upright": [*source.upright],

@@ -31,7 +31,7 @@ class RefusedError(ValueError):
 def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
-    typed = whole_lines(text) if code else normal(text)
+    typed = whole_lines(sub(r"#.*", "", text) if code else normal(text))
     one = not code and fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
@@ -89,9 +89,9 @@ def normal(text: str) -> str:
 
 
 def whole_lines(text: str) -> str:
-    """Code in which a line ends where its brackets are closed."""
+    """Lines that end where their brackets are closed."""
     said, depth = "", 0
-    for sign in sub(r"#.*", "", text):
+    for sign in text:
         depth += deeper(sign)
         said += " " if sign == "\n" and depth > 0 else sign
     return text if depth else said
@@ -124,7 +124,7 @@ def tokens(text: str, code: bool) -> list:
         elif known or after_sign or not fullmatch("[A-Za-z]{2,}", token):
             found.append(token)
         elif lost:  # Wq, dk: a script on the line
-            found += [lost[1], "_", "{", lost[2], "}"]
+            found += [lost[1], "_", "(", lost[2], ")"]
         elif fullmatch(DATA["token"]["word"], token):
             found.append(token)
         else:
@@ -237,6 +237,7 @@ class Parser:
         self.depth += 1
         if self.depth > DEEP:
             raise RefusedError(DATA["refused"]["deep"])
+        began = self.tokens[self.at - 1] if self.at else ""
         token, node = self._take() if self._next() and self._next() not in ENDS else "", None
         if token in PAIRS:
             inside = self._several()
@@ -256,7 +257,8 @@ class Parser:
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             index, _, _ = self._scripts()
-            node = self._over(index, ("sum", self._parts(self.product(), index)))
+            below = began == "/" and self._next().lstrip("\\") == "exp"  # exp(a) / ∑ exp(b) v
+            node = self._over(index, ("sum", self._factor() if below else self.product()))
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
@@ -270,14 +272,6 @@ class Parser:
     def _vectors(self, sign: str) -> str:
         """Letters of which this is a dot product: of q and k, and of arrows."""
         return "" if self.code or sign == "@" else "qkQK" if sign and self.arrows else "qk"
-
-    def _parts(self, node: tuple | None, index: list) -> tuple | None:
-        """A dot product for the sum of q_i k_i over i, its numbers."""
-        letter = "".join(index[:1])[:1]
-        if not node or node[0] != "dot" or any(it[1][2:] != letter for it in node[1:]):
-            return node
-        self.shown |= {it[1][:2]: it[1][0] for it in node[1:]}
-        return ("dot", *(("leaf", it[1][:2]) for it in node[1:]))
 
     def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
@@ -334,7 +328,8 @@ class Parser:
         scripts, turned, shared = self._scripts()
         above = self.tokens[began : self.at]
         typed = name + "".join(f"{it} " if len(it) > 1 and it[0] == "\\" else it for it in above)
-        typed = sub(r"\^(T|\{T\})$", "", sub(r"\{(\w)\}", r"\1", typed)).replace("_{ʹ}", "ʹ")
+        typed = sub(r"_\((\w+)\)", r"\1", sub(r"\{(\w)\}", r"\1", typed))
+        typed = sub(r"\^(T|\{T\})$", "", typed).replace("_{ʹ}", "ʹ")
         parts = fullmatch(DATA["token"]["short"], name) if self.code else None
         if parts:
             name, scripts = parts[1], [parts[2], *scripts]
@@ -367,6 +362,8 @@ class Parser:
             text = sub(r"[{}()\\,<>]", "", text)
             if above and text.endswith("T") and text != "DT":
                 turned, text = True, text[:-1]
+            if above and text[:1] == "-":  # an inverse
+                self.left.append(text)
             found += [text] if text else []
         return found, turned, shared
 
@@ -525,6 +522,12 @@ def marked(leaf: str, mark: str) -> str:
     return f"{base}|{''.join(sorted(marks + mark))}"
 
 
+def raised(shown: str) -> str:
+    """What stands above and below a letter, without numbers of words and heads."""
+    parts = findall(r"[_^][^_^]+", sub(r"[{}\\ ,\dijhnmtspgʹ]|<[^<>]*>", "", shown))
+    return "".join(sorted(it for it in parts if it[1:] != "()"))
+
+
 def divided(a: tuple | None, b: tuple | None) -> tuple:
     """A fraction; an exponential over the sum of such is a softmax."""
     if a and b and a[0] == "sum" and a[1] and a[1][0] == "mul" and a[1][1][:2] == ("fn", "exp"):
@@ -535,10 +538,10 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
         one, two = b[1:] if b[1][0] == "sqrt" else b[:0:-1]
         return ("div", divided(a, two), one)
     inside = b
-    while inside[0] in ("sum", "pass", "wrong"):
+    while inside and inside[0] in ("sum", "pass", "wrong"):
         inside = inside[1 + (inside[0] == "wrong")]
     alike = {it[0] for it in leaves(a)} == {it[0] for it in leaves(inside)}
-    if b[0] == "fn" or inside[:2] != ("fn", "exp") or not alike:
+    if b[0] == "fn" or not inside or inside[:2] != ("fn", "exp") or not alike:
         return ("div", a, b)
     node = ("fn", "softmax", *a[2:])
     return (*b[:2], node, *b[3:]) if b[0] == "wrong" else node
