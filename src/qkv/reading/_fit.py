@@ -137,9 +137,16 @@ class World:
             return self._product(values, kind)._replace(axes=parts[0])
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
+        if name == "view" and not (self._is_made(parts[1]) and not first.axes):
+            kind = "pass" if first.axes else "note"  # of a name alone nothing is known
         if kind == "note" or kind == "wrong":
             said = NOTES if kind == "note" else FAULTS
             (self.notes if kind == "note" else self.faults)[said[name].format(*parts[2:])] = name
+        if kind == "moved" or (name == "floor" and first.role in ("", "#")):
+            return first._replace(role=first.role.replace("!", ""), out=None, free="moved", axes="")
+        if kind == "flip":
+            value = self._step("swap", values)
+            return value if first.role[-1:] == "!" else value._replace(free="swap")
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
@@ -153,7 +160,10 @@ class World:
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
         if kind == "join" and bare(first.role) == "head[i]" and self._is_made(parts[0]):
-            self._fault("join")
+            if first.axes[1:2] == ".":
+                self._fault("join")
+            elif not first.axes:
+                self.notes[NOTES["mixed"]] = "mixed"
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
@@ -166,13 +176,24 @@ class World:
         if its == "1" and value.role == "S[i].T":
             return transposed(self._step("softmax", [transposed(value)]))
         if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
-            self._fault("softmax", f"axis {axis}")
+            made = bool(value.out) and value.out[0] != "role"
+            if sides[2:] or (axis < 0 and made):  # two axes of code may be one, those of a query
+                self._fault("softmax", f"axis {axis}")
+            else:
+                self.notes[NOTES["over"].format(f"axis {axis}")] = "over"
         return self._step("softmax", [value])
 
     def _is_made(self, node: tuple) -> bool:
         """Whether the lines that are read have computed it, with its heads before its words."""
         kinds = [it[0] for it in walk(node)]
-        return any(it in self.made for it in leaves(node)) or "mul" in kinds or "fn" in kinds
+        made = any(it in self.made and self.made[it].out for it in leaves(node))
+        return made or any(it in kinds for it in ("mul", "fn", "call", "inner"))
+
+    def _is_bare(self, value: Value) -> bool:
+        """Whether all that is known of it is its name in code."""
+        its = value.typed.removesuffix("ᵀ")
+        bare_of = [it for it in self.role_of if it not in self.made]
+        return self.code and any(self.shown.get(it, "") == its for it in bare_of)
 
     def _fault(self, name: str, *said: str) -> None:
         self.faults[FAULTS[name].format(*said)] = name
@@ -220,11 +241,12 @@ class World:
             out = ("t", out)
         if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
             self.notes[NOTES["bare"]] = "bare"
-        out = None if made == "added" and "head[i]" in roles else out
+        unsure = key in ("cut QKV", "join head[i]") or (made == "added" and "head[i]" in roles)
+        out = None if unsure else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             self._remark(key, said)
-            axes = "...." if op == "cut" else arrays[0].axes
+            axes = "...." if op in ("cut", "three") else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale or (op == "div" and not arrays):
             return Value("#", out, typed)
@@ -245,13 +267,15 @@ class World:
         first = next((it for it in arrays if it.role), Value())
         if op == "swap":  # of an array in which heads stand before words it is a mistake
             heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
-            return first._replace(role=f"{first.role}!" if heads else first.role, free=op)
-        if op == "part" or (op == "add" and not all(it.role for it in arrays)):
+            return first._replace(role=f"{first.role}!" if heads else first.role)
+        if op in ("part", "join", "fold", "unfold") or (op == "add" and not all(it.role for it in arrays)):
             return first._replace(out=None, typed=typed)
         words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
         if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
             return Value("head[i]", None, typed)
         for pattern, (name, made) in DATA["mistakes"].items():
+            if name == "heads" and self.code:
+                continue  # by their names alone
             if fullmatch(pattern, key) or (
                 self.columns and fullmatch(pattern, key.replace(".T", ""))
             ):
@@ -270,6 +294,10 @@ class World:
     def said(self) -> list:
         """The names of what is wrong, and of what there is to say."""
         return [*self.faults.values(), *self.notes.values()]
+
+    def is_cut(self) -> bool:
+        """Whether code shows that heads are cut out."""
+        return any(it in ("cut", "behind", "fold") for it in self.notes.values())
 
     def _product(self, values: list, kind: str) -> Value:
         """Factors in a row: a step that attention has is taken first, wherever it stands."""
@@ -304,8 +332,9 @@ class World:
                 self.steps += 1
                 for it in (x, y):
                     self._used(it, letter_of(role))
-                self._remark(key if not dot else key.replace("!", ""), [x.typed, y.typed])
-                if "swap" in (a.free, b.free) and kind == "mul" and "!" not in key:
+                seen = not dot and len(x.axes) == len(y.axes) == 4
+                self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
+                if "swap" in (a.free, b.free) and kind == "mul" and role[0] == "S" and not seen:
                     self.notes[NOTES["free"]] = "free"
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
@@ -319,7 +348,7 @@ class World:
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
-                if wanted in FAULTS and a.typed != "score":
+                if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
                     self._fault(wanted)
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
@@ -346,7 +375,12 @@ class World:
                 keys = bare(changed.role) == "A[i]"
                 hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
-            self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
+            if hint != FAULTS["side"] and (self._is_bare(a) or self._is_bare(b)):
+                if fits and hint != FAULTS["keys"]:
+                    self.notes[NOTES["turned"].format(meant, a.typed, b.typed)] = "turned"
+                    self.steps += 1
+            else:
+                self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
             made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
             return Value(bare(made), None, typed)
         return Value("", None, typed)
@@ -397,7 +431,7 @@ class World:
         elif value.role and mine and leaf not in self.made and leaf not in self.read:
             self.role_of[leaf] = value.role.replace("!", "")
         role = value.role or (mine if usual(leaf)[0] or not value.lost else "")
-        made = ("role", role.replace("!", "")) if role else None
+        made = ("role", role.replace("!", "")) if role and not value.lost else None
         lost = value.lost and not role  # q is taken by its name
         self.last += [leaf] if value.role not in ("", "A") else []
         self.made[leaf] = Value(role, made, self.shown[leaf], value.free, lost, value.axes)

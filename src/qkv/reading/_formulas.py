@@ -3,7 +3,7 @@
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
 from qkv.reading._letters import number, plain, usual
-from qkv.reading._patterns import findall, search
+from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
@@ -30,7 +30,10 @@ def formulas(typed: str) -> tuple[list, list, str]:
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for world in worlds if found else []:
-        world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
+        if code:
+            world.notes[NOTES["over"].format(found[1])], world.steps = "over", world.steps + 1
+        else:
+            world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
@@ -112,12 +115,18 @@ def _letters(world: World, several: bool) -> dict:
         if (
             known
             and leaf != "_|"
-            and not (bare(role) == "A[i]" and "softmax" in world.faults.values())
+            and not (bare(role) == "A[i]" and ("softmax" in world.said() or "over" in world.said()))
         ):
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
             said[world.shown[leaf]] = its + known["says"]
-        uses = world.uses.get(world.shown[leaf], {}) if several and role[:1] == "X" else {}
+            if world.code and (role[:1] in "WP" or bare(role) in DATA["packs"].split()):
+                shows = its if world.is_cut() and role[-3:] != "[i]" else sub(DATA["shares"], "", its)
+                said[world.shown[leaf]] = shows
+        uses = world.uses.get(world.shown[leaf], {}) if role[:1] == "X" else {}
+        uses = uses if several or world.code else {}
+        if world.code and role == "X" and not uses and "W_QKV" not in world.role_of.values():
+            said[world.shown[leaf]] = DATA["says"]["alone"].format(tables()["base"]["d_model"])
         if uses:
             letters = listed([MESSAGES["name"][it] for it in uses])
             said[world.shown[leaf]] = of.format(letters, tables()["base"]["d_model"])
@@ -136,9 +145,11 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     shape = " × ".join(known[last]["shape"] if last in known else []).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
-    named = whole and last in known and last not in roles.values()
+    named = whole and last in known and last not in roles.values() and "over" not in world.said()
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
+    if which == "packed" and world.code and not world.is_cut():
+        title = said["plain"].format(letter)
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
     if wanted[:3] == "W_O":

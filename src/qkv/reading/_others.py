@@ -96,9 +96,11 @@ def _stored(line: str) -> Reading | None:
             n = axes.index("d_model")
             of, to = shape[n], shape[1 - n]
             says = [said["sized"].format(of, axes[1 - n], to)]
+            if "+" in axes[1 - n]:
+                says.append(said["rest"].format(of, to - of, (to - of) // 2))
         if search(r"for (keys|values)\.$", title) and to < of and of % to == 0:
             says.append(said["grouped"].format(of, of // to))
-    more = [it for it in more if not says or it != said["unstored"]]
+    more = [it for it in more if not (says or told) or it != said["unstored"]]
     return card("name", title.format(called), [*says, *told, *more], [], letters, page)
 
 

@@ -193,9 +193,10 @@ class Parser:
                     vectors = other and other[0] == "mul" and len(node) == len(other) == 3
                     its = other[1:] if other and other[0] == "mul" else [other] if other else []
                     node = ("dot", node, other) if vectors else (*node, *its)
-            elif token == "/":
-                self._take()
+            elif token in ("/", "//"):
+                floor = self._take() == "//"
                 node = divided(node or ONE, self._factor())
+                node = ("fn", "floor", node) if floor else node
             elif token == "T" and node and not self.code:  # QKT lost its sign
                 self._take()
                 node = (*node[:-1], ("t", node[-1])) if node[0] == "mul" else ("t", node)
@@ -226,6 +227,8 @@ class Parser:
             minus = self._take() == "-"
             other = self.product()
             if minus:
+                fills = node and other and node[0] == "times" and node[2] in walk(other)
+                node = node[1] if fills else node  # w * b - 1e9 * (1 - b)
                 both = (other, node) if node and node[0] == "num" and other else (node, other)
                 node = ("pass", *both) if node else other and ("neg", other)
             else:
@@ -446,7 +449,7 @@ class Parser:
         """What a call makes of arrays: `calls` in the data has its meaning. No batch is left."""
         given = ([("", owner, "")] if owner else []) + self._arguments()
         arrays = [node for key, node, _ in given if node and not key]
-        texts = [(key, sub(r"^[(\[]|[)\]]$", "", it) if not key else it) for key, _, it in given]
+        texts = [(key, it if key else sub(r"^[(\[](.*)[)\]]$", r"\1", it)) for key, _, it in given]
         said = [f"{key}={it}" if key else it for key, it in texts]
         signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
         op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
@@ -478,9 +481,8 @@ class Parser:
             node = multiplied(first, second, "qk" if name == "dot" else "")
             return ("add", node, arrays[2]) if len(arrays) > 2 else node
         if op == "view":
-            swapped = first[0] == "swap"
-            return ("pass", first) if swapped else ("wrong", "view", first, ", ".join(said[1:]))
-        if op in ("t", "swap", "cut", "join", "part"):
+            return ("wrong", "view", first, ", ".join(said[1:]))
+        if op in WORDS["moves"]:
             for way in [op, *ways]:
                 first = (way, first)
             return first
@@ -535,10 +537,10 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
         one, two = b[1:] if b[1][0] == "sqrt" else b[:0:-1]
         return ("div", divided(a, two), one)
     inside = b
-    while inside[0] in ("sum", "pass", "wrong"):
+    while inside and inside[0] in ("sum", "pass", "wrong"):
         inside = inside[1 + (inside[0] == "wrong")]
     alike = {it[0] for it in leaves(a)} == {it[0] for it in leaves(inside)}
-    if b[0] == "fn" or inside[:2] != ("fn", "exp") or not alike:
+    if not inside or b[0] == "fn" or inside[:2] != ("fn", "exp") or not alike:
         return ("div", a, b)
     node = ("fn", "softmax", *a[2:])
     return (*b[:2], node, *b[3:]) if b[0] == "wrong" else node
@@ -586,6 +588,12 @@ def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
             given[search("[qkv]", key)[0].upper()] = named[key]
     if not given:
         return ("made", name)
+    own = name.lower() not in WORDS["known"] and order == "QKV"  # another order may be its own
+    letters = [search("^x?([QKVqkv])", (leaves(it) or [""])[0]) for it in arrays[:3]]
+    letters = [it[1].upper() if it else "" for it in letters]
+    if own and sorted(letters) == ["K", "Q", "V"]:
+        given = dict(zip(letters, arrays, strict=False))
+    op = "fused" if own and op == "attention" else op
     given.setdefault("V", given.get("K"))
     given.setdefault("K", given["V"])
     node = ("fn", op, *(given[letter] for letter in "QKV" if given.get(letter)))
