@@ -162,8 +162,8 @@ class World:
         if kind == "join" and bare(first.role) == "head[i]" and self._is_made(parts[0]):
             if first.axes[1:2] == ".":
                 self._fault("join")
-            elif not first.axes:
-                self.notes[NOTES["mixed"]] = "mixed"
+            else:
+                self.notes |= {} if first.axes else {NOTES["mixed"]: "mixed"}
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
@@ -187,7 +187,7 @@ class World:
         """Whether the lines that are read have computed it, with its heads before its words."""
         kinds = [it[0] for it in walk(node)]
         made = any(it in self.made and self.made[it].out for it in leaves(node))
-        return made or any(it in kinds for it in ("mul", "fn", "call", "inner"))
+        return made or any(it in ("mul", "fn", "call", "inner") for it in kinds)
 
     def _is_bare(self, value: Value) -> bool:
         """Whether all that is known of it is its name in code."""
@@ -268,7 +268,8 @@ class World:
         if op == "swap":  # of an array in which heads stand before words it is a mistake
             heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
             return first._replace(role=f"{first.role}!" if heads else first.role)
-        if op in ("part", "join", "fold", "unfold") or (op == "add" and not all(it.role for it in arrays)):
+        strange = op == "add" and not all(it.role for it in arrays)
+        if strange or op in ("part", "join", "fold"):
             return first._replace(out=None, typed=typed)
         words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
         if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
@@ -334,8 +335,6 @@ class World:
                     self._used(it, letter_of(role))
                 seen = not dot and len(x.axes) == len(y.axes) == 4
                 self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
-                if "swap" in (a.free, b.free) and kind == "mul" and role[0] == "S" and not seen:
-                    self.notes[NOTES["free"]] = "free"
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
                 axes = f"{axes[:-2]}12" if axes else ""
@@ -375,12 +374,11 @@ class World:
                 keys = bare(changed.role) == "A[i]"
                 hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
-            if hint != FAULTS["side"] and (self._is_bare(a) or self._is_bare(b)):
-                if fits and hint != FAULTS["keys"]:
-                    self.notes[NOTES["turned"].format(meant, a.typed, b.typed)] = "turned"
-                    self.steps += 1
-            else:
+            if hint == FAULTS["side"] or not (self._is_bare(a) or self._is_bare(b)):
                 self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
+            elif fits and hint != FAULTS["keys"]:
+                self.notes[NOTES["turned"].format(meant, a.typed, b.typed)] = "turned"
+                self.steps += 1
             made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
             return Value(bare(made), None, typed)
         return Value("", None, typed)
@@ -454,9 +452,7 @@ class World:
             self.loose += 1  # another letter than this one is usual
         elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
             return
-        elif (
-            self.faults or "toy" in self.notes.values()
-        ):  # what follows from a mistake is not blamed again
+        elif self.faults or "toy" in self.notes.values():  # what follows is not blamed again
             self.loose += 1
         else:
             known = tables()["role"]

@@ -30,10 +30,9 @@ def formulas(typed: str) -> tuple[list, list, str]:
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for world in worlds if found else []:
-        if code:
-            world.notes[NOTES["over"].format(found[1])], world.steps = "over", world.steps + 1
-        else:
-            world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
+        name, said = ("over", NOTES) if code else ("softmax", FAULTS)
+        (world.notes if code else world.faults)[said[name].format(found[1])] = name
+        world.steps += int(code)
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
@@ -108,27 +107,24 @@ def _size(letter: str, size: str) -> Reading:
 
 def _letters(world: World, several: bool) -> dict:
     """What each letter is, in words; of a weight also which head's, of several sources whose."""
-    said, of = {}, DATA["says"]["source"]
+    said = {}
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
-        heads = findall(r"\d", leaf.split("|")[1])
-        if (
-            known
-            and leaf != "_|"
-            and not (bare(role) == "A[i]" and ("softmax" in world.said() or "over" in world.said()))
-        ):
+        heads, told = findall(r"\d", leaf.split("|")[1]), world.said()
+        other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
+        if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
-            said[world.shown[leaf]] = its + known["says"]
             if world.code and (role[:1] in "WP" or bare(role) in DATA["packs"].split()):
-                shows = its if world.is_cut() and role[-3:] != "[i]" else sub(DATA["shares"], "", its)
-                said[world.shown[leaf]] = shows
-        uses = world.uses.get(world.shown[leaf], {}) if role[:1] == "X" else {}
-        uses = uses if several or world.code else {}
-        if world.code and role == "X" and not uses and "W_QKV" not in world.role_of.values():
-            said[world.shown[leaf]] = DATA["says"]["alone"].format(tables()["base"]["d_model"])
-        if uses:
-            letters = listed([MESSAGES["name"][it] for it in uses])
+                shown = world.is_cut() and role[-3:] != "[i]"
+                said[world.shown[leaf]] = its if shown else sub(DATA["shares"], "", its)
+            else:
+                said[world.shown[leaf]] = its + known["says"]
+        uses = world.uses.get(world.shown[leaf], {}) if several or world.code else {}
+        alone = role == "X" and world.code and "W_QKV" not in world.role_of.values()
+        if role[:1] == "X" and (uses or alone):
+            of = DATA["says"]["source" if uses else "alone"]
+            letters = listed([MESSAGES["name"][it] for it in uses] or [""])
             said[world.shown[leaf]] = of.format(letters, tables()["base"]["d_model"])
     return said
 

@@ -96,7 +96,7 @@ def _attention(of: dict) -> Reading:
         title = f"{FIT['turned'][len(order) - 2]} {title}"
         says += [FIT["else"].format(it) for it in tried[0][1]]
         output = [output[axis] for axis in order]
-    elif best[2] > 1 and tried[1:] and "Q" in of:  # it would be odd: so the other order is told as well
+    elif best[2] > 1 and tried[1:] and "Q" in of:  # it would be odd: the other is told as well
         says += [f"{FIT['turned'][len(order) - 2]} {it}" for it in tried[1][1]]
     if "Q" in of:
         letters |= {FIT["scores"]: said_of(scores)}
@@ -175,9 +175,8 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for label, said, rules in zip(labels, shown, may, strict=True):
-            letters[f"{label} {said}".strip()] = "; ".join(
-                dict.fromkeys(rule["symbol"] for rule in rules[:3])
-            )
+            its = dict.fromkeys(rule["symbol"] for rule in rules[:3])
+            letters[f"{label} {said}".strip()] = "; ".join(its)
     elif len(found) < 2 and first:
         says = [SHAPE["may"].format(shown[0], first["symbol"], first["what"])]
         says += _by_axis(found[0], first["axes"].split())
@@ -192,11 +191,10 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
 
 def _own(rules: list, roles: list) -> list:
     """Those rules whose arrays a name may mean, with these alone."""
-    found = [
-        (rule, [it for it in cut(", | or ", rule["symbol"]) if it.removesuffix("[i]") in roles])
-        for rule in rules
-    ]
-    return [rule | {"symbol": " or ".join(its)} for rule, its in found if its]
+    every = [cut(", | or ", rule["symbol"]) for rule in rules]
+    found = [[it for it in its if it.removesuffix("[i]") in roles] for its in every]
+    named = zip(rules, found, strict=True)
+    return [rule | {"symbol": " or ".join(its)} for rule, its in named if its]
 
 
 def _by_axis(shape: list, axes: list) -> list:
