@@ -137,7 +137,7 @@ class World:
             return self._product(values, kind)._replace(axes=parts[0])
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
-        if name == "view" and not (self._is_made(parts[1]) and not first.axes):
+        if name == "view" and (first.axes or not first.out or self._is_bare(first)):
             kind = "pass" if first.axes else "note"  # of a name alone nothing is known
         if kind == "note" or kind == "wrong":
             said = NOTES if kind == "note" else FAULTS
@@ -159,7 +159,7 @@ class World:
             return transposed(first)._replace(axes="12" if parts[1:] == ["T"] else first.axes)
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
-        if kind == "join" and bare(first.role) == "head[i]" and self._is_made(parts[0]):
+        if kind == "join" and bare(first.role) == "head[i]" and not self._is_bare(first):
             if first.axes[1:2] == ".":
                 self._fault("join")
             else:
@@ -181,19 +181,13 @@ class World:
                 self._fault("softmax", f"axis {axis}")
             else:
                 self.notes[NOTES["over"].format(f"axis {axis}")] = "over"
+                return self._step("softmax", [value])._replace(out=None)
         return self._step("softmax", [value])
-
-    def _is_made(self, node: tuple) -> bool:
-        """Whether the lines that are read have computed it, with its heads before its words."""
-        kinds = [it[0] for it in walk(node)]
-        made = any(it in self.made and self.made[it].out for it in leaves(node))
-        return made or any(it in ("mul", "fn", "call", "inner") for it in kinds)
 
     def _is_bare(self, value: Value) -> bool:
         """Whether all that is known of it is its name in code."""
-        its = value.typed.removesuffix("ᵀ")
-        bare_of = [it for it in self.role_of if it not in self.made]
-        return self.code and any(self.shown.get(it, "") == its for it in bare_of)
+        named = [self.shown.get(it, "") for it in self.role_of if it not in self.made]
+        return self.code and value.typed.removesuffix("ᵀ") in named
 
     def _fault(self, name: str, *said: str) -> None:
         self.faults[FAULTS[name].format(*said)] = name
@@ -269,7 +263,7 @@ class World:
             heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
             return first._replace(role=f"{first.role}!" if heads else first.role)
         strange = op == "add" and not all(it.role for it in arrays)
-        if strange or op in ("part", "join", "fold"):
+        if strange or op in ("part", "join"):
             return first._replace(out=None, typed=typed)
         words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
         if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
@@ -295,10 +289,6 @@ class World:
     def said(self) -> list:
         """The names of what is wrong, and of what there is to say."""
         return [*self.faults.values(), *self.notes.values()]
-
-    def is_cut(self) -> bool:
-        """Whether code shows that heads are cut out."""
-        return any(it in ("cut", "behind", "fold") for it in self.notes.values())
 
     def _product(self, values: list, kind: str) -> Value:
         """Factors in a row: a step that attention has is taken first, wherever it stands."""
@@ -414,7 +404,8 @@ class World:
         sides = [("list", *left) if names[1:] else left[0]]
         sides += [self._rows(it) for it in (*values[:-1], last)]
         called = nodes[0][:2] == ("fn", "attention") and NOTES["bare"] in self.notes
-        whole = all(sides) and all(left) and not called and (sides[2:] or sides[0] != sides[1])
+        whole = all(sides) and all(left) and not called
+        whole = whole and (sides[2:] or numpy(sides[0]) != numpy(sides[1]))
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
         if last.lost:
             return last
@@ -444,7 +435,7 @@ class World:
             self.loose += 1
         elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
             self.loose += "Y" in (one, two) and one != two
-        elif one == two and tables()["role"][one]["group"] in ("score", "output"):
+        elif one == two and shape_of(one)[:1] == ["n_q"] and not letter_of(one):
             return
         elif letter_of(one) and letter_of(two) and letter_of(one) != letter_of(two):
             self._fault("letters", letter_of(one), letter_of(two))

@@ -105,18 +105,24 @@ def _size(letter: str, size: str) -> Reading:
     return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
 
 
+def is_cut(world: World) -> bool:
+    """Whether code shows that heads are cut out."""
+    return any(it in ("cut", "behind") for it in world.said())
+
+
 def _letters(world: World, several: bool) -> dict:
     """What each letter is, in words; of a weight also which head's, of several sources whose."""
-    said = {}
+    said, told = {}, world.said()
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
-        heads, told = findall(r"\d", leaf.split("|")[1]), world.said()
+        heads = findall(r"\d", leaf.split("|")[1])
         other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
-            if world.code and (role[:1] in "WP" or bare(role) in DATA["packs"].split()):
-                shown = world.is_cut() and role[-3:] != "[i]"
+            weight = role[:1] in "WP"
+            if world.code and (weight or bare(role) in ("Q", "K", "V", "QKV")):
+                shown = weight and is_cut(world) and role[-3:] != "[i]"
                 said[world.shown[leaf]] = its if shown else sub(DATA["shares"], "", its)
             else:
                 said[world.shown[leaf]] = its + known["says"]
@@ -144,7 +150,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     named = whole and last in known and last not in roles.values() and "over" not in world.said()
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
-    if which == "packed" and world.code and not world.is_cut():
+    if which == "packed" and world.code and not is_cut(world):
         title = said["plain"].format(letter)
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""

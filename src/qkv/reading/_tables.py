@@ -28,7 +28,7 @@ def tables() -> dict:
     } | DATA["role"]
     for key, role in known.items():
         shape = [size.replace("h_kv", "h") for size in role["shape"]]
-        known[key] = {**role, "shape": shape, "says": _in_words(role)}
+        known[key] = {"meaning": role["meaning"], "shape": shape, "says": _in_words(role)}
     usual = [
         (kind, letter, pattern.format(q=q, query=word, queries=many))
         for kind, pattern in DATA["usual"].items()
@@ -42,7 +42,7 @@ def tables() -> dict:
     named = {each[0]: each for each in [*_names()][::-1]}  # the first of a name
     twins = {re.sub("(weight|kernel)$", "bias", name) for name in named if name[-4:] != "bias"}
     names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
-    names = sorted(names, key=lambda each: (-len(each[0]), each[1]))
+    names = sorted(names, key=lambda each: (each[3], each[0]))  # alike ones together
     letters = {"usual": usual, "own": own, "texts": texts, "names": names}
     sizes = {"base": _BASE, "rules": _rules(), "sizes": known_sizes()}
     return {"role": known, "steps": _steps()} | letters | sizes
@@ -123,12 +123,11 @@ def _names() -> Iterator[list]:
                 way = stored.holds, stored.shape, cut_out(stored)
                 ways.setdefault(way, []).append(layout.name)
         title = _NAME["class"].format("{}", layout.title)
-        stores = [[it.name, it.shape, cut_out(it)] for it in layout.forms[0].without_biases]
         for called in re.findall(r"\b[A-Z]\w*Attention\b", layout.title.split(":")[0]):
-            yield [called, title, stores, _page([layout.name]), [], 0]
+            yield [called, title, [], _page([layout.name]), [], 0]
         for called, why in (layout.refused | layout.outside).items():
-            if re.fullmatch(r"\w*[a-zA-Z]_[\w.]*", called):
-                beside = _NAME["beside"].format("{}", layout.title, re.split(r"; |\. ", why)[0])
+            if re.fullmatch(r"(?!add_)\w*[a-zA-Z]_[\w.]*", called):
+                beside = _NAME["beside"].format("{}", re.split(r"; |\. |: | \(", why)[0])
                 yield [called, beside, [], _page([layout.name]), [], 1]
     for name, ways in entries.items():
         titles = [layouts()[each].title for so in ways.values() for each in so]
