@@ -3,8 +3,9 @@ r"""What was typed, as a tree: LaTeX, Unicode, plain text and Python are read by
 A node is a tuple that begins with its kind: `("leaf", "W|1Q")` is a letter with its scripts in
 order, `("dot", a, b)` a product of two vectors, `("inner", axes, a, b)` an einsum, in whose axes
 the sign 1 is that of a, and 2 that of b, `("times", a, b)` number by number, `("call", leaf, a)` a
-layer by its name; in code `("swap", a)` exchanges heads and tokens, `("cut", a)` is a reshape into
-heads, `("join", a)` one back, `("part", a)` a piece of three. `("pass", a)` leaves what a is, in
+layer by its name; in code `("swap", a)` exchanges heads and tokens, `("flip", a)` axes 1 and 2,
+`("moved", a)` others; `("cut", a)` is a reshape into heads, `("three", a)` into three and heads,
+`("join", a)` one back, `("part", a)` a piece of three. `("pass", a)` leaves what a is, in
 `("lost", a)` it is not known, `("wrong", fault, a, said)` is a mistake, `("note", …)` a remark.
 """
 
