@@ -220,7 +220,7 @@ def test_what_was_not_understood_is_named():
 
 def test_a_mistake_that_can_be_mended_says_how():
     assert "Q Kᵀ" in read("softmax(Q K / sqrt(d_k)) V")[0].wrong[0]
-    assert "transpose(1, 2)" in read("q = q.view(B, h, T, d)")[0].wrong[0]
+    assert "transpose(1, 2)" in read("q = self.q_proj(x).view(B, h, T, d)")[0].wrong[0]
 
 
 def test_two_readings_say_what_decides():

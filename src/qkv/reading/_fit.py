@@ -138,9 +138,16 @@ class World:
             return self._product(values, kind)._replace(axes=parts[0])
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
+        if name == "view" and (first.axes or not first.out or self._is_bare(first)):
+            kind = "pass" if first.axes else "note"  # of a name alone nothing is known
         if kind == "note" or kind == "wrong":
             said = NOTES if kind == "note" else FAULTS
             (self.notes if kind == "note" else self.faults)[said[name].format(*parts[2:])] = name
+        if kind == "moved" or (name == "floor" and first.role in ("", "#")):
+            return first._replace(role=first.role.replace("!", ""), out=None, free="moved", axes="")
+        if kind == "flip":
+            value = self._step("swap", values)
+            return value if first.role[-1:] == "!" else value._replace(free="swap")
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
@@ -153,8 +160,11 @@ class World:
             return transposed(first)._replace(axes="12" if parts[1:] == ["T"] else first.axes)
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
-        if kind == "join" and bare(first.role) == "head[i]" and self._is_made(parts[0]):
-            self._fault("join")
+        if kind == "join" and bare(first.role) == "head[i]" and not self._is_bare(first):
+            if first.axes[1:2] == ".":
+                self._fault("join")
+            else:
+                self.notes |= {} if first.axes else {NOTES["mixed"]: "mixed"}
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
@@ -167,13 +177,18 @@ class World:
         if its == "1" and value.role == "S[i].T":
             return transposed(self._step("softmax", [transposed(value)]))
         if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
-            self._fault("softmax", f"axis {axis}")
+            made = bool(value.out) and value.out[0] != "role"
+            if sides[2:] or (axis < 0 and made):  # two axes of code may be one, those of a query
+                self._fault("softmax", f"axis {axis}")
+            else:
+                self.notes[NOTES["over"].format(f"axis {axis}")] = "over"
+                return self._step("softmax", [value])._replace(out=None)
         return self._step("softmax", [value])
 
-    def _is_made(self, node: tuple) -> bool:
-        """Whether the lines that are read have computed it, with its heads before its words."""
-        kinds = [it[0] for it in walk(node)]
-        return any(it in self.made for it in leaves(node)) or "mul" in kinds or "fn" in kinds
+    def _is_bare(self, value: Value) -> bool:
+        """Whether all that is known of it is its name in code."""
+        named = [self.shown.get(it, "") for it in self.role_of if it not in self.made]
+        return self.code and value.typed.removesuffix("ᵀ") in named
 
     def _fault(self, name: str, *said: str) -> None:
         self.faults[FAULTS[name].format(*said)] = name
@@ -225,12 +240,13 @@ class World:
             out = ("t", out)
         if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
             self.notes[NOTES["bare"]] = "bare"
-        out = None if made == "added" and "head[i]" in roles else out
+        unsure = key in ("cut QKV", "join head[i]") or (made == "added" and "head[i]" in roles)
+        out = None if unsure else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             if op != "add" or out:  # what is added may hold another thing than its letter
                 self._remark(key, said)
-            axes = "...." if op == "cut" else arrays[0].axes
+            axes = "...." if op in ("cut", "three") else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale or (op == "div" and not arrays):
             return Value("#", out, typed)
@@ -251,13 +267,16 @@ class World:
         first = next((it for it in arrays if it.role), Value())
         if op == "swap":  # of an array in which heads stand before words it is a mistake
             heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
-            return first._replace(role=f"{first.role}!" if heads else first.role, free=op)
-        if op == "part" or (op == "add" and not all(it.role for it in arrays)):
+            return first._replace(role=f"{first.role}!" if heads else first.role)
+        strange = op == "add" and not all(it.role for it in arrays)
+        if strange or op in ("part", "join"):
             return first._replace(out=None, typed=typed)
         words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
         if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
             return Value("head[i]", None, typed)
         for pattern, (name, made) in DATA["mistakes"].items():
+            if name == "heads" and self.code:
+                continue  # by their names alone
             if fullmatch(pattern, key) or (
                 self.columns and fullmatch(pattern, key.replace(".T", ""))
             ):
@@ -310,9 +329,8 @@ class World:
                 self.steps += 1
                 for it in (x, y):
                     self._used(it, letter_of(role))
-                self._remark(key if not dot else key.replace("!", ""), [x.typed, y.typed])
-                if "swap" in (a.free, b.free) and kind == "mul" and "!" not in key:
-                    self.notes[NOTES["free"]] = "free"
+                seen = not dot and len(x.axes) == len(y.axes) == 4
+                self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
                 axes = f"{axes[:-2]}12" if axes else ""
@@ -325,7 +343,7 @@ class World:
         for pattern, wanted, made in DATA["places"].values():
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
-                if wanted in FAULTS and a.typed != "score":
+                if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
                     self._fault(wanted)
                 if wanted == "linear":  # without a softmax factors of scores are no mistake
                     self.forget("mask", "times")
@@ -354,7 +372,11 @@ class World:
                 keys = bare(changed.role) == "A[i]"
                 hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
-            self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
+            if hint == FAULTS["side"] or not (self._is_bare(a) or self._is_bare(b)):
+                self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
+            elif fits and hint != FAULTS["keys"]:
+                self.notes[NOTES["turned"].format(meant, a.typed, b.typed)] = "turned"
+                self.steps += 1
             made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
             return Value(bare(made), None, typed)
         return Value("", None, typed)
@@ -392,7 +414,8 @@ class World:
         sides = [("list", *left) if names[1:] else left[0]]
         sides += [self._rows(it) for it in (*values[:-1], last)]
         called = nodes[0][:2] == ("fn", "attention") and NOTES["bare"] in self.notes
-        whole = all(sides) and all(left) and not called and (sides[2:] or sides[0] != sides[1])
+        whole = all(sides) and all(left) and not called
+        whole = whole and (sides[2:] or numpy(sides[0]) != numpy(sides[1]))
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
         self.turned = role.endswith(".T")
         if last.lost:
@@ -408,7 +431,7 @@ class World:
         elif value.role and mine and leaf not in self.made and leaf not in self.read:
             self.role_of[leaf] = value.role.replace("!", "")
         role = value.role or (mine if usual(leaf)[0] or not value.lost else "")
-        made = ("role", role.replace("!", "")) if role else None
+        made = ("role", role.replace("!", "")) if role and not value.lost else None
         lost = value.lost and not role  # q is taken by its name
         self.last += [leaf] if value.role not in ("", "A") else []
         self.made[leaf] = Value(role, made, self.shown[leaf], value.free, lost, value.axes)
@@ -423,7 +446,7 @@ class World:
             self.loose += 1
         elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
             self.loose += "Y" in (one, two) and one != two
-        elif one == two and tables()["role"][one]["group"] in ("score", "output"):
+        elif one == two and shape_of(one)[:1] == ["n_q"] and not letter_of(one):
             return
         elif letter_of(one) and letter_of(two) and letter_of(one) != letter_of(two):
             self._fault("letters", letter_of(one), letter_of(two))
@@ -431,8 +454,8 @@ class World:
             self.loose += 1  # another letter than this one is usual
         elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
             return
-        elif self.faults or "toy" in self.notes.values():
-            self.loose += 1  # what follows from a mistake is not blamed again
+        elif self.faults or "toy" in self.notes.values():  # what follows is not blamed again
+            self.loose += 1
         else:
             known = tables()["role"]
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]

@@ -3,7 +3,7 @@
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
 from qkv.reading._letters import number, plain, shape_of, usual
-from qkv.reading._patterns import findall, search
+from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
@@ -30,8 +30,11 @@ def formulas(typed: str) -> tuple[list, list, str]:
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
-        first = found[2] not in ("1", "-1")
-        if first and FAULTS["keys"] in world.faults:
+        first = not code and found[2] not in ("1", "-1")
+        if code:
+            world.notes[NOTES["over"].format(found[1])] = "over"
+            world.steps += 1
+        elif first and FAULTS["keys"] in world.faults:
             world.forget("keys")
         elif not world.faults and first != world.columns:
             world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
@@ -109,20 +112,32 @@ def _size(letter: str, size: str) -> Reading:
     return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
 
 
+def is_cut(world: World) -> bool:
+    """Whether code shows that heads are cut out."""
+    return any(it in ("cut", "behind") for it in world.said())
+
+
 def _letters(world: World, several: bool) -> dict:
     """What each letter is, in words; of a weight also which head's, of several sources whose."""
-    said, of = {}, DATA["says"]["source"]
+    said, told = {}, world.said()
     for leaf, role in [*world.role_of.items(), *((it, its.role) for it, its in world.made.items())]:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
-        wrong = bare(role) == "A[i]" and "softmax" in world.faults.values()
-        if known and leaf != "_|" and not wrong:
+        other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
+        if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its = known["meaning"].replace("one head's", head)
-            said[world.shown[leaf]] = its + known["says"]
-        uses = world.uses.get(world.shown[leaf], {}) if several and role[:1] == "X" else {}
-        if uses:
-            letters = listed([MESSAGES["name"][it] for it in uses])
+            weight = role[:1] in "WP"
+            if world.code and (weight or bare(role) in ("Q", "K", "V", "QKV")):
+                shown = weight and is_cut(world) and role[-3:] != "[i]"
+                said[world.shown[leaf]] = its if shown else sub(DATA["shares"], "", its)
+            else:
+                said[world.shown[leaf]] = its + known["says"]
+        uses = world.uses.get(world.shown[leaf], {}) if several or world.code else {}
+        alone = role == "X" and world.code and "W_QKV" not in world.role_of.values()
+        if role[:1] == "X" and (uses or alone):
+            of = DATA["says"]["source" if uses else "alone"]
+            letters = listed([MESSAGES["name"][it] for it in uses] or [""])
             said[world.shown[leaf]] = of.format(letters, tables()["base"]["d_model"])
     return said
 
@@ -141,10 +156,12 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     shape = " × ".join(shape).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
-    named = whole and last in known and last not in roles.values()
+    named = whole and last in known and last not in roles.values() and "over" not in world.said()
     named = named and (seen or last != "S[i]")  # q · k is one score
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
+    if which == "packed" and world.code and not is_cut(world):
+        title = said["plain"].format(letter)
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
     if wanted[:3] == "W_O":

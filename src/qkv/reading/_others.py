@@ -27,19 +27,13 @@ def _filled(said: str, found: tuple) -> str:
     """A sentence with groups of a message, or the first divided by the others; #128 is a number."""
 
     def put(gap: tuple) -> str:
-        first, *others = (
-            it[1:] if it[0] == "#" else found[int(it)] or "" for it in gap[1].split("/")
-        )
-        value = first
-        for each in others:
-            value = float(value) / (abs(float(each)) or 1)
-        return (
-            value
-            if not others
-            else str(int(value))
-            if value == int(value)
-            else str(round(value, 1))
-        )
+        its = [it[1:] if it[0] == "#" else found[int(it)] or "" for it in gap[1].split("/")]
+        if not its[1:]:
+            return its[0]
+        value = float(its[0])
+        for each in its[1:]:
+            value = value / (abs(float(each)) or 1)
+        return str(int(value) if value == int(value) else round(value, 1))
 
     return sub(r"\{([\d/#]+)\}", put, said)
 
@@ -51,9 +45,8 @@ def name(typed: str) -> Reading | None:
     if len(found) < 2:
         return found[0] if found else None
     said = MESSAGES["name"]
-    if not any(found) or not all(
-        it or fullmatch(said["line"], line) for it, line in zip(found, lines, strict=True)
-    ):
+    pairs = zip(found, lines, strict=True)
+    if not any(found) or not all(it or fullmatch(said["line"], line) for it, line in pairs):
         return None
     found = [it for it in found if it]
     its = [[*cut(" ", it.title), *it.says[:2]] for it in found]
@@ -96,9 +89,11 @@ def _stored(line: str) -> Reading | None:
             n = axes.index("d_model")
             of, to = shape[n], shape[1 - n]
             says = [said["sized"].format(of, axes[1 - n], to)]
+            if "+" in axes[1 - n]:
+                says.append(said["rest"].format(of, to - of, (to - of) // 2))
         if search(r"for (keys|values)\.$", title) and to < of and of % to == 0:
             says.append(said["grouped"].format(of, of // to))
-    more = [it for it in more if not says or it != said["unstored"]]
+    more = [it for it in more if not (says or told) or it != said["unstored"]]
     return card("name", title.format(called), [*says, *told, *more], [], letters, page)
 
 
@@ -113,7 +108,8 @@ def _named(typed: str) -> tuple | None:
     forms = [dotted]
     if dotted.endswith("bias"):
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
-    for stored, title, ways, page, more, has_parts in tables()["names"]:
+    names = sorted(tables()["names"], key=lambda each: -len(each[0]))
+    for stored, title, ways, page, more, has_parts in names:
         own = stored.replace("/", ".")
         short, ends = own.rpartition(".")[0], [f".{own}"]
         ends += [f".{short}"] if len(short) > 3 else []
@@ -151,7 +147,8 @@ def unknown_name(typed: str) -> str:
         return ""
     known = [*dict.fromkeys(part for it in tables()["names"] for part in cut("[./]", it[0]))]
     strange = [part for part in cut("[./]", typed) if part not in known]
-    return " ".join([said["unknown"].format(typed), *alike(strange, known)])
+    longest = sorted(known, key=lambda it: -len(it))
+    return " ".join([said["unknown"].format(typed), *alike(strange, longest)])
 
 
 def alike(words: list, known: list) -> list:

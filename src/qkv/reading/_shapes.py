@@ -96,22 +96,25 @@ def _attention(of: dict) -> Reading:
         title = f"{FIT['turned'][len(order) - 2]} {title}"
         says += [FIT["else"].format(it) for it in tried[0][1]]
         output = [output[axis] for axis in order]
+    elif best[2] > 1 and tried[1:] and "Q" in of:  # it would be odd: the other is told as well
+        says += [f"{FIT['turned'][len(order) - 2]} {it}" for it in tried[1][1]]
     if "Q" in of:
-        letters |= {FIT["scores"]: said_of(scores), FIT["output"]: said_of(output)}
+        letters |= {FIT["scores"]: said_of(scores)}
+        letters |= {FIT["output"]: said_of(output)} if "V" in of else {}
     return card("shape", title, says, [], letters, page)
 
 
 def _fits(of: dict) -> tuple:
     """What does not fit, whether it would be odd, what it is, and the shapes that come out."""
     k = of.get("K", of.get("V"))
-    q, v = of.get("Q", k), of.get("V", k)
-    wrong, kind = [], "pairs" if "Q" not in of else "self" if q[-2] == k[-2] else "cross"
-    says, page = [FIT[kind].format(q[-2], k[-2])], FIT["pages"][kind]
+    q, wrong, more = of.get("Q", k), [], []
     if q[-1] == k[-2] != k[-1]:
-        wrong.append(FIT["transposed"].format(said_of(k)))
+        more = [FIT["transposed"].format(said_of(k))]
         k = [*k[:-2], k[-1], k[-2]]
     elif q[-1] != k[-1]:
         wrong.append(FIT["width"].format(q[-1], k[-1]))
+    v, kind = of.get("V", k), "pairs" if "Q" not in of else "self" if q[-2] == k[-2] else "cross"
+    says, page = [FIT[kind].format(q[-2], k[-2]), *more], FIT["pages"][kind]
     if k[-2] != v[-2]:
         wrong.append(FIT["values"].format(k[-2], v[-2]))
     for n, a in enumerate(q[:-2]):
@@ -124,7 +127,7 @@ def _fits(of: dict) -> tuple:
             wrong.append(FIT["lead"].format(n, "K", k[n], "V", v[n]))
     # More heads than words, and other words on each side: then the words come first.
     many = [size for size in [*q[1:-2], k[-2]] if isinstance(size, int)]
-    odd = kind == "cross" and len(many) == 2 and many[0] > many[1]
+    odd = 2 if kind == "cross" and len(many) == 2 and many[0] > many[1] else len(more)
     return wrong, odd, says, ([*q[:-1], k[-2]], [*q[:-1], v[-1]]), page
 
 
@@ -160,6 +163,9 @@ def _product(axes: list, labels: list) -> Reading:
 def _arrays(found: list, given: dict, labels: list) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
     named = [*zip(found, map(roles_of, labels), strict=True)]
+    if named[0][1] == ["QKV"] and found[0][0] == 3 and len(found[0]) == 5 and not given:
+        heads, wide = found[0][2], found[0][4]
+        given = {"h": heads, "d_model": heads * wide} if heads and wide else given
     h = [shape[1] for shape, roles in named if "S" in roles and len(shape) == 4]
     width = [shape[-1] for shape, roles in named if "X" in roles or "Y" in roles]
     if h and width and h[0] and width[0]:  # what names tell of sizes
@@ -169,9 +175,8 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for label, said, rules in zip(labels, shown, may, strict=True):
-            letters[f"{label} {said}".strip()] = "; ".join(
-                dict.fromkeys(rule["symbol"] for rule in rules[:3])
-            )
+            its = dict.fromkeys(rule["symbol"] for rule in rules[:3])
+            letters[f"{label} {said}".strip()] = "; ".join(its)
     elif len(found) < 2 and first:
         says = [SHAPE["may"].format(shown[0], first["symbol"], first["what"])]
         says += _by_axis(found[0], first["axes"].split())
@@ -186,11 +191,10 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
 
 def _own(rules: list, roles: list) -> list:
     """Those rules whose arrays a name may mean, with these alone."""
-    found = [
-        (rule, [it for it in cut(", | or ", rule["symbol"]) if it.removesuffix("[i]") in roles])
-        for rule in rules
-    ]
-    return [rule | {"symbol": " or ".join(its)} for rule, its in found if its]
+    every = [cut(", | or ", rule["symbol"]) for rule in rules]
+    found = [[it for it in its if it.removesuffix("[i]") in roles] for its in every]
+    named = zip(rules, found, strict=True)
+    return [rule | {"symbol": " or ".join(its)} for rule, its in named if its]
 
 
 def _by_axis(shape: list, axes: list) -> list:

@@ -28,7 +28,7 @@ def tables() -> dict:
     } | DATA["role"]
     for key, role in known.items():
         shape = [size.replace("h_kv", "h") for size in role["shape"]]
-        known[key] = {**role, "shape": shape, "says": _in_words(role)}
+        known[key] = {"meaning": role["meaning"], "shape": shape, "says": _in_words(role)}
     usual = [
         (kind, letter, pattern.format(q=q, query=word, queries=many))
         for kind, pattern in DATA["usual"].items()
@@ -42,18 +42,10 @@ def tables() -> dict:
     named = {each[0]: each for each in [*_names()][::-1]}  # the first of a name
     twins = {re.sub("(weight|kernel)$", "bias", name) for name in named if name[-4:] != "bias"}
     names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
-    names = sorted(names, key=lambda each: (-len(each[0]), each[1]))
-    return {
-        "role": known,
-        "steps": _steps(),
-        "usual": usual,
-        "own": own,
-        "texts": texts,
-        "names": names,
-        "base": _BASE,
-        "rules": _rules(),
-        "sizes": known_sizes(),
-    }
+    names = sorted(names, key=lambda each: (each[3], each[0]))  # alike ones together
+    letters = {"usual": usual, "own": own, "texts": texts, "names": names}
+    sizes = {"base": _BASE, "rules": _rules(), "sizes": known_sizes()}
+    return {"role": known, "steps": _steps()} | letters | sizes
 
 
 def _rules() -> list[dict]:
@@ -83,9 +75,8 @@ def _steps() -> dict[str, str]:
     made = {}
     for role in roles():
         side = parse_formula(role.definition).sides[0] if role.definition else None
-        if isinstance(side, Product) and all(
-            isinstance(each, Symbol | Transpose) for each in side.parts()
-        ):
+        parts = side.parts() if isinstance(side, Product) else [None]
+        if all(isinstance(each, Symbol | Transpose) for each in parts):
             made[f"mul {side.left} {side.right}"] = role.key
     for role, steps in DATA["steps"].items():
         for step, letter in itertools.product(steps, "QKV" if "{}" in role else "Q"):
@@ -130,16 +121,14 @@ def _names() -> Iterator[list]:
         for stored in dict.fromkeys(it for form in layout.forms for it in form.stored):
             ways = entries.setdefault(stored.name, {})
             if not any(layout.name in so for so in ways.values()):
-                ways.setdefault((stored.holds, stored.shape, cut_out(stored)), []).append(
-                    layout.name
-                )
+                way = stored.holds, stored.shape, cut_out(stored)
+                ways.setdefault(way, []).append(layout.name)
         title = _NAME["class"].format("{}", layout.title)
-        stores = [[it.name, it.shape, cut_out(it)] for it in layout.forms[0].without_biases]
         for called in re.findall(r"\b[A-Z]\w*Attention\b", layout.title.split(":")[0]):
-            yield [called, title, stores, _page([layout.name]), [], 0]
+            yield [called, title, [], _page([layout.name]), [], 0]
         for called, why in (layout.refused | layout.outside).items():
-            if re.fullmatch(r"\w*[a-zA-Z]_[\w.]*", called):
-                beside = _NAME["beside"].format("{}", layout.title, re.split(r"; |\. ", why)[0])
+            if re.fullmatch(r"(?!add_)\w*[a-zA-Z]_[\w.]*", called):
+                beside = _NAME["beside"].format("{}", re.split(r"; |\. |: | \(", why)[0])
                 yield [called, beside, [], _page([layout.name]), [], 1]
     for name, ways in entries.items():
         titles = [layouts()[each].title for so in ways.values() for each in so]
@@ -148,17 +137,9 @@ def _names() -> Iterator[list]:
             for way, so in ways.items()
         ]
         so = [each for way in ways.values() for each in way]
-        scaled = [layouts()[so[0]].scaling] * (
-            len(titles) == 1 and layouts()[so[0]].scale is not None
-        )
-        yield [
-            name,
-            _NAME["title"].format("{}", _holds(next(iter(ways))[0])),
-            said,
-            _page(so),
-            scaled,
-            0,
-        ]
+        own = len(titles) == 1 and layouts()[so[0]].scale is not None
+        title = _NAME["title"].format("{}", _holds(next(iter(ways))[0]))
+        yield [name, title, said, _page(so), [layouts()[so[0]].scaling] * own, 0]
     for holds, held in _NAME["held"].items():
         for name in held.split():
             title = _NAME["title"].format("{}", _holds(holds))
@@ -169,11 +150,8 @@ def _names() -> Iterator[list]:
 
 def named_pages() -> list[str]:
     """The pages of the site that cards lead to."""
-    shapes = [
-        MESSAGES["shape"]["page"],
-        MESSAGES["fit"]["page"],
-        *MESSAGES["fit"]["pages"].values(),
-    ]
+    shape, fit = MESSAGES["shape"], MESSAGES["fit"]
+    shapes = [shape["page"], fit["page"], *fit["pages"].values()]
     names = (each[3] for each in tables()["names"])
     return [*DATA["page"], *shapes, *names, *(page for _, page, *_ in MESSAGES["message"])]
 
@@ -194,9 +172,8 @@ def _holds(holds: str) -> str:
 
 def cut_out(stored: Stored) -> str:
     """The line of NumPy that cuts out the weight of head i; of a fused one that for queries."""
-    flat, wanted = (
-        [size for axis in axes for size in axis] for axes in (stored.axes, stored.paper_axes)
-    )
+    both = stored.axes, stored.paper_axes
+    flat, wanted = ([size for axis in axes for size in axis] for axes in both)
     if stored.is_bias or any(re.search(r"[+/]|^4$", each) for each in flat):
         return ""
     part = [each for each in flat if each == stored.split]
@@ -204,7 +181,7 @@ def cut_out(stored: Stored) -> str:
     index = ["0" if each in part else "i" if each in heads else ":" for each in flat]
     while index and index[-1] == ":":
         index.pop()
-    rest = [each for each in flat if each not in (*part, *heads)]
-    turn = ".T" if rest != [each for each in wanted if each not in (*part, *heads)] else ""
+    rest, paper = ([it for it in all_of if it not in (*part, *heads)] for all_of in (flat, wanted))
+    turn = ".T" if rest != paper else ""
     reshape = f".reshape({', '.join(flat)})" if len(flat) > len(stored.axes) else ""
     return f"w{reshape}[{', '.join(index)}]{turn}"

@@ -3,8 +3,9 @@ r"""What was typed, as a tree: LaTeX, Unicode, plain text and Python are read by
 A node is a tuple that begins with its kind: `("leaf", "W|1Q")` is a letter with its scripts in
 order, `("dot", a, b)` a product of two vectors, `("inner", axes, a, b)` an einsum, in whose axes
 the sign 1 is that of a, and 2 that of b, `("times", a, b)` number by number, `("call", leaf, a)` a
-layer by its name; in code `("swap", a)` exchanges heads and tokens, `("cut", a)` is a reshape into
-heads, `("join", a)` one back, `("part", a)` a piece of three. `("pass", a)` leaves what a is, in
+layer by its name; in code `("swap", a)` exchanges heads and tokens, `("flip", a)` axes 1 and 2,
+`("moved", a)` others; `("cut", a)` is a reshape into heads, `("three", a)` into three and heads,
+`("join", a)` one back, `("part", a)` a piece of three. `("pass", a)` leaves what a is, in
 `("lost", a)` it is not known, `("wrong", fault, a, said)` is a mistake, `("note", …)` a remark.
 """
 
@@ -193,9 +194,10 @@ class Parser:
                     vectors = other and other[0] == "mul" and len(node) == len(other) == 3
                     its = other[1:] if other and other[0] == "mul" else [other] if other else []
                     node = ("dot", node, other) if vectors else (*node, *its)
-            elif token == "/":
-                self._take()
+            elif token in ("/", "//"):
+                floor = self._take() == "//"
                 node = divided(node or ONE, self._factor())
+                node = ("fn", "floor", node) if floor else node
             elif token == "T" and node and not self.code:  # QKT lost its sign
                 self._take()
                 node = (*node[:-1], ("t", node[-1])) if node[0] == "mul" else ("t", node)
@@ -226,6 +228,8 @@ class Parser:
             minus = self._take() == "-"
             other = self.product()
             if minus:
+                fills = node and other and node[0] == "times" and node[2] in walk(other)
+                node = node[1] if fills else node  # w * b - 1e9 * (1 - b)
                 both = (other, node) if node and node[0] == "num" and other else (node, other)
                 node = ("pass", *both) if node else other and ("neg", other)
             else:
@@ -443,7 +447,7 @@ class Parser:
         """What a call makes of arrays: `calls` in the data has its meaning. No batch is left."""
         given = ([("", owner, "")] if owner else []) + self._arguments()
         arrays = [node for key, node, _ in given if node and not key]
-        texts = [(key, sub(r"^[(\[]|[)\]]$", "", it) if not key else it) for key, _, it in given]
+        texts = [(key, it if key else sub(r"^[(\[](.*)[)\]]$", r"\1", it)) for key, _, it in given]
         said = [f"{key}={it}" if key else it for key, it in texts]
         signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
         op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
@@ -475,9 +479,8 @@ class Parser:
             node = multiplied(first, second, "qk" if name == "dot" else "")
             return ("add", node, arrays[2]) if len(arrays) > 2 else node
         if op == "view":
-            swapped = first[0] == "swap"
-            return ("pass", first) if swapped else ("wrong", "view", first, ", ".join(said[1:]))
-        if op in ("t", "swap", "cut", "join", "part"):
+            return ("wrong", "view", first, ", ".join(said[1:]))
+        if op in WORDS["moves"]:
             for way in [op, *ways]:
                 first = (way, first)
             return first
@@ -589,6 +592,12 @@ def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
             given[search("[qkv]", key)[0].upper()] = named[key]
     if not given:
         return ("made", name)
+    own = name.lower() not in WORDS["known"] and order == "QKV"  # another order may be its own
+    letters = [search("^x?([QKVqkv])", (leaves(it) or [""])[0]) for it in arrays[:3]]
+    letters = [it[1].upper() if it else "" for it in letters]
+    if own and sorted(letters) == ["K", "Q", "V"]:
+        given = dict(zip(letters, arrays, strict=False))
+    op = "fused" if own and op == "attention" else op
     given.setdefault("V", given.get("K"))
     given.setdefault("K", given["V"])
     node = ("fn", op, *(given[letter] for letter in "QKV" if given.get(letter)))
