@@ -76,7 +76,8 @@ function folded(title, parts) {
 /** A reading as a card. What was typed is text and never HTML. */
 function card(reading, data) {
   const { kind, title, texts = [], letters = [], wrong = [], says, line } = reading
-  const [address, page] = reading.address ?? data.pages[reading.page.split("#")[0]] ?? []
+  const [file] = reading.page?.split("#") ?? []
+  const [address, page] = reading.address ?? [file.replace(/(index)?\.md$/, (_, index) => (index ? "" : "/")), data.pages[file]]
   const anchor = reading.page?.includes("#") ? `#${reading.page.split("#")[1]}` : ""
   const rows = [...letters].map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, said)))
   return element("section", { className: "wq-card" },

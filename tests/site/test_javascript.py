@@ -38,4 +38,5 @@ def test_a_name_stands_in_one_module():
 
 def test_an_empty_list_is_false_and_methods_of_python_are_named():
     written = translate(["def f(a):\n    return a.strip() if a else DATA"], "DATA", "f")
-    assert "$a(a)?py.strip(a):DATA" in written
+    assert "$a(a)?$b(a):DATA" in written
+    assert "$b=py.strip" in written

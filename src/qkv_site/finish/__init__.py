@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from qkv_site.write import copies, notebooks, search
 
 # Of each file below the folder of pages, its address below the site's.
 Addresses = Mapping[str, str]
+_COMMENT = re.compile(r"^ *(?://|/\*\*| \* ).*\n", re.M)  # a line of a script that is one
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,8 @@ class Build:
         if any(isinstance(part, live.Live) for page in self._pages for part in page.fences()):
             self._write(live.FILE, live.data())
         docs = self.settings.site.docs
+        for script in docs.glob("assets/*.js"):  # what is loaded has no comments
+            self._write(f"assets/{script.name}", _COMMENT.sub("", script.read_text("utf-8")))
         styles = "\n".join((docs / style).read_text() for style in self.settings.styles)
         for name in ("regular", "italic", "bold"):  # bold italic comes where a page has some
             face = base64.b64encode((docs / f"assets/fonts/{name}.woff2").read_bytes())
@@ -197,8 +201,7 @@ class Build:
             self._write(copies.FULL, everything)
             self._write("robots.txt", copies.robots(base))
             self._write(search.ADDRESS, index.written())
-            places = {page.name: (addresses[page.name], page.title) for page in pages}
-            self._write(exports.READING, exports.reading(places))
+            self._write(exports.READING, exports.reading({it.name: it.title for it in pages}))
             self._write(exports.READER, exports.reader())
             for source in notation.sources():
                 self._write(exports.LETTERS.format(source.id), exports.letters(source))

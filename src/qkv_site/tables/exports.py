@@ -105,11 +105,11 @@ def explorer() -> dict:
     }
 
 
-def reading(pages: Mapping[str, tuple[str, str]]) -> dict:
+def reading(titles: Mapping[str, str]) -> dict:
     """What the box reads with: the data of `qkv.reading`, and the pages that its cards lead to.
 
     Args:
-        pages: Of each page's file, its address and its title.
+        titles: Of each page's file its title.
     """
     known = {path.partition("#")[0] for path in named_pages()}
     return {
@@ -117,7 +117,7 @@ def reading(pages: Mapping[str, tuple[str, str]]) -> dict:
         "messages": MESSAGES
         | {"name": {key: it for key, it in MESSAGES["name"].items() if key not in _TABLED}},
         "tables": tables(),
-        "pages": {name: pages[name] for name in sorted(known & {*pages})},
+        "pages": {name: titles[name] for name in sorted(known & {*titles})},
     }
 
 

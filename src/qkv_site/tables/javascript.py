@@ -7,6 +7,8 @@ that no translated module has is Python's own: `docs/assets/python.js` has it un
 
 import ast
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from string import ascii_letters
 
@@ -14,7 +16,6 @@ _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
-_CALLED = ("truth", "list", "has", "same", "slice", "len", "at", "add", "format", "search", "join")
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true or false in both languages.
 _PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
@@ -26,10 +27,11 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
-    for n, name in enumerate(_CALLED):
-        lines = lines.replace(f"py.{name}(", f"${ascii_letters[n]}(")
-    short = ",".join(f"${ascii_letters[n]}=py.{name}" for n, name in enumerate(_CALLED))
-    lines = f"const {short};\n{lines}\nreturn {{ {wanted} }}"
+    called = Counter(re.findall(r"\bpy\.(\w+)\(", lines)).most_common(len(ascii_letters))
+    short = {name: f"${letter}" for (name, _), letter in zip(called, ascii_letters, strict=False)}
+    lines = re.sub(r"\bpy\.(\w+)\(", lambda it: f"{short.get(it[1], it[0][:-1])}(", lines)
+    own = ",".join(f"{letter}=py.{name}" for name, letter in short.items())
+    lines = f"const {own};\n{lines}\nreturn {{ {wanted} }}"
     return f"export function reader(py, {given}) {{\n{lines}\n}}\n"
 
 
