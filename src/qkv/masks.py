@@ -58,7 +58,8 @@ def causal(
     Args:
         n_q: How many queries.
         n_k: How many keys; `n_q` where None.
-        aligned: "start": query $i$ sees keys $0$ to $i$, as with `is_causal=True` in PyTorch.
+        aligned: "start": query $i$ sees keys $0$ to $i$, as with `is_causal=True` of
+            `torch.nn.functional.scaled_dot_product_attention`.
             "end": the last query sees all keys, as with a cache of earlier keys.
 
     Returns:

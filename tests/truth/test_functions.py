@@ -414,7 +414,7 @@ def test_torch_repeat_gives_a_head_the_mask_of_another_sentence(torch, rng):
 
 
 def test_torch_causal_query_beside_a_cache_gets_the_first_value(rng):
-    """PyTorch's `is_causal=True` gives one query the first value; a mask to the last key helps."""
+    """`is_causal=True` of PyTorch's function gives one query the first value; a mask helps."""
     Q, K, V = drawn(rng, n_q=9, n_k=9)
     whole, step = sdpa(Q, K, V, is_causal=True), Q[:, :, -3:]
     assert near(sdpa(Q[:, :, -1:], K, V, is_causal=True), V[:, :, :1])

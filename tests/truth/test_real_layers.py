@@ -299,7 +299,7 @@ def test_masks_that_are_converted_hide_what_the_boolean_mask_hides(library):
 
 @pytest.mark.parametrize("aligned", ["start", "end"])
 def test_is_causal_of_torch_is_aligned_at_the_start_and_causal_lower_right_at_the_end(aligned, rng):
-    """PyTorch's `is_causal=True` is aligned at the start, and `causal_lower_right` at the end."""
+    """PyTorch's function aligns `is_causal` at the start; `causal_lower_right` is at the end."""
     lower_right = pytest.importorskip("torch.nn.attention.bias").causal_lower_right
     Q, K, V = (rng.normal(size=(1, 2, n, 3)) for n in (3, 5, 5))
     options = {"start": {"is_causal": True}, "end": {"attn_mask": lower_right(3, 5)}}[aligned]
