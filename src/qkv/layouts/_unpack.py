@@ -27,8 +27,8 @@ def unpack(
 
     For an array whose layer is not at hand. It is read as one that the layout packs queries, keys
     or values into, such as PyTorch's `in_proj_weight` or its `in_proj_bias`; `name` reads it as
-    another one. Numbers move, and keep their dtype. What layouts say beside the arrays, a scale
-    or a rotation, is in `layouts()`.
+    another one. Numbers move, and keep their dtype, as in `load`. What layouts say beside the
+    arrays, a scale or a rotation, is in `layouts()`.
 
     Args:
         array: The stored array, or what NumPy can convert to one.
