@@ -35,7 +35,7 @@ def load(
     A library packs the paper's $W_1^Q, \ldots, W_h^Q$ into one array; PyTorch, which multiplies by
     the transpose, stores $(W_1^Q\; W_2^Q \cdots W_h^Q)^\top$ and the same of keys and values
     below it. Nothing is computed here: numbers move, and keep their dtype. Only bfloat16, which
-    NumPy has not, becomes float32.
+    NumPy does not have, becomes float32.
 
     What takes part in the attention and is none of the maps or biases (QK-norm, a position bias,
     `bias_k`) is refused. A norm before the sources or after the output is passed over, and so is
