@@ -210,7 +210,8 @@ def test_an_axis_of_length_one_is_repeated_in_silence_by_some_functions(function
 
 
 def test_keras_with_jax_refuses_masks_of_floats_and_one_head_of_queries():
-    """Keras with JAX refuses a mask of floats (n_q, n_k), and one head of queries beside three."""
+    """Keras with JAX refuses one head of queries beside three, and reads a mask of floats with two
+    axes as (batch, keys), so it refuses one (n_q, n_k), unless n_q is 1 or the batch."""
     pytest.importorskip("jax")
     keras_library()
     code = """
@@ -223,6 +224,10 @@ print(np.allclose(attend(q, k, v, mask=four_axes), attend(q, k, v, mask=mask), a
 three_axes, k_2, v_2 = mask[None].astype("float32"), np.stack([k[0]] * 2), np.stack([v[0]] * 2)
 print(np.allclose(attend(q, k, v, mask=three_axes), attend(q, k, v, mask=mask), atol=1e-5))
 print(np.allclose(attend(q, k[:1], v[:1]), attend(q, k_2, v_2), atol=1e-5))
+two, keys = q[:, :2], mask[:2]  # as many queries as sentences
+read = attend(two, k, v, mask=keys.astype("float32"))
+print(np.allclose(read, attend(two, k, v, mask=keys[:, None, None]), atol=1e-5))
+print(np.allclose(read, attend(two, k, v, mask=keys), atol=1e-3))
 for query, options in ((q, {"mask": mask.astype("float32")}), (q[:, :, :1], {}), (q[:1], {})):
     try:
         attend(query, k, v, **options)
@@ -231,7 +236,7 @@ for query, options in ((q, {"mask": mask.astype("float32")}), (q[:, :, :1], {}),
 """
     command, environment = [sys.executable, "-c", code], os.environ | {"KERAS_BACKEND": "jax"}
     printed = subprocess.check_output(command, env=environment, text=True)
-    assert printed.split() == ["True"] * 3 + ["refused"] * 3
+    assert printed.split() == ["True"] * 4 + ["False"] + ["refused"] * 3
 
 
 EXCHANGED = "keras.ops.dot_product_attention", "F.scaled_dot_product_attention"
