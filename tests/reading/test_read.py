@@ -53,7 +53,7 @@ def test_the_cards_of_the_two_videos_say_what_q_is_in_each():
     assert "Multi-Head" in second.texts[0]
     assert second.letters["W_1^Q"] == "head 1's weight for queries, takes 512 numbers to 64"
     both = read("q = W^Q x\nW_1^Q q")[0]
-    assert both.line == "X_Q = X @ P_Q; X_Q @ W_Q[1]"
+    assert both.line == "X_Q = X @ P_Q; X_Q @ W_Q[0]"
     assert both.page == "how-to/remove-a-double-projection.md"
 
 
@@ -104,7 +104,7 @@ def layer(self_attention: bool) -> dict:
         it[f"W_U{letter}"] = made(size=(rank, h * wide))
         for name in ("W_", "b_", "W_U"):
             it[f"{name}{letter}_i"] = it[f"{name}{letter}"][..., :wide]
-            it[f"{name}{letter}_1"] = it[f"{name}{letter}_i"]
+            it[f"{name}{letter}_0"] = it[f"{name}{letter}_1"] = it[f"{name}{letter}_i"]
         it[letter] = it[f"X_{letter}"] @ it[f"W_{letter}"]
         it[f"{letter}_i"] = it[letter][:, :wide]
     it |= {"W_O": made(size=(h * d_v, d_model)), "W_O_i": made(size=(d_v, d_model))}
@@ -126,7 +126,7 @@ def layer(self_attention: bool) -> dict:
 
 
 LINED = ("formulas", "code", "unread", "sources", "axes", "spelled", "evidence", "phone", "pasted")
-LINED += ("typed",)
+LINED += ("typed", "counted")
 
 
 @pytest.mark.parametrize("typed", [typed for part in LINED for typed in INPUTS[part]])

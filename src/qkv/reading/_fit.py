@@ -86,7 +86,7 @@ class World:
     def run(self, lines: list) -> None:
         """Read all lines; a letter that only meets what is not known has no role."""
         for line in lines:
-            self.hidden = []
+            self.hidden, self.several = [], len(lines) > 1 and not self.code
             result = self.value(line)
             self.turned = self.turned if line[0] == "eq" else result.role.endswith(".T")
             self.results.append(result)
@@ -308,7 +308,7 @@ class World:
             made = [self._pair(a, b, kind) for a, b in pairwise(row)]
             n = next((n for n, step in enumerate(made) if step), 0)
             row = [*row[:n], made[n] or self._unknown(row[n], row[n + 1]), *row[n + 2 :]]
-        value = row[0] if row else scales.pop()
+        value = row[0] if row else scales.pop() if scales else Value()
         for scale in scales:
             value = self._step("times", [value, scale])
         return value
@@ -361,6 +361,11 @@ class World:
             return Value("", None, typed)  # of one more map nothing is known
         one, two = shape_of(a.role), shape_of(b.role)
         ways = [(transposed(a), b), (a, transposed(b))]
+        other = made_by(f"mul {turned(a.role)} {turned(b.role)}")  # with words on the other side
+        if self.several and other and other.endswith(".T") != self.columns:
+            self._fault("sides")
+            self.open = True
+            return Value(turned(other), None, typed)
         fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
         tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
         if not (tables_meet or FAULTS["keys"] in self.faults):
@@ -464,8 +469,9 @@ class World:
 
 
 def numpy(out: tuple) -> str:
-    """What is printed of a number or of a value, as a line of NumPy."""
-    return written(out, False, lambda role: role, lambda size: size, SIGNS["numpy"])
+    """What is printed of a number or of a value, as a line of NumPy: head 1 is at 0."""
+    counted = lambda role: sub(r"\d(?=\])", lambda it: f"{int(it[0]) - 1}", role)  # noqa: E731
+    return written(out, False, counted, lambda size: size, SIGNS["numpy"])
 
 
 def made_by(step: str) -> str:

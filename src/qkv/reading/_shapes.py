@@ -30,10 +30,8 @@ def shapes(typed: str) -> Reading | None:
     labels = ["" if label in FILLER else label for label, _ in found]
     words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
     words = [*dict.fromkeys(words)]
-    if not found or ")(" in typed:
-        return None  # a layer that is made and called
-    if search(SHAPE["signs"], rest + "".join(labels)):
-        return None
+    if not found or ")(" in typed or search(SHAPE["signs"], rest + "".join(labels)):
+        return None  # or a layer that is made and called
     its = {each: letter for letter, all_of in FIT["letters"].items() for each in all_of.split()}
     if len(found) == 1 and len(words) > 1 and all(it.lower() in its for it in words):
         labels, found = words, [found[0] for _ in words]  # Q, K, V: (2, 5, 512)

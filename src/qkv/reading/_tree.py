@@ -204,7 +204,8 @@ class Parser:
             elif node and (sign == "⊙" or (sign == "*" and self.code)):
                 node, sign = ("times", node, self._factor()), ""
             else:
-                node, sign = multiplied(node, self._factor(), self._vectors(sign)), ""
+                dot = "" if self.code or sign == "@" else "qkQK" if sign and self.arrows else "qk"
+                node, sign = multiplied(node, self._factor(), dot), ""  # of two vectors: q k
         return node
 
     def _next(self, ahead: int = 0) -> str:
@@ -260,9 +261,10 @@ class Parser:
         elif token.lstrip("\\") == "sqrt":
             node = ("sqrt", self._factor())
         elif token == r"\sum":
-            index, _, _ = self._scripts()
+            index, _, shared = self._scripts()  # of N(i) no index is known
             below = began == "/" and self._next().lstrip("\\") == "exp"  # exp(a) / ∑ exp(b) v
-            node = self._over(index, ("sum", self._factor() if below else self.product()))
+            node = ("sum", self._factor() if below else self.product())
+            node = node if shared else self._over(index, node)
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
@@ -272,10 +274,6 @@ class Parser:
         node = self._after(node)
         self.depth -= 1
         return node
-
-    def _vectors(self, sign: str) -> str:
-        """Letters of which this is a dot product: of q and k, and of arrows."""
-        return "" if self.code or sign == "@" else "qkQK" if sign and self.arrows else "qk"
 
     def _name(self, name: str) -> tuple | None:
         """A letter, a function of what stands behind it, or in code a module or a call."""
@@ -313,15 +311,20 @@ class Parser:
     def _over(self, scripts: list, node: tuple) -> tuple:
         """A softmax, or a sum of exponentials; over the queries it is a mistake."""
         index = search("^[A-Za-z]ʹ?", "".join(scripts[:1]))
+        marked_so = [it for it in leaves(node) if index and index[0][0] in it.split("|")[1]]
+        has = " ".join(leaves(node))
+        named = search("^[A-Za-z]ʹ?(?=$|[=∈])", "".join(scripts[:1]))
+        mixes = named and search(r"^(alpha|[awpAP])\|", has) and node[1][0] == "mul"
+        rest = leaves(*node[1][2:]) if mixes else []
+        rest = [it for it in rest if search(r"\|\w*[ijmnrst]", it)]
+        if marked_so and rest and not any(it in marked_so for it in rest):
+            return ("wrong", "same", node, index[0], self.shown[rest[-1]])
         if not index or not any(it[1:2] in (("exp",), ("softmax",)) for it in walk(node)):
             return node
-        marked_so = [it for it in leaves(node) if index[0][0] in it.split("|")[1]]
-        has = " ".join(leaves(node))
-        named = search("^[A-Za-z]ʹ?(?=$|[=∈])", scripts[0]) and index[0][0] not in has
+        named = named and index[0][0] not in has
         if node[0] == "sum" and named and search(r"\|\w*[ijmnrst]", has):
             return ("wrong", "summed", node, index[0])
-        queries = any(it[0] in "qQ" for it in marked_so)
-        queries = queries and not any(it[0] in "kKvVxX" for it in marked_so)
+        queries = fullmatch("[^kKvVxX]*[qQ][^kKvVxX]*", "".join(it[0] for it in marked_so))
         scores = (sub("[^A-Za-zʹ]", "", self.shown[it][1:]) for it in marked_so if it[0] in "es")
         wrong = queries or any(fullmatch(f"{index[0]}[A-Za-z]ʹ?", it) for it in scores)
         return ("wrong", "softmax", node, index[0]) if wrong else node
@@ -399,7 +402,7 @@ class Parser:
         if not node:
             return self._letter(index[1:-1]) if index[:1] in ("'", '"') else None
         if node[0] == "leaf" and fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
-            key = marked(node[1], index[0])
+            key = marked(node[1], "123456789i"[int(index)] if index.isdigit() else index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
         if node == WIDTH and index == "-1":

@@ -98,7 +98,7 @@ class _Writer:
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
-        first = f"let {','.join(local)};\n" * bool(local)
+        first = f"let {','.join(local)};" * bool(local)
         return f"{head} {{\n{first}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
@@ -151,10 +151,16 @@ class _Writer:
         again = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
         other = self.write(node.orelse[0]) if again else self._block(node.orelse)
         other = f"else {other}" if node.orelse else ""
-        return f"if({self._truth(node.test)}){self._block(node.body)}{other}"
+        return f"if{self._condition(node.test)}{self._block(node.body)}{other}"
+
+    def _condition(self, node: ast.expr) -> str:
+        """A condition in its brackets, which comparisons have."""
+        said = self._truth(node)
+        whole = isinstance(node, ast.BoolOp | ast.Compare) and said[0] == "("
+        return said if whole else f"({said})"
 
     def _while(self, node: ast.While) -> str:
-        return f"while({self._truth(node.test)}){self._block(node.body)}"
+        return f"while{self._condition(node.test)}{self._block(node.body)}"
 
     def _for(self, node: ast.For) -> str:
         every = self._every(node.iter)
@@ -267,7 +273,7 @@ class _Writer:
     def _compared(self, a: ast.expr, op: ast.cmpop, b: ast.expr) -> str:
         left, right = self.write(a), self.write(b)
         if type(op) in _ORDER:
-            return f"{left} {_ORDER[type(op)]} {right}"
+            return f"{left}{_ORDER[type(op)]}{right}"
         no = "!" * isinstance(op, ast.NotIn | ast.NotEq | ast.IsNot)
         contains = isinstance(op, ast.In | ast.NotIn)
         if contains and isinstance(b, ast.Tuple | ast.List) and all(map(_is_text, b.elts)):
