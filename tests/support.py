@@ -76,6 +76,11 @@ def html_of(site: Path, name: str) -> str:
     return (site / name.removesuffix(".md").removesuffix("index") / "index.html").read_text()
 
 
+def tabs_of(markup: str) -> list[str]:
+    """Where the tabs of a page lead."""
+    return re.findall(r'<a href="([^"]*)" class="md-tabs__link">', markup)
+
+
 def words_of(markup: str) -> str:
     """What HTML says, without its tags."""
     return html.unescape(re.sub(r"<[^>]+>", "", markup))

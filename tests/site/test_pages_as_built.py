@@ -17,7 +17,7 @@ from qkv_site import menu
 from qkv_site.finish import policy
 from qkv_site.page import Site
 from qkv_site.run import NUMBER
-from support import ADDRESS, ROOT, html_of, is_redirect, mkdocs_build
+from support import ADDRESS, ROOT, html_of, is_redirect, mkdocs_build, tabs_of
 
 RESOURCES = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"),
              ("source", "src"), ("video", "src"), ("object", "data"), ("use", "href")}  # fmt: skip
@@ -212,6 +212,13 @@ def test_the_menu_is_seen_at_a_glance():
     sections = yaml.safe_load(text[text.index("nav:") : text.index("hooks:")])["nav"]
     assert len(sections) <= 7
     assert max(map(len, lists(sections))) <= 12
+
+
+def test_each_tab_leads_to_its_section(site):
+    sections = ("explanation", "how-to", "symptoms", "libraries", "threads", "questions")
+    wanted = ["../..#path", *(f"../../{name}/" for name in sections)]
+    wanted[4] = "../"  # the page's own
+    assert tabs_of(html_of(site, "libraries/gpt2.md")) == wanted
 
 
 def test_answers_of_exercises_are_folded_in(site):

@@ -17,7 +17,7 @@ import pytest
 from qkv_site.engine import zensical
 from qkv_site.finish import policy
 from qkv_site.page import Site
-from support import ADDRESS, ENVIRONMENT, ROOT, make_project
+from support import ADDRESS, ENVIRONMENT, ROOT, make_project, tabs_of
 
 LINK = re.compile(r'<\w+\b[^<>]* (?:href|src)="([^"#:?]+)[#"]')
 
@@ -68,6 +68,12 @@ def test_what_pages_ask_for_is_there(whole):
     assert len([*(whole / "assets").glob("*.whl")]) == 1
     assert (whole / "how-to" / "masks.ipynb").exists()
     assert (whole / "faq" / "index.html").exists()
+
+
+def test_each_tab_leads_to_its_section(whole):
+    tabs = tabs_of((whole / "libraries/gpt2/index.html").read_text())
+    assert tabs[0] == "../..#path"
+    assert len({*tabs}) == len(tabs) == 7
 
 
 def test_each_link_inside_the_site_leads_to_a_file(whole):
