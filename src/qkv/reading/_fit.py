@@ -81,12 +81,14 @@ class World:
         self.open, self.names, self.key, self.turned = False, [], [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
+        self.several = False  # whether a formula has several lines
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list) -> None:
         """Read all lines; a letter that only meets what is not known has no role."""
+        self.several = len(lines) > 1 and not self.code
         for line in lines:
-            self.hidden, self.several = [], len(lines) > 1 and not self.code
+            self.hidden = []
             result = self.value(line)
             self.turned = self.turned if line[0] == "eq" else result.role.endswith(".T")
             self.results.append(result)

@@ -148,8 +148,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
-    letter = [world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted]
-    letter = letter[0] if letter else ""
+    letters = (world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted)
+    letter = next(letters, "")
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     shape = shape_of(turned(last) if world.turned else last) if seen else []

@@ -22,10 +22,9 @@ def letter_of(role: str) -> str:
 
 def number(leaf: str) -> str:
     """The size that a letter is, or the name of a scale."""
-    its = leaf.removesuffix("√")
-    sizes = (size for size, pattern in DATA["sizes"].items() if fullmatch(pattern, leaf.lower()))
-    sizes = [*sizes, *(size for size, it in DATA["sizes"].items() if fullmatch(it, its.lower()))]
-    return next(iter(sizes), its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else "")
+    its, every = leaf.removesuffix("√"), DATA["sizes"].items()
+    sizes = (size for each in (leaf, its) for size, it in every if fullmatch(it, each.lower()))
+    return next(sizes, its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else "")
 
 
 def plain(leaf: str) -> str:

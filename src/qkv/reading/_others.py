@@ -98,7 +98,7 @@ def _stored(line: str) -> Reading | None:
 
 
 def _named(typed: str) -> tuple | None:
-    """What is known of a name: it ends as a library's does, or one with parts stands in it."""
+    """What is known of a name: of those that it may mean, the longest."""
     said, known = MESSAGES["name"], sub(r"^[\"':.]+|[\"':.]+$", "", typed)
     if fullmatch(r"[A-Za-z]_\w{1,2}(\[\w\])?", known) or search(said["others"], known):
         return None
@@ -108,19 +108,24 @@ def _named(typed: str) -> tuple | None:
     forms = [dotted]
     if dotted.endswith("bias"):
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
-    names = sorted(tables()["names"], key=lambda each: -len(each[0]))
-    for stored, title, ways, page, more, has_parts in names:
-        own = stored.replace("/", ".")
-        short, ends = own.rpartition(".")[0], [f".{own}"]
-        ends += [f".{short}"] if len(short) > 3 else []
-        found = [it for it in forms if any(it.endswith(end) for end in ends)]
-        if found or (has_parts and f".{own}." in f"{dotted}."):
-            if forms[1:]:
-                title, ways = title.replace("weights for", "biases for"), []
-                title = title.replace("the weight after", "the bias after")
-            crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
-            return known, title, ways, page, [*more, *crosses]
-    return None
+    found = [each for each in tables()["names"] if _is_meant(each[0], each[5], forms)]
+    if not found:
+        return None
+    _, title, ways, page, more, _ = max(found, key=lambda each: len(each[0]))
+    if forms[1:]:
+        title, ways = title.replace("weights for", "biases for"), []
+        title = title.replace("the weight after", "the bias after")
+    crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
+    return known, title, ways, page, [*more, *crosses]
+
+
+def _is_meant(stored: str, has_parts: int, forms: list) -> bool:
+    """Whether a name ends as a library's does, or one with parts stands in it."""
+    own = stored.replace("/", ".")
+    short, ends = own.rpartition(".")[0], [f".{own}"]
+    ends += [f".{short}"] if len(short) > 3 else []
+    found = any(form.endswith(end) for form in forms for end in ends)
+    return found or bool(has_parts and f".{own}." in f"{forms[0]}.")
 
 
 def _may_store(form: str, shape: list) -> bool:

@@ -225,15 +225,12 @@ class _Writer:
     def _subscript(self, node: ast.Subscript) -> str:
         value, place = self.write(node.value), node.slice
         if not isinstance(place, ast.Slice):
-            its = ast.unparse(place)
+            its, said = ast.unparse(place), self.write(place)
             if its.isdigit():
-                return f"{value}[{its}]"
-            way = ".at(" if its[0] == "-" else ".get(" if _is_text(place) else ""
-            return (
-                f"{value}{way}{self.write(place)})"
-                if way
-                else f"py.at({value},{self.write(place)})"
-            )
+                return f"{value}[{said}]"
+            if its[0] == "-":
+                return f"{value}.at({said})"
+            return f"{value}.get({said})" if _is_text(place) else f"py.at({value},{said})"
         ends = [self.write(it) if it else "null" for it in (place.lower, place.upper, place.step)]
         while ends[-1] == "null" and ends[1:]:
             ends.pop()
