@@ -12,7 +12,7 @@ _KINDS = {
 }
 _HINT = (
     '<span class="wq-point">Point at</span><span class="wq-touch">Touch</span> a letter to see its '
-    "name, its shape, and where else it stands."
+    "name, its shape, and where else it is used."
 )
 _CHOSEN = ' class="wq-chosen"'  # seen where other letters are chosen
 

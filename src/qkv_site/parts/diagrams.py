@@ -255,7 +255,7 @@ def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
     scale = ", ".join(to_mathml(f"{size} = {length}") for (_, length), size in sizes.items())
     parts = [f"Drawn to scale for {scale}."]
     if numbered:
-        parts.append("A number in a block is that of its word.")
+        parts.append("The numbers in the blocks count the words.")
     elif any(axis.tokens for each in drawn for axis in each.axes):
         parts.append("Lines separate words.")
     if "--shade" in pictures:
