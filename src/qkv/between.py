@@ -318,12 +318,12 @@ class SoftCap(Step, changes="S", positive=["c"]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ALiBi(Step, changes="S", by_position=True):
-    r"""A score falls the further back its key is, by the head's slope: $s_{ij} + m_h\,(j - i)$.
+    r"""A score falls the further back its key is, by the head's slope: $s_{ij} + m\,(j - i)$.
 
     Later keys would gain: it is made for a causal mask.
 
     Args:
-        slopes: $m_h$, (h,).
+        slopes: $m$ of each head, (h,).
 
     Examples:
         >>> ALiBi.of(8).slopes[:3].tolist()
@@ -354,7 +354,7 @@ class ALiBi(Step, changes="S", by_position=True):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistanceBias(Step, changes="S", by_position=True):
-    r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i),h}$.
+    r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i)}$.
 
     Short distances have a bucket $b$ each; longer ones share ever wider buckets.
 
@@ -407,10 +407,10 @@ class DistanceBias(Step, changes="S", by_position=True):
 class Sinks(Step, changes="A"):
     r"""Each head's softmax has one more score, learned, whose value is zero.
 
-    $$A_{ij} = \frac{e^{s_{ij}}}{e^{t_h} + \sum_l e^{s_{il}}}$$
+    $$A_{ij} = \frac{e^{s_{ij}}}{e^t + \sum_l e^{s_{il}}}$$
 
     Args:
-        t: $t_h$, (h,).
+        t: $t$ of each head, (h,).
 
     Examples:
         >>> Sinks(np.zeros(1)).weights(np.ones((1, 1, 1)), np.zeros((1, 1, 1))).item()

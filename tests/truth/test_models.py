@@ -146,9 +146,9 @@ UNSEEN = [
 
 @pytest.mark.parametrize(("model", "unseen"), UNSEEN)
 def test_an_option_in_the_table_changes_the_output_and_no_name(torch, model, unseen):
-    """An option in the table of models changes the output, and no name and no shape of a weight.
+    """An option "Not in the weights" changes the output, and no name and no shape of a weight.
 
-    Covers: each option of each model in the table, with one value.
+    Covers: each such option of each model in the table, with one value.
     """
     options = {"num_hidden_layers": 2, "new_decoder_architecture": True}
     plain, other = (
