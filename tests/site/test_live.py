@@ -19,6 +19,18 @@ def test_each_source_finds_each_letter_once():
         assert sorted(chain(*(sources.split() for _, sources in each))) == wanted
 
 
+@pytest.mark.parametrize("source", [each.id for each in notation.sources()])
+def test_two_texts_have_two_letters(source):
+    parts = {name: live.data()["lines"][f"{name}.cross"]["parts"] for name in ("one", "keys")}
+    said = live.data()["said"]
+    (queries,), (keys,) = (
+        [written for written, sources in said[parts[name][key]] if source in sources.split()]
+        for name, key in (("one", "X_Q"), ("keys", "X_K"))
+    )
+    letters = [re.sub("<[^>]+>", "", each) for each in (queries, keys)]
+    assert letters[0] != letters[1]
+
+
 def test_lines_hold_unless_the_reader_changed_the_layer():
     for name, line in live.LINES.items():
         found = notation.Block((line,)).faults()

@@ -9,6 +9,7 @@ the example; each is typeset in the letters of every source. What is said of a s
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -192,11 +193,11 @@ def _line(text: str, setting: Setting, named: str = "") -> dict:
 
     def in_letters(source: str) -> str:
         chosen = twin if _names_what_goes_in(source) else block
-        return to_mathml(chosen.typeset(source, mark=mark)[0])
+        return to_mathml(chosen.typeset(_of_two_texts(source), mark=mark)[0])
 
     def part_in_letters(one: Expression, other: Expression, source: str) -> str:
         chosen = (of_twin, other) if _names_what_goes_in(source) else (formula, one)
-        return _part(*chosen, setting, source)
+        return _part(*chosen, setting, _of_two_texts(source))
 
     return {
         "defines": result.role.key,
@@ -208,6 +209,16 @@ def _line(text: str, setting: Setting, named: str = "") -> dict:
         },
         "numpy": _numpy(text),
     }
+
+
+@cache
+def _of_two_texts(source: str) -> notation.Source:
+    """A source; one that has the same letter for both texts has it for that of the queries."""
+    chosen = notation.source(source)
+    if not chosen.has_one_source:
+        return chosen
+    letters = {key: each for key, each in chosen.letters.items() if key not in {"X_K", "X_V"}}
+    return replace(chosen, letters=letters)
 
 
 @cache
@@ -237,7 +248,7 @@ def _operands(expression: Expression) -> Iterator[Expression]:
             yield from node.parts()
 
 
-def _part(formula: Formula, part: Expression, setting: Setting, source: str) -> str:
+def _part(formula: Formula, part: Expression, setting: Setting, source: notation.Source) -> str:
     """A part of a line as the line has it: turned where the line is."""
     (written,) = Block((f"{formula.defined} = {part}",), setting).write(source)
     return to_mathml(latex(written.sides[0 if part == formula.defined else -1], mark))
