@@ -382,6 +382,8 @@ def test_dropout_of_weights_shows_in_the_weights():
     A = A * (rng.random(A.shape) > 0.3) / 0.7
     output = (A @ V @ mh.W_O).sum(axis=1) + mh.b_O
     assert names_of(MASKED.found(output, intermediates={"weights": A})) == {"dropout-of-weights"}
+    more = MASKED.found(output + MASKED.sources[0], intermediates={"weights": A})
+    assert str(more).startswith("The weights are equal to "), "no word on the output, which is not"
     dropped = MASKED.right * (rng.random(MASKED.right.shape) > 0.25) / 0.75
     assert names_of(MASKED.found(dropped)) == {"dropout-of-the-output"}
 

@@ -54,8 +54,8 @@ def load(
         prefix: What the names of this layer begin with, such as "encoder.layers.0.self_attn.";
             names that begin otherwise belong to other layers and are left alone.
         names: Of a layer of your own, the names of its maps: "W_Q", "W_K", "W_V" and "W_O", and
-            biases such as "b_Q", to names below the prefix. A matrix holds all heads side by side,
-            an array of three axes one matrix for each head, heads first.
+            biases such as "b_Q", to names below the prefix. A matrix holds all heads in their
+            order, an array of three axes one matrix for each head, heads first.
         stored: How `names` are stored: "(out, in)", as nn.Linear does, or "(in, out)".
         between: What stands between the maps, which no array shows; what the layout says where
             None.

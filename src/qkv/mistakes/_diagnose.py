@@ -21,7 +21,8 @@ class Explanation:
 
     Args:
         mistakes: Their names; `qkv.mistakes.known()` says what each is.
-        difference: By how much the output differs at most from that of a layer that has them.
+        difference: By how much the output, or dropped weights, differ at most from those of a layer
+            that has them.
     """
 
     mistakes: tuple[str, ...]
@@ -41,7 +42,7 @@ class Diagnosis:
         explanations: What gives the output, best first. Empty if the output is right, or if nothing
             that is known gives it. If there are more than one, what was given cannot tell them
             apart.
-        decide: What can tell them apart, in words. Empty if there is nothing to tell apart.
+        decide: What can tell them apart. Empty if there is nothing to tell.
         first_difference: Where the intermediate arrays leave the right layer's, or that the output
             holds zeros only; empty if there is neither to tell.
         unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
@@ -78,6 +79,8 @@ class Diagnosis:
     def _explained(self) -> Iterator[str]:
         for place, each in enumerate(self.explanations):
             also = "Also equal" if place else "Equal"
+            if "dropout-of-weights" in each.mistakes:  # the output may have another mistake, too
+                also = "The weights are equal"
             names = ", ".join(each.mistakes)
             yield f"{also} to {each.difference:.0e} if {each} ({names})."
         if len(self.explanations) == 1:

@@ -33,7 +33,7 @@ class Letter:
         where: Where the source says so, if not where the source as a whole is cited.
         shape: What it calls the sizes of this role alone: `d_q \times -`. A dash stands for a size
             that it calls as it always does.
-        checked: Whether the letter was seen in the source itself or in a faithful copy.
+        checked: Whether the letter was seen in the source itself or in a quotation.
     """
 
     latex: str
@@ -71,7 +71,7 @@ class Source:
         read: What was read, and when.
         tokens: "rows" or "columns". With columns, a letter stands for the transpose of the
             role's array, and a product is written the other way round.
-        checked: Whether all of this was seen in the source itself or in a faithful copy.
+        checked: Whether all of this was seen in the source itself or in a quotation.
         letters: A `Letter` for the key of each role that it names.
         functions: LaTeX for each function that it names.
         square: Whether these take square brackets.

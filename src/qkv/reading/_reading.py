@@ -12,7 +12,7 @@ class Reading:
         kind: "formula", "shape", "name" or "error".
         title: What it is, in a sentence: of a formula, which Q stands in it.
         which: Of a formula: "source", "head" (projected, of one head), "packed", "fused", "latent",
-            "weight" or "none".
+            "weight", "size" or "none".
         tokens: Of a formula: whether words are "rows" or "columns"; "open" if it does not tell.
         texts: Whose letters it has, with section or minute.
         letters: Of each letter what it is; of a shape, of each reading what to ask of the code; of
