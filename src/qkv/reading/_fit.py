@@ -222,7 +222,7 @@ class World:
         if vector:
             self.notes[NOTES["one"].format(typed)] = "one"
         free = "one" if vector or either else ""
-        return Value(role, ("role", name) if role else None, typed, free)
+        return Value(role, ("role", name, typed) if role else None, typed, free)
 
     def _step(self, op: str, values: list) -> Value:
         """What a step of attention makes, or a scale; what is no step may be a mistake."""
@@ -329,8 +329,9 @@ class World:
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
             if role and not (exchanged or (other and (dot or free))):
                 self.steps += 1
-                for it in (x, y):
-                    self._used(it, letter_of(role))
+                its = DATA["uses"].get(role) or [letter_of(role), letter_of(role)]
+                for it, letter in zip((x, y), its, strict=True):
+                    self._used(it, letter)
                 seen = not dot and len(x.axes) == len(y.axes) == 4
                 self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
@@ -506,7 +507,9 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 world = World(flipped, shown, columns, code)
                 world.run(lines)
                 faults = len(world.faults)
-                named = [6 * int(stored) + kind, int(columns)]
+                said = [it for leaf in letters for it in world.uses.get(shown.get(leaf), {})]
+                sided = len(said) + (said == ["K", "Q"])  # s W h: s asks
+                named = [sided, 6 * int(stored) + kind, int(columns)]
                 world.key = [faults + world.loose, -world.steps, faults, 1, *named]
                 worlds.append(world)
     worlds = sorted(worlds, key=lambda world: world.key)

@@ -133,13 +133,21 @@ def _letters(world: World, several: bool) -> dict:
                 said[world.shown[leaf]] = its if shown else sub(DATA["shares"], "", its)
             else:
                 said[world.shown[leaf]] = its + known["says"]
-        uses = world.uses.get(world.shown[leaf], {}) if several or world.code else {}
+        uses = world.uses.get(world.shown[leaf], {})
+        uses = uses if several or world.code or [*uses] == ["V"] else {}
         alone = role == "X" and world.code and "W_QKV" not in world.role_of.values()
         if role[:1] == "X" and (uses or alone):
             of = DATA["says"]["source" if uses else "alone"]
             letters = listed([MESSAGES["name"][it] for it in uses] or [""])
             said[world.shown[leaf]] = of.format(letters, tables()["base"]["d_model"])
     return said
+
+
+def _apart(out: tuple, uses: dict) -> tuple:
+    """A tree in which each source has the letter of what it is used for."""
+    if out[0] == "role" and out[1][0] == "X" and out[2:] and out[2] in uses:
+        return ("role", out[1].replace("X", f"X_{uses[out[2]][0]}"))
+    return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 
 
 def _card(world: World, told: list, complete: bool) -> Reading:
@@ -168,8 +176,11 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         title = said["output"].format(letter)
     sources = [it for it, role in roles.items() if role == "X"]
     inputs = {it if it[0].isupper() else plain(it): world.shown[it] for it in sources}
-    if len(inputs) > 1:
-        name, every = "two" if len(inputs) == 2 else "three", listed([*inputs.values()])
+    uses = {world.shown[it]: [*world.uses.get(world.shown[it], {})] for it in sources}
+    scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
+    every = [it for it, letters in uses.items() if scored and letters in (["Q"], ["K"])]
+    if len(inputs) > 1 or len(every) > 1:
+        name, every = "three" if len(inputs) > 2 else "two", listed(every or [*inputs.values()])
         world.notes[NOTES[name].format(every)] = name
     tokens = "columns" if world.columns else "rows"
     tokens = "open" if world.open or (which == "none" and not world.steps) else tokens
@@ -178,10 +189,13 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     own = trees and world.steps and "scale" not in world.notes.values()
     texts = world.names if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
-    trees = trees if len(inputs) < 2 else []  # two sources have no two letters
+    if len(inputs) > 1:  # each has a letter if it is of the queries, or of keys and values
+        apart = len(inputs) == 2 and all(it == ["Q"] or "Q" not in it for it in uses.values())
+        trees = [_apart(it, uses) for it in trees] if apart and all(uses.values()) else []
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
-    reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
+    reasons = ["told" for it in told if "Luong" in it]
+    reasons += [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
     return Reading(
         "formula",
         title,

@@ -99,14 +99,13 @@ def _letters(source: Source) -> dict:
         parser = Parser(said, False, said, said)
         node = parser.product()
         if node and node[0] == "leaf":
-            found.append([key, node[1], indexed, raised(parser.shown[node[1]])])
+            found.append([key, node[1], int(indexed), raised(parser.shown[node[1]])])
     where = dict.fromkeys(f"{source.short}, {source.where}".split(", "))
     return {
         "where": ", ".join(it for it in where if it != "everywhere"),
         "columns": source.tokens == "columns",
         "one": source.one_token,
         "upright": [*source.upright],
-        "index": source.index,
         "letters": found,
     }
 
