@@ -180,7 +180,8 @@ class World:
             return transposed(self._step("softmax", [transposed(value)]))
         if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
             made = bool(value.out) and value.out[0] != "role"
-            if sides[2:] or (axis < 0 and made):  # two axes of code may be one, those of a query
+            several = self.large and "one" not in self.notes.values()  # or two axes may be a query's
+            if sides[2:] or (sides and several) or (axis < 0 and made):
                 self._fault("softmax", f"axis {axis}")
             else:
                 self.notes[NOTES["over"].format(f"axis {axis}")] = "over"
@@ -348,6 +349,7 @@ class World:
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
                     self._fault(wanted)
+                    self.open = self.open or wanted == "sides"
                 if wanted == "linear":  # without a softmax factors of scores are no mistake
                     self.forget("mask", "times")
                 for it, letter in zip((a, b), wanted, strict=False):
