@@ -82,6 +82,7 @@ class World:
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
         self.several = False  # whether a formula has several lines
+        self.scored = False  # whether a score is a function: score(q, k)
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list) -> None:
@@ -123,6 +124,7 @@ class World:
         if kind == "fn" and parts[0] == "score":
             for it, letter in zip(parts[1:], "QK", strict=True):
                 self.loose += self._used(self.value(it), letter).role[:1] not in ("X", "Q", "K")
+            self.scored = True
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
@@ -180,7 +182,7 @@ class World:
             return transposed(self._step("softmax", [transposed(value)]))
         if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
             made = bool(value.out) and value.out[0] != "role"
-            several = self.large and "one" not in self.notes.values()  # or two axes may be a query's
+            several = self.large and "one" not in self.said()  # or two axes may be a query's
             if sides[2:] or (sides and several) or (axis < 0 and made):
                 self._fault("softmax", f"axis {axis}")
             else:

@@ -29,6 +29,9 @@ def formulas(typed: str) -> tuple[list, list, str]:
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
+    for name in ("wide", "alone") if code else ():
+        for world in worlds if search(DATA["axes"][name], typed) else []:
+            world.notes[NOTES[name]] = name
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = not code and found[2] not in ("1", "-1")
         if code:
@@ -114,7 +117,7 @@ def _size(letter: str, size: str) -> Reading:
 
 def is_cut(world: World) -> bool:
     """Whether code shows that heads are cut out."""
-    return any(it in ("cut", "behind") for it in world.said())
+    return any(it in ("cut", "behind", "wide") for it in world.said())
 
 
 def _letters(world: World, several: bool) -> dict:
@@ -124,15 +127,20 @@ def _letters(world: World, several: bool) -> dict:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
         other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
+        other = other or ("alone" in told and role in ("Q", "K", "V"))
+        named = leaf.replace("()", "")  # self.query(query): the layer is called as its source is
+        other = other or (named != leaf and named in world.role_of)
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
-            its = known["meaning"].replace("one head's", head)
+            its, shown = known["meaning"].replace("one head's", head), world.shown[leaf]
             weight = role[:1] in "WP"
             if world.code and (weight or bare(role) in ("Q", "K", "V", "QKV")):
-                shown = weight and is_cut(world) and role[-3:] != "[i]"
-                said[world.shown[leaf]] = its if shown else sub(DATA["shares"], "", its)
+                whole = weight and is_cut(world) and role[-3:] != "[i]"
+                its = its if whole else sub(DATA["shares"], "", its)
             else:
-                said[world.shown[leaf]] = its + known["says"]
+                its += known["says"]
+            again = world.made.get(leaf) and said.get(shown, its) != its  # q = W(q)
+            said[shown] = DATA["says"]["left"].format(said[shown], its) if again else its
         uses = world.uses.get(world.shown[leaf], {})
         uses = uses if several or world.code or [*uses] == ["V"] else {}
         alone = role == "X" and world.code and "W_QKV" not in world.role_of.values()
@@ -156,15 +164,21 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
-    letters = (world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted)
-    letter = next(letters, "")
+    leaf = next((leaf for leaf, role in roles.items() if wanted and role == wanted), "")
+    letter, made = world.shown.get(leaf, ""), world.made.get(leaf)
+    letter += ", right of =," if made and wanted[0] == "X" != made.role[:1] else ""
+    which = "fused" if "alone" in world.said() else which
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     shape = shape_of(turned(last) if world.turned else last) if seen else []
+    axes = world.results[-1].axes if shape and world.code else ""
+    axes = axes if axes[2:] and "1" in axes else "12"
+    shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes if shape]
     shape = " × ".join(shape).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
-    named = whole and last in known and last not in roles.values() and "over" not in world.said()
+    named = whole and last in known and last not in roles.values()
+    named = named and not any(it in ("over", "alone") for it in world.said())
     named = named and (seen or last != "S[i]")  # q · k is one score
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
@@ -185,9 +199,18 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     tokens = "columns" if world.columns else "rows"
     tokens = "open" if world.open or (which == "none" and not world.steps) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
+    result += [said["lead"]] if gives and "…" in shape else []
+    signs = {it for leaf in sources for it in leaf.split("|")[1] if it in "ijmnst"}
+    of = [leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]"]
+    signs = sorted(it for it in signs if any(it in marks for marks in of))
+    result += [said["counts"].format(listed(signs))] if signs else []
     trees = world.trees() if complete and not world.faults else []
     own = trees and world.steps and "scale" not in world.notes.values()
     texts = world.names if own else []  # a source has a formula only if all of it is read
+    below = [it for it, role in roles.items() if role[:1] in "XQKV" and plain(it) != it]
+    below = any("<" not in world.shown[it] for it in below)  # x_i, and not Ng's x^{<i>}
+    texts = [it for it in texts if not (below and it[:3] == "ng-")]
+    texts = [it for it in texts if not world.scored or it in DATA["words"]["scored"]]
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     if len(inputs) > 1:  # each has a letter if it is of the queries, or of keys and values
         apart = len(inputs) == 2 and all(it == ["Q"] or "Q" not in it for it in uses.values())

@@ -53,7 +53,7 @@ def usual(leaf: str) -> tuple[str, str, list]:
 def roles_of(name: str) -> list:
     """The roles that a name may have, by its last part; of heads together."""
     kind, letter, roles = usual(f"{name.rpartition('.')[2]}|")
-    forms = [it.format(letter) for it in DATA["forms"].get(kind, [])]
+    forms = [it.format(letter) for it in DATA["forms"].get(kind, [])[:3]]
     return [it.replace("[i]", "") for it in [*forms, *roles]]
 
 

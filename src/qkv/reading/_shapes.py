@@ -39,9 +39,11 @@ def shapes(typed: str) -> Reading | None:
     ours = all(letters) and 1 < len({*letters}) == len(letters)
     named = len(labels) > 1 and all(labels)
     numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
-    if not (ours or numbers):
-        return None
     axes = [axes_of(it) for _, it in found]
+    of_names = len(found) == 1 and not any(isinstance(it, str) for it in _numbers(axes[0]))
+    of_names = of_names and (axes[0][2:] and not words or (labels[0] and ":" in typed))
+    if not (ours or numbers or of_names):
+        return None
     if "@" in rest or (named and not ours):
         product = _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
         kinds = [roles_of(it)[:1] for it in labels]  # weights, or a mask, do not stand in a row
@@ -160,7 +162,7 @@ def _product(axes: list, labels: list) -> Reading:
 
 def _arrays(found: list, given: dict, labels: list) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
-    named = [*zip(found, map(roles_of, labels), strict=True)]
+    named = [*zip(map(_numbers, found), map(roles_of, labels), strict=True)]
     if named[0][1] == ["QKV"] and found[0][0] == 3 and len(found[0]) == 5 and not given:
         heads, wide = found[0][2], found[0][4]
         given = {"h": heads, "d_model": heads * wide} if heads and wide else given
@@ -181,10 +183,20 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
         for rule in may[0][:6]:
             letters[f"{rule['symbol']} {rule['convention']}".strip()] = rule["question"]
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
-    if taken:
+    if taken and not any(isinstance(it, str) for it in found[0]):
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
     return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
+
+
+def _numbers(shape: list) -> list:
+    """A shape in which names of sizes are numbers: of words any, and others the base model's."""
+    every = SHAPE["names"].items()
+    its = [
+        [key for key, names in every if str(it).lower() in names.split()] or [it] for it in shape
+    ]
+    base = {"batch": 2, "n": 10, "d": 64 if ["h"] in its else 512} | tables()["base"]
+    return [base.get(it, it) for (it,) in its]
 
 
 def _own(rules: list, roles: list) -> list:
