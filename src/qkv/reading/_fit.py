@@ -346,7 +346,7 @@ class World:
     def _unknown(self, a: Value, b: Value) -> Value:
         """A product that is no step: is another letter, side or transpose meant?"""
         hint, typed = "", f"{a.typed} {b.typed}"
-        for pattern, wanted, made in DATA["places"].values():
+        for pattern, wanted, made in DATA["places"]:
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):

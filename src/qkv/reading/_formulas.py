@@ -29,8 +29,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
-    for name in ("wide", "alone") if code else ():
-        for world in worlds if search(DATA["axes"][name], typed) else []:
+    for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
+        for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
             world.notes[NOTES[name]] = name
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = not code and found[2] not in ("1", "-1")
@@ -128,8 +128,7 @@ def _letters(world: World, several: bool) -> dict:
         heads = findall(r"\d", leaf.split("|")[1])
         other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
         other = other or ("alone" in told and role in ("Q", "K", "V"))
-        named = leaf.replace("()", "")  # self.query(query): the layer is called as its source is
-        other = other or (named != leaf and named in world.role_of)
+        other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its, shown = known["meaning"].replace("one head's", head), world.shown[leaf]
@@ -154,7 +153,7 @@ def _letters(world: World, several: bool) -> dict:
 def _apart(out: tuple, uses: dict) -> tuple:
     """A tree in which each source has the letter of what it is used for."""
     if out[0] == "role" and out[1][0] == "X" and out[2:] and out[2] in uses:
-        return ("role", out[1].replace("X", f"X_{uses[out[2]][0]}"))
+        return ("role", out[1].replace("X", f"X_{min(uses[out[2]])}"))
     return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 
 
@@ -172,8 +171,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     seen = not world.open and world.columns == world.turned  # as it was typed
     shape = shape_of(turned(last) if world.turned else last) if seen else []
     axes = world.results[-1].axes if shape and world.code else ""
-    axes = axes if axes[2:] and "1" in axes else "12"
-    shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes if shape]
+    if axes[2:] and "1" in axes:
+        shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes]
     shape = " × ".join(shape).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
@@ -182,53 +181,42 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     named = named and (seen or last != "S[i]")  # q · k is one score
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
-    if which == "packed" and world.code and not is_cut(world):
-        title = said["plain"].format(letter)
+    plainly = which == "packed" and world.code and not is_cut(world)
+    if plainly or wanted[:3] == "W_O":
+        title = said["plain" if plainly else "output"].format(letter)
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
-    if wanted[:3] == "W_O":
-        title = said["output"].format(letter)
     sources = [it for it, role in roles.items() if role == "X"]
     inputs = {it if it[0].isupper() else plain(it): world.shown[it] for it in sources}
     uses = {world.shown[it]: [*world.uses.get(world.shown[it], {})] for it in sources}
     scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
-    every = [it for it, letters in uses.items() if scored and letters in (["Q"], ["K"])]
-    if len(inputs) > 1 or len(every) > 1:
-        name, every = "three" if len(inputs) > 2 else "two", listed(every or [*inputs.values()])
-        world.notes[NOTES[name].format(every)] = name
+    every, name = [*(uses if scored else inputs.values())], "three" if len(inputs) > 2 else "two"
+    if len(every) > 1:
+        world.notes[NOTES[name].format(listed(every))] = name
     tokens = "columns" if world.columns else "rows"
     tokens = "open" if world.open or (which == "none" and not world.steps) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     result += [said["lead"]] if gives and "…" in shape else []
-    signs = {it for leaf in sources for it in leaf.split("|")[1] if it in "ijmnst"}
-    of = [leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]"]
-    signs = sorted(it for it in signs if any(it in marks for marks in of))
+    of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")
+    its = "".join(leaf.split("|")[1] for leaf in sources)
+    signs = [it for it in "ijmnst" if it in of and it in its]
     result += [said["counts"].format(listed(signs))] if signs else []
     trees = world.trees() if complete and not world.faults else []
-    own = trees and world.steps and "scale" not in world.notes.values()
+    own = trees and world.steps and "scale" not in world.said() and not world.scored
     texts = world.names if own else []  # a source has a formula only if all of it is read
-    below = [it for it, role in roles.items() if role[:1] in "XQKV" and plain(it) != it]
-    below = any("<" not in world.shown[it] for it in below)  # x_i, and not Ng's x^{<i>}
+    below = [it for it in world.shown.values() if search("^[xqkv]_", it)]  # not Ng's x^{<i>}
     texts = [it for it in texts if not (below and it[:3] == "ng-")]
-    texts = [it for it in texts if not world.scored or it in DATA["words"]["scored"]]
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     if len(inputs) > 1:  # each has a letter if it is of the queries, or of keys and values
-        apart = len(inputs) == 2 and all(it == ["Q"] or "Q" not in it for it in uses.values())
-        trees = [_apart(it, uses) for it in trees] if apart and all(uses.values()) else []
+        apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
+        trees = [_apart(it, uses) for it in trees] if apart and len(inputs) == 2 else []
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
     reasons = ["told" for it in told if "Luong" in it]
-    reasons += [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
-    return Reading(
-        "formula",
-        title,
-        which,
-        tokens,
-        tuple(tables()["texts"][name]["where"] for name in texts),
-        _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
-        tuple(world.faults),
-        (*result, said[tokens], *notes, *told, *remarks),
-        "; ".join(map(numpy, trees)),
-        next(PAGES[reason] for reason in reasons if reason in PAGES),
-        tuple(trees),
-    )
+    reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]
+    where = tuple(tables()["texts"][name]["where"] for name in texts)
+    its = where, _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
+    its += tuple(world.faults), (*result, said[tokens], *notes, *told, *remarks)
+    page = next(PAGES[reason] for reason in reasons if reason in PAGES)
+    ends = "; ".join(map(numpy, trees)), page, tuple(trees)
+    return Reading("formula", title, which, tokens, *its, *ends)

@@ -21,8 +21,8 @@ def error(typed: str) -> Reading | None:
         found = search(pattern, line, case=False)
         if found:
             sizes = [int(it) for it in findall(r"\d+", found[0])]
-            if search("invalid for|reshape", found[0]) and prod(sizes) in (it * it for it in sizes):
-                says = [MESSAGES["words"]["fits"]]  # the sizes are the number of numbers
+            if search("invalid for", found[0]) and prod(sizes) == sizes[-1] * sizes[-1]:
+                says = [MESSAGES["words"]["fits"]]  # the last is the product of the others
             title, *more = (_filled(said, found) for said in says)
             return card("error", title, more, [], {}, page)
     return None
@@ -76,10 +76,9 @@ def _stored(line: str) -> Reading | None:
     if not found:
         return None
     called, title, ways, page, more = found[0]
-    for path, others in said["paths"].items():
-        if search(path, called):
-            ways = [[sub(others, "", it).strip(", "), *its] for it, *its in ways]
-            ways = [it for it in ways if it[0]] or found[0][2]
+    for path in [it for it in said["paths"] if search(it, called)]:
+        ways = [[sub(said["paths"][path], "", it).strip(", "), *its] for it, *its in ways]
+    ways = [it for it in ways if it[0]] or found[0][2]
     shape = [int(it) for it in findall(r"\d+", sized[0])] if sized and not layer else []
     if layer and layer[2].isdigit() and layer[3].isdigit():
         shape = [int(layer[3]), int(layer[2])]

@@ -14,6 +14,7 @@ from qkv.reading._tree import RefusedError
 SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]
 ITEM = SHAPE["label"] + "(" + SHAPE["one"] + "|" + SHAPE["letters"] + ")"
 FILLER = SHAPE["filler"].split()
+AXES, SYMBOL, WHAT, CONVENTION, QUESTION, OF = 0, 1, 2, 3, 4, 5  # of a rule
 
 
 def shapes(typed: str) -> Reading | None:
@@ -39,11 +40,12 @@ def shapes(typed: str) -> Reading | None:
     ours = all(letters) and 1 < len({*letters}) == len(letters)
     named = len(labels) > 1 and all(labels)
     numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
-    axes = [axes_of(it) for _, it in found]
-    of_names = len(found) == 1 and not any(isinstance(it, str) for it in _numbers(axes[0]))
-    of_names = of_names and (axes[0][2:] and not words or (labels[0] and ":" in typed))
-    if not (ours or numbers or of_names):
+    sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", found[0][1]))  # by their names
+    alone = ":" in typed if labels[0] else found[0][1].count(",") > 1 and not words
+    alone = alone and sizes and not any(isinstance(it, str) for it in _numbers(sizes))
+    if not (ours or numbers or (alone and len(found) == 1)):
         return None
+    axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
         product = _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
         kinds = [roles_of(it)[:1] for it in labels]  # weights, or a mask, do not stand in a row
@@ -175,13 +177,13 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for label, said, rules in zip(labels, shown, may, strict=True):
-            its = dict.fromkeys(rule["symbol"] for rule in rules[:3])
+            its = dict.fromkeys(rule[SYMBOL] for rule in rules[:3])
             letters[f"{label} {said}".strip()] = "; ".join(its)
     elif len(found) < 2 and first:
-        says = [SHAPE["may"].format(shown[0], first["symbol"], first["what"])]
-        says += _by_axis(found[0], first["axes"].split())
+        says = [SHAPE["may"].format(shown[0], first[SYMBOL], first[WHAT])]
+        says += _by_axis(found[0], first[AXES].split())
         for rule in may[0][:6]:
-            letters[f"{rule['symbol']} {rule['convention']}".strip()] = rule["question"]
+            letters[f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()] = rule[QUESTION]
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
     if taken and not any(isinstance(it, str) for it in found[0]):
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
@@ -201,10 +203,10 @@ def _numbers(shape: list) -> list:
 
 def _own(rules: list, roles: list) -> list:
     """Those rules whose arrays a name may mean, with these alone."""
-    every = [cut(", | or ", rule["symbol"]) for rule in rules]
+    every = [cut(", | or ", rule[SYMBOL]) for rule in rules]
     found = [[it for it in its if it.removesuffix("[i]") in roles] for its in every]
     named = zip(rules, found, strict=True)
-    return [rule | {"symbol": " or ".join(its)} for rule, its in named if its]
+    return [[rule[AXES], " or ".join(its), *rule[WHAT:]] for rule, its in named if its]
 
 
 def _by_axis(shape: list, axes: list) -> list:
@@ -229,8 +231,8 @@ def candidates(shape: list, roles: list, given: dict) -> list:
         symbol: sum(term[0] * prod([layer[it] for it in term[1:]]) for term in terms)
         for symbol, terms in tables()["sizes"].items()
     }
-    rules = [it for it in tables()["rules"] if it["of"][1 if layer["h_kv"] < h else 0]]
-    fits = [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
+    rules = [it for it in tables()["rules"] if it[OF][1 if layer["h_kv"] < h else 0]]
+    fits = [rule for rule in rules if _is_like(rule[AXES].split(), shape, sizes)]
     return _own(fits, roles) or ([] if _own(rules, roles) and shape[3:] else fits)
 
 
@@ -254,8 +256,8 @@ def _sizes(named: list, given: dict) -> tuple:
         for model, its in MESSAGES["model"].items():
             sizes = its | given
             rules = [next(iter(candidates(*each, sizes)), None) for each in named]
-            axes = [it for rule in rules if rule for it in rule["axes"].split() if it in known]
-            told = any(rule["convention"] for rule in rules if rule) if tells == "weight" else axes
+            axes = [it for rule in rules if rule for it in rule[AXES].split() if it in known]
+            told = any(rule[CONVENTION] for rule in rules if rule) if tells == "weight" else axes
             told = [it for it in axes if "d_" in it] if tells == "width" else told
             if all(rules) and told:
                 return sizes, model if sizes["h"] == its["h"] else ""
