@@ -82,6 +82,7 @@ class World:
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
         self.several = False  # whether a formula has several lines
+        self.scored = False  # whether a score is a function: score(q, k)
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list) -> None:
@@ -123,6 +124,7 @@ class World:
         if kind == "fn" and parts[0] == "score":
             for it, letter in zip(parts[1:], "QK", strict=True):
                 self.loose += self._used(self.value(it), letter).role[:1] not in ("X", "Q", "K")
+            self.scored = True
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
@@ -180,7 +182,8 @@ class World:
             return transposed(self._step("softmax", [transposed(value)]))
         if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
             made = bool(value.out) and value.out[0] != "role"
-            if sides[2:] or (axis < 0 and made):  # two axes of code may be one, those of a query
+            several = self.large and "one" not in self.said()  # or two axes may be a query's
+            if sides[2:] or (sides and several) or (axis < 0 and made):
                 self._fault("softmax", f"axis {axis}")
             else:
                 self.notes[NOTES["over"].format(f"axis {axis}")] = "over"
@@ -222,7 +225,7 @@ class World:
         if vector:
             self.notes[NOTES["one"].format(typed)] = "one"
         free = "one" if vector or either else ""
-        return Value(role, ("role", name) if role else None, typed, free)
+        return Value(role, ("role", name, typed) if role else None, typed, free)
 
     def _step(self, op: str, values: list) -> Value:
         """What a step of attention makes, or a scale; what is no step may be a mistake."""
@@ -329,8 +332,9 @@ class World:
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
             if role and not (exchanged or (other and (dot or free))):
                 self.steps += 1
-                for it in (x, y):
-                    self._used(it, letter_of(role))
+                its = DATA["uses"].get(role) or [letter_of(role), letter_of(role)]
+                for it, letter in zip((x, y), its, strict=True):
+                    self._used(it, letter)
                 seen = not dot and len(x.axes) == len(y.axes) == 4
                 self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
@@ -342,11 +346,12 @@ class World:
     def _unknown(self, a: Value, b: Value) -> Value:
         """A product that is no step: is another letter, side or transpose meant?"""
         hint, typed = "", f"{a.typed} {b.typed}"
-        for pattern, wanted, made in DATA["places"].values():
+        for pattern, wanted, made in DATA["places"]:
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
                     self._fault(wanted)
+                    self.open = self.open or wanted == "sides"
                 if wanted == "linear":  # without a softmax factors of scores are no mistake
                     self.forget("mask", "times")
                 for it, letter in zip((a, b), wanted, strict=False):
@@ -506,7 +511,9 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 world = World(flipped, shown, columns, code)
                 world.run(lines)
                 faults = len(world.faults)
-                named = [6 * int(stored) + kind, int(columns)]
+                said = [it for leaf in letters for it in world.uses.get(shown.get(leaf), {})]
+                sided = len(said) + (said == ["K", "Q"])  # s W h: s asks
+                named = [sided, 6 * int(stored) + kind, int(columns)]
                 world.key = [faults + world.loose, -world.steps, faults, 1, *named]
                 worlds.append(world)
     worlds = sorted(worlds, key=lambda world: world.key)

@@ -29,6 +29,9 @@ def formulas(typed: str) -> tuple[list, list, str]:
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
+    for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
+        for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
+            world.notes[NOTES[name]] = name
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = not code and found[2] not in ("1", "-1")
         if code:
@@ -114,7 +117,7 @@ def _size(letter: str, size: str) -> Reading:
 
 def is_cut(world: World) -> bool:
     """Whether code shows that heads are cut out."""
-    return any(it in ("cut", "behind") for it in world.said())
+    return any(it in ("cut", "behind", "wide") for it in world.said())
 
 
 def _letters(world: World, several: bool) -> dict:
@@ -124,16 +127,21 @@ def _letters(world: World, several: bool) -> dict:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
         other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
+        other = other or ("alone" in told and role in ("Q", "K", "V"))
+        other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
-            its = known["meaning"].replace("one head's", head)
+            its, shown = known["meaning"].replace("one head's", head), world.shown[leaf]
             weight = role[:1] in "WP"
             if world.code and (weight or bare(role) in ("Q", "K", "V", "QKV")):
-                shown = weight and is_cut(world) and role[-3:] != "[i]"
-                said[world.shown[leaf]] = its if shown else sub(DATA["shares"], "", its)
+                whole = weight and is_cut(world) and role[-3:] != "[i]"
+                its = its if whole else sub(DATA["shares"], "", its)
             else:
-                said[world.shown[leaf]] = its + known["says"]
-        uses = world.uses.get(world.shown[leaf], {}) if several or world.code else {}
+                its += known["says"]
+            again = world.made.get(leaf) and said.get(shown, its) != its  # q = W(q)
+            said[shown] = DATA["says"]["left"].format(said[shown], its) if again else its
+        uses = world.uses.get(world.shown[leaf], {})
+        uses = uses if several or world.code or [*uses] == ["V"] else {}
         alone = role == "X" and world.code and "W_QKV" not in world.role_of.values()
         if role[:1] == "X" and (uses or alone):
             of = DATA["says"]["source" if uses else "alone"]
@@ -142,56 +150,73 @@ def _letters(world: World, several: bool) -> dict:
     return said
 
 
+def _apart(out: tuple, uses: dict) -> tuple:
+    """A tree in which each source has the letter of what it is used for."""
+    if out[0] == "role" and out[1][0] == "X" and out[2:] and out[2] in uses:
+        return ("role", out[1].replace("X", f"X_{min(uses[out[2]])}"))
+    return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
+
+
 def _card(world: World, told: list, complete: bool) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
     kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
-    letters = (world.shown[leaf] for leaf, role in roles.items() if wanted and role == wanted)
-    letter = next(letters, "")
+    leaf = next((leaf for leaf, role in roles.items() if wanted and role == wanted), "")
+    letter, made = world.shown.get(leaf, ""), world.made.get(leaf)
+    letter += ", right of =," if made and wanted[0] == "X" != made.role[:1] else ""
+    which = "fused" if "alone" in world.said() else which
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     shape = shape_of(turned(last) if world.turned else last) if seen else []
+    axes = world.results[-1].axes if shape and world.code else ""
+    if axes[2:] and "1" in axes:
+        shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes]
     shape = " × ".join(shape).replace(" * ", "·")
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
-    named = whole and last in known and last not in roles.values() and "over" not in world.said()
+    named = whole and last in known and last not in roles.values()
+    named = named and not any(it in ("over", "alone") for it in world.said())
     named = named and (seen or last != "S[i]")  # q · k is one score
     gives = known[last]["meaning"] if named else ""
     title = said[which].format(letter, **tables()["base"])
-    if which == "packed" and world.code and not is_cut(world):
-        title = said["plain"].format(letter)
+    plainly = which == "packed" and world.code and not is_cut(world)
+    if plainly or wanted[:3] == "W_O":
+        title = said["plain" if plainly else "output"].format(letter)
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
-    if wanted[:3] == "W_O":
-        title = said["output"].format(letter)
     sources = [it for it, role in roles.items() if role == "X"]
     inputs = {it if it[0].isupper() else plain(it): world.shown[it] for it in sources}
-    if len(inputs) > 1:
-        name, every = "two" if len(inputs) == 2 else "three", listed([*inputs.values()])
-        world.notes[NOTES[name].format(every)] = name
+    uses = {world.shown[it]: [*world.uses.get(world.shown[it], {})] for it in sources}
+    scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
+    every, name = [*(uses if scored else inputs.values())], "three" if len(inputs) > 2 else "two"
+    if len(every) > 1:
+        world.notes[NOTES[name].format(listed(every))] = name
     tokens = "columns" if world.columns else "rows"
     tokens = "open" if world.open or (which == "none" and not world.steps) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
+    result += [said["lead"]] if gives and "…" in shape else []
+    of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")
+    its = "".join(leaf.split("|")[1] for leaf in sources)
+    signs = [it for it in "ijmnst" if it in of and it in its]
+    result += [said["counts"].format(listed(signs))] if signs else []
     trees = world.trees() if complete and not world.faults else []
-    own = trees and world.steps and "scale" not in world.notes.values()
+    own = trees and world.steps and "scale" not in world.said() and not world.scored
     texts = world.names if own else []  # a source has a formula only if all of it is read
+    below = [it for it in world.shown.values() if search("^[xqkv]_", it)]  # not Ng's x^{<i>}
+    texts = [it for it in texts if not (below and it[:3] == "ng-")]
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
-    trees = trees if len(inputs) < 2 else []  # two sources have no two letters
+    if len(inputs) > 1:  # each has a letter if it is of the queries, or of keys and values
+        apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
+        trees = [_apart(it, uses) for it in trees] if apart and len(inputs) == 2 else []
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
-    reasons = [*world.faults.values(), *world.notes.values(), *world.names, *roles.values(), which]
-    return Reading(
-        "formula",
-        title,
-        which,
-        tokens,
-        tuple(tables()["texts"][name]["where"] for name in texts),
-        _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
-        tuple(world.faults),
-        (*result, said[tokens], *notes, *told, *remarks),
-        "; ".join(map(numpy, trees)),
-        next(PAGES[reason] for reason in reasons if reason in PAGES),
-        tuple(trees),
-    )
+    reasons = ["told" for it in told if "Luong" in it]
+    reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]
+    where = tuple(tables()["texts"][name]["where"] for name in texts)
+    its = where, _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
+    its += tuple(world.faults), (*result, said[tokens], *notes, *told, *remarks)
+    page = next(PAGES[reason] for reason in reasons if reason in PAGES)
+    ends = "; ".join(map(numpy, trees)), page, tuple(trees)
+    return Reading("formula", title, which, tokens, *its, *ends)

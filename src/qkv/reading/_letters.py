@@ -1,11 +1,17 @@
 """Which roles a letter may have, and whose letters these are."""
 
-from qkv.reading._data import DATA
+from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._patterns import fullmatch, search
 from qkv.reading._tables import tables
 from qkv.reading._tree import WORDS, bare, raised
 
 INDEX = DATA["token"]["index"]
+USUAL = [
+    (kind, letter, pattern.format(q=q, query=query, queries=queries))
+    for kind, pattern in DATA["usual"].items()
+    for letter, words in MESSAGES["fit"]["letters"].items()
+    for q, query, queries in [words.split()]
+]
 
 
 def shape_of(role: str) -> list:
@@ -41,7 +47,7 @@ def is_indexed(leaf: str) -> bool:
 def usual(leaf: str) -> tuple[str, str, list]:
     """What people mean by a letter: a kind and Q, K or V, or else the roles it may have."""
     forms = (leaf.lower(), plain(leaf.lower()), plain(leaf))
-    for kind, letter, pattern in tables()["usual"]:
+    for kind, letter, pattern in USUAL:
         if any(fullmatch(pattern, each) for each in forms):
             return kind, letter, []
     other = DATA["other"].items()
@@ -53,7 +59,7 @@ def usual(leaf: str) -> tuple[str, str, list]:
 def roles_of(name: str) -> list:
     """The roles that a name may have, by its last part; of heads together."""
     kind, letter, roles = usual(f"{name.rpartition('.')[2]}|")
-    forms = [it.format(letter) for it in DATA["forms"].get(kind, [])]
+    forms = [it.format(letter) for it in DATA["forms"].get(kind, [])[:3]]
     return [it.replace("[i]", "") for it in [*forms, *roles]]
 
 
@@ -118,11 +124,11 @@ def texts_of(role_of: dict, widths: list, columns: bool, shown: dict) -> list:
 def _writes(name: str, typed: tuple) -> bool:
     """Whether a text has this letter for a role; a vector may have the number of a word."""
     (leaf, indexed, role, shown), text = typed, tables()["texts"][name]
-    for key, theirs, its_index, scripts in text["letters"]:
+    for key, theirs, its_index, scripts in [it.split(" ") for it in text["letters"].split(",")]:
         if key == role or (role == "X" and key[:2] == "X_"):
             vector = (text["one"] or search("^[a-z]", leaf)) and role[0] not in "WPbM"
             free = name in WORDS["single"] if its_index else vector
             same = theirs == leaf and (not search("[_^]", shown) or raised(shown) == scripts)
-            if same and (indexed == its_index or free):
+            if same and (indexed == (its_index == "i") or free):
                 return True
     return False

@@ -1,5 +1,7 @@
 """A weight's name, and the message of an error."""
 
+from math import prod
+
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._letters import roles_of
 from qkv.reading._patterns import cut, findall, fullmatch, search, sub
@@ -18,6 +20,9 @@ def error(typed: str) -> Reading | None:
     for pattern, page, *says in MESSAGES["message"]:
         found = search(pattern, line, case=False)
         if found:
+            sizes = [int(it) for it in findall(r"\d+", found[0])]
+            if search("invalid for", found[0]) and prod(sizes) == sizes[-1] * sizes[-1]:
+                says = [MESSAGES["words"]["fits"]]  # the last is the product of the others
             title, *more = (_filled(said, found) for said in says)
             return card("error", title, more, [], {}, page)
     return None
@@ -71,6 +76,9 @@ def _stored(line: str) -> Reading | None:
     if not found:
         return None
     called, title, ways, page, more = found[0]
+    for path in [it for it in said["paths"] if search(it, called)]:
+        ways = [[sub(said["paths"][path], "", it).strip(", "), *its] for it, *its in ways]
+    ways = [it for it in ways if it[0]] or found[0][2]
     shape = [int(it) for it in findall(r"\d+", sized[0])] if sized and not layer else []
     if layer and layer[2].isdigit() and layer[3].isdigit():
         shape = [int(layer[3]), int(layer[2])]

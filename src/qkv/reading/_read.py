@@ -29,13 +29,10 @@ def read(text: str) -> Readings:
         >>> print(read("W_1^Q q")[0].letters["q"])
         source of the queries, 512 numbers a word
 
-        A mistake is named.
+        A mistake is named, and what is no attention is not guessed at.
 
         >>> read("V = X W_K")[0].wrong
         ('The left side belongs to V, and the right side to K.',)
-
-        What is no attention is not guessed at.
-
         >>> read("E = mc^2")
         “E = mc^2” is no formula of attention that this site knows.
     """

@@ -14,6 +14,7 @@ from qkv.reading._tree import RefusedError
 SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]
 ITEM = SHAPE["label"] + "(" + SHAPE["one"] + "|" + SHAPE["letters"] + ")"
 FILLER = SHAPE["filler"].split()
+AXES, SYMBOL, WHAT, CONVENTION, QUESTION, OF = 0, 1, 2, 3, 4, 5  # of a rule
 
 
 def shapes(typed: str) -> Reading | None:
@@ -39,7 +40,10 @@ def shapes(typed: str) -> Reading | None:
     ours = all(letters) and 1 < len({*letters}) == len(letters)
     named = len(labels) > 1 and all(labels)
     numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
-    if not (ours or numbers):
+    sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", found[0][1]))  # by their names
+    alone = ":" in typed if labels[0] else found[0][1].count(",") > 1 and not words
+    alone = alone and sizes and not any(isinstance(it, str) for it in _numbers(sizes))
+    if not (ours or numbers or (alone and len(found) == 1)):
         return None
     axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
@@ -160,7 +164,7 @@ def _product(axes: list, labels: list) -> Reading:
 
 def _arrays(found: list, given: dict, labels: list) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
-    named = [*zip(found, map(roles_of, labels), strict=True)]
+    named = [*zip(map(_numbers, found), map(roles_of, labels), strict=True)]
     if named[0][1] == ["QKV"] and found[0][0] == 3 and len(found[0]) == 5 and not given:
         heads, wide = found[0][2], found[0][4]
         given = {"h": heads, "d_model": heads * wide} if heads and wide else given
@@ -173,26 +177,36 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for label, said, rules in zip(labels, shown, may, strict=True):
-            its = dict.fromkeys(rule["symbol"] for rule in rules[:3])
+            its = dict.fromkeys(rule[SYMBOL] for rule in rules[:3])
             letters[f"{label} {said}".strip()] = "; ".join(its)
     elif len(found) < 2 and first:
-        says = [SHAPE["may"].format(shown[0], first["symbol"], first["what"])]
-        says += _by_axis(found[0], first["axes"].split())
+        says = [SHAPE["may"].format(shown[0], first[SYMBOL], first[WHAT])]
+        says += _by_axis(found[0], first[AXES].split())
         for rule in may[0][:6]:
-            letters[f"{rule['symbol']} {rule['convention']}".strip()] = rule["question"]
+            letters[f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()] = rule[QUESTION]
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
-    if taken:
+    if taken and not any(isinstance(it, str) for it in found[0]):
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
     return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
 
 
+def _numbers(shape: list) -> list:
+    """A shape in which names of sizes are numbers: of words any, and others the base model's."""
+    every = SHAPE["names"].items()
+    its = [
+        [key for key, names in every if str(it).lower() in names.split()] or [it] for it in shape
+    ]
+    base = {"batch": 2, "n": 10, "d": 64 if ["h"] in its else 512} | tables()["base"]
+    return [base.get(it, it) for (it,) in its]
+
+
 def _own(rules: list, roles: list) -> list:
     """Those rules whose arrays a name may mean, with these alone."""
-    every = [cut(", | or ", rule["symbol"]) for rule in rules]
+    every = [cut(", | or ", rule[SYMBOL]) for rule in rules]
     found = [[it for it in its if it.removesuffix("[i]") in roles] for its in every]
     named = zip(rules, found, strict=True)
-    return [rule | {"symbol": " or ".join(its)} for rule, its in named if its]
+    return [[rule[AXES], " or ".join(its), *rule[WHAT:]] for rule, its in named if its]
 
 
 def _by_axis(shape: list, axes: list) -> list:
@@ -217,8 +231,8 @@ def candidates(shape: list, roles: list, given: dict) -> list:
         symbol: sum(term[0] * prod([layer[it] for it in term[1:]]) for term in terms)
         for symbol, terms in tables()["sizes"].items()
     }
-    rules = [it for it in tables()["rules"] if it["of"][1 if layer["h_kv"] < h else 0]]
-    fits = [rule for rule in rules if _is_like(rule["axes"].split(), shape, sizes)]
+    rules = [it for it in tables()["rules"] if it[OF][1 if layer["h_kv"] < h else 0]]
+    fits = [rule for rule in rules if _is_like(rule[AXES].split(), shape, sizes)]
     return _own(fits, roles) or ([] if _own(rules, roles) and shape[3:] else fits)
 
 
@@ -242,8 +256,8 @@ def _sizes(named: list, given: dict) -> tuple:
         for model, its in MESSAGES["model"].items():
             sizes = its | given
             rules = [next(iter(candidates(*each, sizes)), None) for each in named]
-            axes = [it for rule in rules if rule for it in rule["axes"].split() if it in known]
-            told = any(rule["convention"] for rule in rules if rule) if tells == "weight" else axes
+            axes = [it for rule in rules if rule for it in rule[AXES].split() if it in known]
+            told = any(rule[CONVENTION] for rule in rules if rule) if tells == "weight" else axes
             told = [it for it in axes if "d_" in it] if tells == "width" else told
             if all(rules) and told:
                 return sizes, model if sizes["h"] == its["h"] else ""

@@ -15,7 +15,6 @@ from qkv.reading._tree import Parser, normal, raised
 from qkv.shapes.rules import known_sizes, rules
 
 _BASE = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "3": 3}  # the paper's base model
-_WORDS = {"Q": ("q", "query", "queries"), "K": ("k", "key", "keys"), "V": ("v", "value", "values")}
 _NAME = MESSAGES["name"]
 
 
@@ -29,11 +28,6 @@ def tables() -> dict:
     for key, role in known.items():
         shape = [size.replace("h_kv", "h") for size in role["shape"]]
         known[key] = {"meaning": role["meaning"], "shape": shape, "says": _in_words(role)}
-    usual = [
-        (kind, letter, pattern.format(q=q, query=word, queries=many))
-        for kind, pattern in DATA["usual"].items()
-        for letter, (q, word, many) in _WORDS.items()
-    ]
     own: dict[str, list[str]] = {}
     for role in DATA["own"].split():  # W_UQ as w|qu
         base, marks = role.removesuffix("[i]").lower().split("_")
@@ -43,19 +37,18 @@ def tables() -> dict:
     twins = {re.sub("(weight|kernel)$", "bias", name) for name in named if name[-4:] != "bias"}
     names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
     names = sorted(names, key=lambda each: (each[3], each[0]))  # alike ones together
-    letters = {"usual": usual, "own": own, "texts": texts, "names": names}
-    sizes = {"base": _BASE, "rules": _rules(), "sizes": known_sizes()}
-    return {"role": known, "steps": _steps()} | letters | sizes
+    first = {"sizes": known_sizes(), "base": _BASE, "own": own, "steps": _steps()}
+    return first | {"texts": texts, "rules": _rules(), "role": known, "names": names}
 
 
-def _rules() -> list[dict]:
+def _rules() -> list[list]:
     """The rules of `qkv.which`, and whether each holds where heads are grouped, and where not."""
     plain, grouped = rules(grouped=False), rules(grouped=True)
     merged = [*plain]
     for before, rule in itertools.pairwise(grouped):
         if rule not in merged:
             merged.insert(merged.index(before) + 1, rule)
-    return [it._asdict() | {"of": [int(it in plain), int(it in grouped)]} for it in merged]
+    return [[*it, [int(it in plain), int(it in grouped)]] for it in merged]
 
 
 def _in_words(role: dict) -> str:
@@ -99,7 +92,7 @@ def _letters(source: Source) -> dict:
         parser = Parser(said, False, said, said)
         node = parser.product()
         if node and node[0] == "leaf":
-            found.append([key, node[1], indexed, raised(parser.shown[node[1]])])
+            found.append(f"{key} {node[1]} {'i' * indexed} {raised(parser.shown[node[1]])}")
     where = dict.fromkeys(f"{source.short}, {source.where}".split(", "))
     return {
         "where": ", ".join(it for it in where if it != "everywhere"),
@@ -107,7 +100,7 @@ def _letters(source: Source) -> dict:
         "one": source.one_token,
         "upright": [*source.upright],
         "index": source.index,
-        "letters": found,
+        "letters": ",".join(found),
     }
 
 
@@ -123,11 +116,10 @@ def _names() -> Iterator[list]:
             if not any(layout.name in so for so in ways.values()):
                 way = stored.holds, stored.shape, cut_out(stored)
                 ways.setdefault(way, []).append(layout.name)
-        title = _NAME["class"].format("{}", layout.title)
         for called in re.findall(r"\b[A-Z]\w*Attention\b", layout.title.split(":")[0]):
-            yield [called, title, [], _page([layout.name]), [], 0]
+            yield [called, _NAME["class"], [], _page([layout.name]), [], 0]
         for called, why in (layout.refused | layout.outside).items():
-            if re.fullmatch(r"(?!add_)\w*[a-zA-Z]_[\w.]*", called):
+            if re.fullmatch(r"(?!add_)([qk]\w*_|\w+_(?=[qkv]$))\w+", called):
                 beside = _NAME["beside"].format("{}", re.split(r"; |\. |: | \(", why)[0])
                 yield [called, beside, [], _page([layout.name]), [], 1]
     for name, ways in entries.items():
@@ -144,8 +136,8 @@ def _names() -> Iterator[list]:
         for name in held.split():
             title = _NAME["title"].format("{}", _holds(holds))
             yield [name, title, [], _NAME["else"], [_NAME["unstored"]], 1]
-    for name, (said, page) in _NAME["made"].items():
-        yield [name, f"{{}} {said}", [], page, [], 1]
+    for names, (said, page) in _NAME["made"].items():
+        yield from ([name, f"{{}} {said}", [], page, [], 1] for name in names.split())
 
 
 def named_pages() -> list[str]:

@@ -22,7 +22,7 @@ from qkv_site.parts import formulas
 from qkv_site.tables import javascript
 
 _TABLED = (  # `tables` has what they say
-    *("role", "steps", "usual", "own", "packed", "held", "made", "title", "class", "part", "bias"),
+    *("role", "steps", "own", "packed", "held", "made", "title", "class", "part", "bias"),
     *("beside", "pages"),
 )
 READING, READER, LETTERS = "assets/reading.json", "assets/reader.js", "assets/letters/{}.json"
@@ -112,12 +112,12 @@ def reading(titles: Mapping[str, str]) -> dict:
         titles: Of each page's file its title.
     """
     known = {path.partition("#")[0] for path in named_pages()}
-    return {
-        "data": {name: it for name, it in DATA.items() if name not in _TABLED},
+    return {  # what is alike stands near: so it packs best
         "messages": MESSAGES
         | {"name": {key: it for key, it in MESSAGES["name"].items() if key not in _TABLED}},
-        "tables": tables(),
         "pages": {name: titles[name] for name in sorted(known & {*titles})},
+        "data": {name: it for name, it in DATA.items() if name not in _TABLED},
+        "tables": tables(),
     }
 
 

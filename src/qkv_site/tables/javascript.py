@@ -16,6 +16,8 @@ _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
+_ARRAYS += ("list(", "cut(", "map(", "sorted(", "pairwise(")
+_SIMPLE = (ast.Return, ast.Raise, ast.Assign, ast.AugAssign, ast.Expr)
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true or false in both languages.
 _PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
@@ -62,16 +64,23 @@ class _Writer:
         return write(node)
 
     def _several(self, nodes: Iterable[ast.AST]) -> str:
-        return ",".join(map(self.write, nodes))
+        return ",".join(map(self._open, nodes))
 
     def _block(self, nodes: list[ast.stmt]) -> str:
-        return "{" + "".join(filter(None, map(self.write, nodes))) + "}"
+        said = "".join(filter(None, map(self.write, nodes)))
+        return f"{{{said.removesuffix(';')}}}"
+
+    def _body(self, nodes: list[ast.stmt]) -> str:
+        """A block, or one statement without brackets, after which an else is not its own."""
+        alone = len(nodes) == 1 and isinstance(nodes[0], _SIMPLE)
+        return self.write(nodes[0]) if alone else self._block(nodes)
 
     def _truth(self, node: ast.expr) -> str:
         """A condition: an empty list is false, as in Python."""
         if isinstance(node, ast.BoolOp):
             sign = "&&" if isinstance(node.op, ast.And) else "||"
-            return f"({sign.join(map(self._truth, node.values))})"
+            ways = {ast.Compare: self._test}  # it binds closer
+            return f"({sign.join(ways.get(type(it), self._truth)(it) for it in node.values)})"
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
         said = self.write(node)
@@ -90,16 +99,16 @@ class _Writer:
         said = [*map(self._shortened, names)]
         if node.args.vararg:
             said[-1] = f"...{said[-1]}"
-        given = ",".join(map("".join, zip(said[method:], ends[method:], strict=True)))
+        given = [*map("".join, zip(said[method:], ends[method:], strict=True))]
         name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
-        head = f"{'' if method else 'function '}{name}({given})"
         body = self._block(node.body)[1:]
         local = sorted(map(self._shortened, sorted(assigned)), key=ascii_letters.find)
         local += [f"$_{n}" for n in range(self.kept)]
         self.scopes.pop()
         self.kept = began
-        first = f"let {','.join(local)};" * bool(local)
-        return f"{head} {{\n{first}{body}"
+        first = f"let {','.join(local)};" if local and node.args.vararg else ""
+        given += [] if first else local  # behind what is given: that is shorter
+        return f"{'' if method else 'function '}{name}({','.join(given)}){{{first}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
@@ -124,7 +133,7 @@ class _Writer:
         return f"{self.write(made)}()" if made else self.write(value)
 
     def _return(self, node: ast.Return) -> str:
-        return f"return {self.write(node.value)};" if node.value else "return null;"
+        return f"return {self._open(node.value)};" if node.value else "return null;"
 
     def _expr(self, node: ast.Expr) -> str:
         docstring = isinstance(node.value, ast.Constant)
@@ -132,7 +141,7 @@ class _Writer:
 
     def _assign(self, node: ast.Assign) -> str:
         (target,) = node.targets
-        value = (self._every if isinstance(target, ast.Tuple) else self.write)(node.value)
+        value = (self._every if isinstance(target, ast.Tuple) else self._open)(node.value)
         if isinstance(target, ast.Subscript):
             return f"py.put({self.write(target.value)},{self.write(target.slice)},{value});"
         return f"{'' if self.scopes else 'const '}{self._target(target)}={value};"
@@ -149,22 +158,33 @@ class _Writer:
 
     def _if(self, node: ast.If) -> str:
         again = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
-        other = self.write(node.orelse[0]) if again else self._block(node.orelse)
+        other = self.write(node.orelse[0]) if again else self._body(node.orelse)
         other = f"else {other}" if node.orelse else ""
-        return f"if{self._condition(node.test)}{self._block(node.body)}{other}"
+        return f"if{self._condition(node.test)}{self._body(node.body)}{other}"
 
     def _condition(self, node: ast.expr) -> str:
         """A condition in its brackets, which comparisons have."""
-        said = self._truth(node)
-        whole = isinstance(node, ast.BoolOp | ast.Compare) and said[0] == "("
-        return said if whole else f"({said})"
+        return f"({self._test(node)})"
+
+    def _test(self, node: ast.expr) -> str:
+        """A condition without brackets round all of it."""
+        if isinstance(node, ast.BoolOp):
+            return self._truth(node)[1:-1]
+        return self._open(node) if isinstance(node, ast.Compare) else self._truth(node)
+
+    def _open(self, node: ast.expr) -> str:
+        """What stands where nothing can stand beside it, without brackets round all of it."""
+        if isinstance(node, ast.Compare):
+            return "&&".join(self._comparisons(node))
+        said = self.write(node)
+        return said[1:-1] if isinstance(node, ast.IfExp) else said
 
     def _while(self, node: ast.While) -> str:
         return f"while{self._condition(node.test)}{self._block(node.body)}"
 
     def _for(self, node: ast.For) -> str:
         every = self._every(node.iter)
-        return f"for({self._target(node.target)} of {every}){self._block(node.body)}"
+        return f"for({self._target(node.target)} of {every}){self._body(node.body)}"
 
     def _break(self, _: ast.Break) -> str:
         return "break;"
@@ -208,7 +228,7 @@ class _Writer:
     def _dict(self, node: ast.Dict) -> str:
         pairs = zip(node.keys, node.values, strict=True)
         said = (f"[{self.write(key)},{self.write(value)}]" for key, value in pairs)
-        return f"new Map([{','.join(said)}])"
+        return f"new Map([{','.join(said)}])" if node.keys else "new Map"
 
     def _starred(self, node: ast.Starred) -> str:
         return f"...{self._every(node.value)}"
@@ -216,7 +236,8 @@ class _Writer:
     def _every(self, node: ast.expr) -> str:
         """What is gone through, as an array."""
         said = self.write(node)
-        is_array = said.removeprefix("py.").startswith(_ARRAYS)
+        whole = said[0] == "[" or said[-1] == ")"  # and not cut(a)[0]
+        is_array = whole and said.removeprefix("py.").startswith(_ARRAYS)
         return said if is_array else f"py.list({said})"
 
     def _attribute(self, node: ast.Attribute) -> str:
@@ -237,8 +258,8 @@ class _Writer:
         return f"py.slice({value},{','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
-        one, other = self.write(node.body), self.write(node.orelse)
-        return f"({self._truth(node.test)}?{one}:{other})"
+        one, other = self._open(node.body), self._open(node.orelse)
+        return f"({self._test(node.test)}?{one}:{other})"
 
     def _boolop(self, node: ast.BoolOp) -> str:
         """The first value that decides, as in Python."""
@@ -263,9 +284,12 @@ class _Writer:
         return named or f"({left} {_SIGNS[op]} {right})"
 
     def _compare(self, node: ast.Compare) -> str:
-        sides = [node.left, *node.comparators]
-        said = [*map(self._compared, sides, node.ops, sides[1:])]
+        said = self._comparisons(node)
         return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({'&&'.join(said)})"
+
+    def _comparisons(self, node: ast.Compare) -> list[str]:
+        sides = [node.left, *node.comparators]
+        return [*map(self._compared, sides, node.ops, sides[1:])]
 
     def _compared(self, a: ast.expr, op: ast.cmpop, b: ast.expr) -> str:
         left, right = self.write(a), self.write(b)
@@ -280,13 +304,13 @@ class _Writer:
         return f"{no}py.has({right},{left})" if contains else f"{no}py.same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
-        called, given = node.func, [*map(self.write, node.args)]
+        called, given = node.func, [*map(self._open, node.args)]
         name = getattr(called, "id", getattr(called, "attr", ""))
         said, first = self.write(called), []
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
             said, first = f"py.{name}", [self.write(called.value)]
-        named = {each.arg: self.write(each.value) for each in node.keywords}
+        named = {each.arg: self._open(each.value) for each in node.keywords}
         if named and order:
             every = dict(zip(order, given, strict=False)) | named
             last = max(map(order.index, every))
@@ -300,12 +324,13 @@ class _Writer:
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
         self.scopes.append({*names})
-        said = f"(({','.join(map(self._shortened, names))})=>{self.write(node.body)})"
+        said = ",".join(map(self._shortened, names))
+        said = f"{said if len(names) == 1 else f'({said})'}=>{self.write(node.body)}"
         self.scopes.pop()
         return said
 
     def _generatorexp(self, node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> str:
-        return self._comprehension(node, lambda: self.write(node.elt))
+        return self._comprehension(node, lambda: self._open(node.elt))
 
     _listcomp = _generatorexp
 
@@ -322,13 +347,14 @@ class _Writer:
         for each in node.generators:
             every = self._every(each.iter)
             self.scopes.append({it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)})
-            given = f"({self._target(each.target)})=>"
-            tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
+            given = self._target(each.target)
+            given = f"{given}=>" if isinstance(each.target, ast.Name) else f"({given})=>"
+            tests = (f".filter({given}{self._test(test)})" for test in each.ifs)
             way = ".map(" if each is node.generators[-1] else ".flatMap("
             said += "".join([every, *tests, way, given])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
-        return said.removesuffix(f".map({given}{given[1:-3]})")  # of each what it is
+        return said.removesuffix(f".map({given}{given[:-2].strip('()')})")  # of each what it is
 
 
 def _is_plain(node: ast.expr, said: str) -> bool:
