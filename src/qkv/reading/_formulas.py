@@ -157,29 +157,44 @@ def _apart(out: tuple, uses: dict) -> tuple:
     return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 
 
-def _card(world: World, told: list, complete: bool) -> Reading:
-    said, known = DATA["which"], tables()["role"]
-    roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
+def _which(world: World, roles: dict) -> tuple[str, str, str]:
+    """The letter that tells which Q it is, its role, and which Q that is."""
     kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
     leaf = next((leaf for leaf, role in roles.items() if wanted and role == wanted), "")
     letter, made = world.shown.get(leaf, ""), world.made.get(leaf)
     letter += ", right of =," if made and wanted[0] == "X" != made.role[:1] else ""
-    which = "fused" if "alone" in world.said() else which
-    last = bare(world.results[-1].role).replace("!", "")
-    seen = not world.open and world.columns == world.turned  # as it was typed
-    shape = shape_of(turned(last) if world.turned else last) if seen else []
+    return letter, wanted, "fused" if "alone" in world.said() else which
+
+
+def _shape(world: World, last: str) -> str:
+    """The shape of the last result as it was typed; of code with a batch or heads, theirs first."""
+    shape = shape_of(turned(last) if world.turned else last)
     axes = world.results[-1].axes if shape and world.code else ""
     if axes[2:] and "1" in axes:
         shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes]
-    shape = " × ".join(shape).replace(" * ", "·")
+    return " × ".join(shape).replace(" * ", "·")
+
+
+def _texts(world: World) -> list:
+    """The sources that write it so; none whose word has its number above, if it is below here."""
+    below = [it for it in world.shown.values() if search("^[xqkv]_", it)]
+    return [it for it in world.names if not (below and it[:3] == "ng-")]
+
+
+def _card(world: World, told: list, complete: bool) -> Reading:
+    said, known = DATA["which"], tables()["role"]
+    roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
+    letter, wanted, which = _which(world, roles)
+    last = bare(world.results[-1].role).replace("!", "")
+    seen = not world.open and world.columns == world.turned  # as it was typed
     one = len({*world.last}) < 2  # and not several results, such as q and k
     whole = complete and one and world.single and not (world.faults or world.loose)
     named = whole and last in known and last not in roles.values()
     named = named and not any(it in ("over", "alone") for it in world.said())
     named = named and (seen or last != "S[i]")  # q · k is one score
-    gives = known[last]["meaning"] if named else ""
+    gives, shape = known[last]["meaning"] if named else "", _shape(world, last) if seen else ""
     title = said[which].format(letter, **tables()["base"])
     plainly = which == "packed" and world.code and not is_cut(world)
     if plainly or wanted[:3] == "W_O":
@@ -203,9 +218,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     result += [said["counts"].format(listed(signs))] if signs else []
     trees = world.trees() if complete and not world.faults else []
     own = trees and world.steps and "scale" not in world.said() and not world.scored
-    texts = world.names if own else []  # a source has a formula only if all of it is read
-    below = [it for it in world.shown.values() if search("^[xqkv]_", it)]  # not Ng's x^{<i>}
-    texts = [it for it in texts if not (below and it[:3] == "ng-")]
+    texts = _texts(world) if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     if len(inputs) > 1:  # each has a letter if it is of the queries, or of keys and values
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
@@ -214,9 +227,16 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
     reasons = ["told" for it in told if "Luong" in it]
     reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]
-    where = tuple(tables()["texts"][name]["where"] for name in texts)
-    its = where, _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
-    its += tuple(world.faults), (*result, said[tokens], *notes, *told, *remarks)
-    page = next(PAGES[reason] for reason in reasons if reason in PAGES)
-    ends = "; ".join(map(numpy, trees)), page, tuple(trees)
-    return Reading("formula", title, which, tokens, *its, *ends)
+    return Reading(
+        kind="formula",
+        title=title,
+        which=which,
+        tokens=tokens,
+        texts=tuple(tables()["texts"][name]["where"] for name in texts),
+        letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
+        wrong=tuple(world.faults),
+        says=(*result, said[tokens], *notes, *told, *remarks),
+        line="; ".join(map(numpy, trees)),
+        page=next(PAGES[reason] for reason in reasons if reason in PAGES),
+        trees=tuple(trees),
+    )
