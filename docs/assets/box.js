@@ -78,7 +78,7 @@ function card(reading, data) {
   const { kind, title, texts = [], letters = [], wrong = [], says, line } = reading
   const [file] = reading.page?.split("#") ?? []
   const [address, page] = reading.address ?? [file.replace(/(index)?\.md$/, (_, index) => (index ? "" : "/")), data.pages[file]]
-  const anchor = reading.page?.includes("#") ? `#${reading.page.split("#")[1]}` : ""
+  const there = href(address + (reading.page?.includes("#") ? `#${reading.page.split("#")[1]}` : ""))
   const rows = [...letters].map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, said)))
   return element("section", { className: "wq-card" },
     element("p", { className: "wq-card-kind" }, KINDS[kind]),
@@ -90,7 +90,7 @@ function card(reading, data) {
       ...(texts.length ? [element("p", {}, element("b", {}, "Letters of "), texts.join("; "), ".")] : []),
       ...(line ? [element("p", {}, element("b", {}, "In NumPy "), element("code", {}, line)), ...inLetters(reading, data)] : []),
     ]),
-    ...(page ? [element("p", {}, element("a", { href: href(address + anchor) }, page))] : []))
+    ...(there.href === location.origin + location.pathname ? [] : [element("p", {}, element("a", { href: there }, page))]))
 }
 
 /** The same in the letters that the reader has chosen, where they are not those of the card. */
@@ -130,7 +130,7 @@ function begin(box) {
   form.setAttribute("role", "search")
   link.replaceWith(form)
   box.append(panel)
-  const large = box.dataset.wqBox === "large"
+  const large = box.dataset.wqBox === "large", stands = box.querySelector(".wq-examples") // in the text, below the examples
   let telling, turn = 0, answered
 
   /** As many lines as what was typed fills. */
@@ -190,7 +190,7 @@ function begin(box) {
   /** Follow the card's link, or the first hit, of what stands in the field now. */
   async function follow() {
     if (panel.hidden || answered !== field.value) await answer()
-    if (answered === field.value) (panel.querySelector(".wq-cards a") ?? list.querySelector("a"))?.click()
+    if (answered === field.value) panel.querySelector(cards.querySelector(".wq-card") ? ".wq-card:first-child a" : "li a")?.click()
   }
 
   function open() {
@@ -238,7 +238,7 @@ function begin(box) {
     sessionStorage.setItem(KEPT, JSON.stringify([link.pathname, field.value]))
     close()
   })
-  document.addEventListener("pointerdown", (event) => box.contains(event.target) || close())
+  document.addEventListener("pointerdown", (event) => stands || box.contains(event.target) || close())
   new MutationObserver(() => panel.hidden || answer()).observe(document.documentElement, { attributeFilter: ["data-notation"] })
   return (typed = "", asks = true) => {
     field.value = typed || field.value

@@ -29,6 +29,7 @@ function ask(question, onChange) {
   form.addEventListener("submit", (event) => {
     event.preventDefault()
     const chosen = form.querySelector(":checked")
+    if (!chosen) return status.replaceChildren("Choose an answer first.")
     const right = Boolean(chosen.closest(".wq-right"))
     question.dataset.marked = right ? "right" : "wrong"
     if (right) {

@@ -53,7 +53,8 @@ function place(box, line) {
   const above = line.top - apart - height
   const middle = (box.left + box.right - width) / 2
   const rightmost = document.documentElement.clientWidth - width - apart
-  label.style.left = `${scrollX + Math.max(apart, Math.min(middle, rightmost))}px`
+  const { left } = document.querySelector("article").getBoundingClientRect() // not over the list of pages
+  label.style.left = `${scrollX + Math.min(rightmost, Math.max(left, middle))}px`
   label.style.top = `${scrollY + (above < top ? line.bottom + apart : above)}px`
 }
 

@@ -320,6 +320,11 @@ def test_the_box_of_a_page_with_one_takes_its_examples(page):
     page.locator("[data-wq-example]").nth(3).click()
     large.locator(".wq-card").wait_for()
     assert "they fit" in large.locator(".wq-card-title").inner_text()
+    page.locator("[data-wq-example]").first.click()  # the answer covers no other example
+    large.locator(".wq-card-title", has_text="(512, 64)").wait_for()
+    assert large.locator(".wq-card a[href$='/which-shape/']").count() == 0
+    page.keyboard.press("Escape")
+    assert not large.locator(".wq-found").is_visible()
     assert page.wrong == []
 
 

@@ -20,6 +20,7 @@ _KINDS = {
     "drawing": ("drawing", "drawings"),
     "place": ("place in sentences", "places in sentences"),
 }
+_VIDEOS_STAY = "The picture of the two videos keeps Ng's letters."
 PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
 _BUTTONS = (
     '<button type="button" data-wq-back>Back to this site\'s letters</button> '
@@ -56,10 +57,11 @@ def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -
         f"Shown in the letters of <strong>{html.escape(chosen.short)}</strong> "
         f"(words are {chosen.tokens}). "
     )
+    stay = [_VIDEOS_STAY] if _has_map(page) else []
     if not changed.total():
-        picture = f"Changed: {_listed(changed, with_map=True)}. " if _has_map(page) else ""
+        picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
         return begin + picture + _why_nothing_changed(page, shown, has_formulas)
-    stay = ["Formulas under a source's name stay."] if page.compares else []
+    stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."
     vectors = []

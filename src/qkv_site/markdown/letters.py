@@ -1,7 +1,8 @@
 """In Markdown: a letter typed in a sentence, W^Q or d_k, is set as in a formula.
 
 It is still the text that was typed, for whoever copies or searches it: the signs ^ and _ are there,
-and have no width. A product of such letters, and the sizes of a matrix, stay on one line.
+and have no width. A product of such letters, the sizes of a matrix, and a name with its number, as
+GPT-2 and Llama 3, stay on one line.
 """
 
 import re
@@ -18,29 +19,34 @@ _ALONE = rf"(?<![\w\\^.])(?:{_WEIGHT}|{_OTHER})(?![\w^\[])"
 
 
 _LETTER = re.compile(_ALONE)
-_SIZES = r"(?<![\w×.,])\d[\d,]*(?: × \d[\d,]*)+(?![\w×])"
+_KEPT = (
+    r"(?<![\w×.,])\d[\d,]*(?: × \d[\d,]*)+(?![\w×])"
+    r"|(?!^\S+(?: {.*)?$)\b[A-Z]\w*(?:-V?\d[\w.]*|[a-z]\s\d+(?:\.\d+)*(?:\s\d+B)?\b(?! ×))"
+    r"|\b\d+e-\d+\b|1/√\w+"
+)
 _TOGETHER = {"class": "wq-together"}
 
 
 class _Product(InlineProcessor):
     def handleMatch(self, m, data):
-        letters, end = [_letter(m)], m.end()
+        letters, end, root = [_letter(m)], m.end(), m["root"]
         while data.startswith(" ", end) and (following := _LETTER.match(data, end + 1)):
             letters[-1].tail = " "
             letters.append(_letter(following))
             end = following.end()
-        if len(letters) == 1:
+        if len(letters) == 1 and not root:
             return letters[0], m.start(), end
         product = Element("span", _TOGETHER)
+        product.text = AtomicString(root or "")
         product.extend(letters)
         return product, m.start(), end
 
 
-class _Sizes(InlineProcessor):
+class _Kept(InlineProcessor):
     def handleMatch(self, m, data):
-        sizes = Element("span", _TOGETHER)
-        sizes.text = AtomicString(m[0])
-        return sizes, m.start(), m.end()
+        kept = Element("span", _TOGETHER)
+        kept.text = AtomicString(m[0])
+        return kept, m.start(), m.end()
 
 
 def _letter(m: re.Match) -> Element:
@@ -76,5 +82,5 @@ def _flat(anchors) -> Iterator:
 
 def register(md: Markdown) -> None:
     """Set letters after code, formulas and links, and before emphasis, at 60."""
-    md.inlinePatterns.register(_Product(_ALONE, md), "wq-letters", 65)
-    md.inlinePatterns.register(_Sizes(_SIZES, md), "wq-sizes", 64)
+    md.inlinePatterns.register(_Product(rf"(?P<root>1/√)?{_ALONE}", md), "wq-letters", 65)
+    md.inlinePatterns.register(_Kept(_KEPT, md), "wq-kept", 64)

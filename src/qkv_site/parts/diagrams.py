@@ -252,8 +252,9 @@ def _case(title: str, drawn: tuple[Drawing, ...]) -> str:
 def _caption(drawn: tuple[Drawing, ...], pictures: str, numbered: bool) -> str:
     axes = (axis for each in drawn for axis in each.axes if axis.latex)
     sizes = {(_letters(axis.latex), axis.length): axis.latex for axis in axes}
-    scale = ", ".join(to_mathml(f"{size} = {length}") for (_, length), size in sizes.items())
-    parts = [f"Drawn to scale for {scale}."]
+    scale = [to_mathml(f"{size} = {length}") for (_, length), size in sizes.items()]
+    said = ',</span> <span class="wq-together">'.join(scale)
+    parts = [f'Drawn to scale for <span class="wq-together">{said}.</span>']
     if numbered:
         parts.append("The numbers in the blocks count the words.")
     elif any(axis.tokens for each in drawn for axis in each.axes):

@@ -9,6 +9,9 @@ from hashlib import sha256
 from qkv_site.markdown import claims
 from qkv_site.page import Fence
 
+_FENCE = "`" * 8
+_WIDEST = 100
+
 
 def printed(block: Fence) -> str | None:
     """What a block printed when it last ran; None if it has not run as it stands."""
@@ -24,7 +27,12 @@ def show(block: Fence) -> str:
     """Markdown of a block, what it printed, and where and when."""
     day = claims.last_run()["date"]
     ran = f"Run: {claims.ran_on(block.library)}, on {day.day} {day:%B %Y}. A test runs it again."
-    fence = "`" * 8
     said = printed(block)
-    output = f"{fence}{{.text}}\n{said}{fence}\n\n" if said else ""
-    return f"{fence}python\n{block.code}{fence}\n\n{output}{ran}\n{{ .wq-ran }}\n"
+    output = f"{shown(said)}\n\n" if said else ""
+    return f"{_FENCE}python\n{block.code}{_FENCE}\n\n{output}{ran}\n{{ .wq-ran }}\n"
+
+
+def shown(output: str) -> str:
+    """What a block printed: as code, which scrolls, if any screen has room for its lines."""
+    said = " .wq-said" * (max(map(len, output.split("\n"))) > _WIDEST)
+    return f"{_FENCE}{{.text{said}}}\n{output}{_FENCE}"

@@ -111,7 +111,7 @@ class Python(Fence):
             output = stash(output)
         elif "result" in given:
             # A number that a block prints is found on its page, and not through the search.
-            output = f"````````{{.{given['result']}}}\n{output}\n````````"
+            output = on_library.shown(f"{output}\n")
         else:
             output = _with_blocks(output)
         if "source" in given:

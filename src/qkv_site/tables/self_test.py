@@ -197,8 +197,8 @@ def _offer(question: Question, place: int) -> str:
     choice = question.choices[place]
     right = ' class="wq-right"' if choice is question.right else ""
     return (
-        f'<li{right} markdown><label><input type="radio" name="{question.id}" value="{place}" '
-        f"required><span>{choice.answer}</span></label></li>"
+        f'<li{right} markdown><label><input type="radio" name="{question.id}" value="{place}">'
+        f"<span>{choice.answer}</span></label></li>"
     )
 
 

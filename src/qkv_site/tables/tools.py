@@ -97,7 +97,7 @@ def _box(says: str, examples: tuple[str, ...]) -> str:
     tried = f'<ul class="wq-examples">{links}</ul>' if links else ""
     return (
         '<div class="wq-box wq-box-large" data-wq-box="large">'
-        f'<a href="{layer_map.href("questions.md")}">{html.escape(says)}</a></div>{tried}'
+        f'<a href="{layer_map.href("questions.md")}">{html.escape(says)}</a>{tried}</div>'
     )
 
 
