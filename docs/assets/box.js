@@ -60,8 +60,8 @@ function count(typed, pages, nowhere, more) {
 }
 
 const KINDS = { formula: "Formula", shape: "Shape", name: "Name of a weight", error: "Error message", question: "Question" }
-// What is quoted may run from right to left: it turns nothing that stands round it.
-const isolated = (said) => said.split(/(“[^”]*”)/).map((part, i) => (i % 2 ? element("bdi", {}, part) : part))
+// What is quoted may run from right to left: it turns nothing that stands round it. Names and sizes are code.
+const isolated = (said) => said.split(/(“[^”]*”|(?:\([\w+·]+\)·)?\w[\w.·]*[_^][\w.·^{}]*[\w}])/).map((part, i) => (i % 2 ? element(part[0] === "“" ? "bdi" : "code", {}, part) : part))
 const paragraphs = (name, said) => said.map((each) => element("p", { className: name }, ...isolated(each)))
 
 /** What is long, behind a button where there is little room. */
@@ -79,7 +79,7 @@ function card(reading, data) {
   const [file] = reading.page?.split("#") ?? []
   const [address, page] = reading.address ?? [file.replace(/(index)?\.md$/, (_, index) => (index ? "" : "/")), data.pages[file]]
   const there = href(address + (reading.page?.includes("#") ? `#${reading.page.split("#")[1]}` : ""))
-  const rows = [...letters].map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, said)))
+  const rows = [...letters].map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, ...isolated(said))))
   return element("section", { className: "wq-card" },
     element("p", { className: "wq-card-kind" }, KINDS[kind]),
     ...paragraphs("wq-card-title", [title]),

@@ -109,14 +109,14 @@ def attention(
         K: Keys, $K \in \mathbb{R}^{n_k \times d_k}$. If heads stand on the axis before, keys and
             values may have fewer of them, and each serves several heads of queries.
         V: Values, $V \in \mathbb{R}^{n_k \times d_v}$.
-        mask: True where a query may attend to a key; broadcast to (*batch, n_q, n_k). A query
+        mask: True where a query may attend to a key; broadcast to `(*batch, n_q, n_k)`. A query
             that may attend to nothing gets zeros, never NaN.
         scale: What the scores $QK^\top$ are multiplied by; $1/\sqrt{d_k}$ where None.
         return_weights: Whether to return the softmax's weights too.
 
     Returns:
-        The attended values (*batch, n_q, d_v); with `return_weights` a pair of them and the
-        weights (*batch, n_q, n_k). Leading axes are broadcast against each other.
+        The attended values, `(*batch, n_q, d_v)`; with `return_weights` a pair of them and the
+        weights, `(*batch, n_q, n_k)`. Leading axes are broadcast against each other.
 
     Raises:
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.

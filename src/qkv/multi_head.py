@@ -248,7 +248,7 @@ class MultiHead:
             V: Values.
             mask: True where a query may attend, as in a call.
             positions: Whole numbers of the queries and of the keys, `(i, j)`, each (n,) or
-                (*batch, n), or one array for both; where None, 0, 1, 2, ... of as many keys as
+                `(*batch, n)`, or one array for both; where None, 0, 1, 2, ... of as many keys as
                 queries. Only some steps need them.
 
         Returns:
@@ -324,11 +324,11 @@ class MultiHead:
             X_K: Source of the keys; `X_Q` where None (self-attention).
             X_V: Source of the values; `X_K` where None.
             mask: True where a query may attend: (n_q, n_k) for all heads alike, or with all axes
-                of the scores, (*batch, h, n_q, n_k), where any may be 1.
+                of the scores, `(*batch, h, n_q, n_k)`, where any may be 1.
             positions: As in `attend`; a decoding step gives those of its queries and of all keys.
 
         Returns:
-            The output, (*batch, n_q, d_out).
+            The output, `(*batch, n_q, d_out)`.
 
         Raises:
             TypeError: If a source does not hold floating-point numbers, the mask is not boolean,

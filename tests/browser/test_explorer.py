@@ -224,7 +224,8 @@ def test_the_link_carries_the_state_and_what_is_not_the_explorers_and_so_does_go
     assert page.url.endswith("#base-model")
     for again in (page.reload, page.go_back):
         if again == page.go_back:
-            page.locator(".md-footer").get_by_role("link", name="Which array is this?").click()
+            foot = page.locator(".md-footer")
+            foot.get_by_role("link", name="Which array has this shape?").click()
             page.locator(".wq-examples").first.wait_for()
             page.wait_for_load_state()  # what a page that is left at once asked for, fails
         again()

@@ -50,7 +50,7 @@ def test_q_is_the_source_in_one_section_of_the_paper_and_projected_in_the_other(
 
 
 def test_every_letter_of_a_text_stands_in_a_table_and_what_has_none_says_so(page):
-    tables = page[page.index('id="all-sources"') : page.index('id="sources"')]
+    tables = page[page.index('id="all-sources"') : page.index('id="next"')]
     found = rows(tables)
     heads, columns = [], {}  # of each role, the cells of its column
     for first, *cells in found:

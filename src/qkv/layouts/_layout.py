@@ -265,8 +265,8 @@ class Layout:
         read_in: The file and lines this was read from, with version or commit.
         order: Where it stands among all layouts.
         arguments: The arguments that it is called with, in the library's order; for each the
-            sources that it is, such as "X_K X_V", or what else it is. One with "=..." is passed by
-            name.
+            sources that it is, such as `"X_K X_V"`, or what else it is. One with "=..." is passed
+            by name.
         scaling: What the scores are multiplied by, and where, in sentences.
         forms: What is stored; more than one where the library distinguishes cases.
         call: What is called.

@@ -126,7 +126,7 @@ def diagnose(
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.
-        output: What your layer returned, (*batch, n_q, d_out). Where a mask hides each key of a
+        output: What your layer returned, `(*batch, n_q, d_out)`. Where a mask hides each key of a
             query, it may hold NaN.
         X_Q: Source of the queries.
         X_K: Source of the keys; `X_Q` where None.

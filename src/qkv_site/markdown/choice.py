@@ -12,7 +12,7 @@ from qkv import notation
 from qkv_site.page import Page, Variants
 from qkv_site.parts import formulas
 from qkv_site.parts.live import Live
-from qkv_site.parts.map import Map
+from qkv_site.parts.map import Map, href
 
 # What follows a choice, one and many.
 _KINDS = {
@@ -35,7 +35,8 @@ def line(page: Page, html: str) -> str:
     render = partial(_in, page, changing, "<math" in html)
     return (
         f'<div class="wq-told"><div role="status">'
-        f"{formulas.variants(render, 'span')}</div>{_BUTTONS}</div>"
+        f"{formulas.variants(render, 'span')}</div>{_BUTTONS}"
+        f'<a href="{href("notation.md")}#all">See all letters in a table</a></div>'
     )
 
 

@@ -108,14 +108,11 @@ class _Cards(HTMLParser):
         self.heads: list[tuple[str, str]] = []
         self._begin, self._text, self._set = 0, "", False  # of the head that is read
         self._cells: list[int] = []  # of the row that is read
-        self._labels = True
         self.feed(table)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self._set |= tag == "math" or "wq-typed" in (dict(attrs).get("class") or "")
-        if tag == "tr":
-            self._labels = not attrs  # rows of mkdocstrings have a class, and stay
         if tag == "td":
             self._cells.append(len(self.written))
         self.written.append(self.get_starttag_text())
@@ -129,7 +126,7 @@ class _Cards(HTMLParser):
             whole = "".join(self.written[self._begin :]).strip() if self._set else ""
             self.heads.append((html.unescape(self._text).strip(), whole))
         if tag == "tr":
-            if self._labels and len(self._cells) == len(self.heads):
+            if len(self._cells) == len(self.heads):
                 for cell, head in zip(self._cells, self.heads, strict=True):
                     self.written[cell] = _label_cell(self.written[cell], *head)
             self._cells = []

@@ -124,7 +124,7 @@ def mini(lit: str) -> str:
         f'<span class="wq-unseen">The parts of the layer on this page: {html.escape(words)}.</span>'
         f'<span class="wq-mini-drawn" aria-hidden="true">{_small(lit.split())}</span>'
         '<span class="wq-mini-name" aria-hidden="true"><span>On this page</span>'
-        "<span>This page is about the coloured parts</span></span></a>"
+        "<span>This page is about the framed parts</span></span></a>"
     )
 
 
