@@ -30,7 +30,7 @@ _SCRIPT = re.compile(r"([_^]\{?)([\w,]+|\(\w\)|⟨\d⟩)(\}?)")
 _RUN = re.compile(_PRODUCT)
 _KEPT = (
     r"(?<![\w×.,])\d[\d,]*(?: × \d[\d,]*)+(?![\w×])"
-    r"|(?!^\S+(?: {.*)?$)\b[A-Z]\w*(?:-V?\d[\w.]*|[a-z]\s\d+(?:\.\d+)*(?:\s\d+B)?\b(?! ×))"
+    r"|(?!^\S+(?: {.*)?$)\b[A-Z]\w*(?:-V?\d[\w.]*|[a-z]\s\d\d?(?:\.\d+)*(?:\s\d+B)?\b(?! ×))"
     r"|\b\d+e-\d+\b|1/√\d+"
 )
 _SHORT = 28  # signs: what a phone's line has

@@ -19,7 +19,7 @@ from markdown.util import HTML_PLACEHOLDER_RE
 from pymdownx.superfences import SuperFencesCodeExtension
 
 from qkv_site import menu, run
-from qkv_site.markdown import choice, claims, code, evidence, key, letters, mathml, tables, terms
+from qkv_site.markdown import choice, claims, evidence, key, letters, mathml, tables, terms
 from qkv_site.page import PAGE, Fence, Page, kinds
 from qkv_site.parts import formulas
 from qkv_site.parts import map as layer_map
@@ -125,7 +125,7 @@ class _Finish(Postprocessor):
         page = self._running.page
         if page is None or choice.PLACE not in text:  # the table of contents comes here, too
             return text
-        text = code.together(tables.finished(text))
+        text = tables.finished(text)
         if page.drawn:
             text = text.replace(key.PLACE, key.key(page))
         text = text.replace(choice.PLACE, choice.line(page, text))
