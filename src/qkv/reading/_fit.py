@@ -83,6 +83,7 @@ class World:
         self.single = False  # whether what the last line makes is what all of it makes
         self.several = False  # whether a formula has several lines
         self.scored = False  # whether a score is a function: score(q, k)
+        self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list) -> None:
@@ -96,8 +97,10 @@ class World:
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
         every = [it for line in lines for it in walk(line)]
+        known = ["one"] if any(it[0] == "sum" for it in every) else []  # they are of one word
         if any(it[0] in ("sqrt", "num") or (it[0] == "leaf" and number(it[1])) for it in every):
-            self.notes = {it: name for it, name in self.notes.items() if name != "bare"}
+            known.append("bare")
+        self.notes = {it: name for it, name in self.notes.items() if name not in known}
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
         self.made = {it: its for it, its in self.made.items() if it in self.sure or not its.role}
@@ -129,7 +132,7 @@ class World:
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
             over_heads = bare(value.role) == "Y"
-            return self._step("sum", [value]) if over_heads else value
+            return self._step("sum", [value]) if over_heads else value._replace(free="one")
         name = parts[0] if kind in ("fn", "wrong", "note") else kind
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
@@ -165,10 +168,8 @@ class World:
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
         if kind == "join" and bare(first.role) == "head[i]" and not self._is_bare(first):
-            if first.axes[1:2] == ".":
-                self._fault("join")
-            else:
-                self.notes |= {} if first.axes else {NOTES["mixed"]: "mixed"}
+            seen = first.axes and first.axes[1:2] != "."
+            self.notes |= {} if seen else {NOTES["mixed"]: "mixed"}
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
@@ -245,7 +246,8 @@ class World:
             out = ("t", out)
         if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
             self.notes[NOTES["bare"]] = "bare"
-        unsure = key in ("cut QKV", "join head[i]") or (made == "added" and "head[i]" in roles)
+        unsure = key in ("cut QKV", "three QKV", "join head[i]")
+        unsure = unsure or (made == "added" and "head[i]" in roles)
         out = None if unsure else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
@@ -304,10 +306,8 @@ class World:
     def _product(self, values: list, kind: str) -> Value:
         """Factors in a row: a step that attention has is taken first, wherever it stands."""
         row = [each for each in values if each.role != "#"]
-        if any(it.lost for it in row):  # what a weight takes is a source
-            if len(row) != 2 or not search("^[WP]_Q?K?[QKV]", row[1].role):
-                return Value(typed=row[0].typed, lost=True)
-            row = [row[0]._replace(role="X", lost=False), row[1]]
+        if any(it.lost for it in row):
+            return Value(typed=row[0].typed, lost=True)
         scales = [each for each in values if each.role == "#"]
         while len(row) > 1:
             made = [self._pair(a, b, kind) for a, b in pairwise(row)]

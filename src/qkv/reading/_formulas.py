@@ -117,7 +117,7 @@ def _size(letter: str, size: str) -> Reading:
 
 def is_cut(world: World) -> bool:
     """Whether code shows that heads are cut out."""
-    return any(it in ("cut", "behind", "wide") for it in world.said())
+    return any(it in ("cut", "behind", "wide", "view") for it in world.said())
 
 
 def _letters(world: World, several: bool) -> dict:
@@ -133,11 +133,13 @@ def _letters(world: World, several: bool) -> dict:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its, shown = known["meaning"].replace("one head's", head), world.shown[leaf]
             weight = role[:1] in "WP"
-            if world.code and (weight or bare(role) in ("Q", "K", "V", "QKV")):
+            stored = weight and role[-2:] == ".T" and not world.columns
+            if world.plain and (weight or bare(role) in ("Q", "K", "V", "QKV")):
                 whole = weight and is_cut(world) and role[-3:] != "[i]"
                 its = its if whole else sub(DATA["shares"], "", its)
             else:
                 its += known["says"]
+            its += DATA["says"]["stored"] if stored else ""
             again = world.made.get(leaf) and said.get(shown, its) != its  # q = W(q)
             said[shown] = DATA["says"]["left"].format(said[shown], its) if again else its
         uses = world.uses.get(world.shown[leaf], {})
@@ -196,7 +198,7 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     named = named and (seen or last != "S[i]")  # q · k is one score
     gives, shape = known[last]["meaning"] if named else "", _shape(world, last) if seen else ""
     title = said[which].format(letter, **tables()["base"])
-    plainly = which == "packed" and world.code and not is_cut(world)
+    plainly = which == "packed" and world.plain and not is_cut(world)
     if plainly or wanted[:3] == "W_O":
         title = said["plain" if plainly else "output"].format(letter)
     if wanted == "X" and gives:

@@ -61,12 +61,11 @@ def name(typed: str) -> Reading | None:
 
 def _stored(line: str) -> Reading | None:
     """The weight whose name stands in a line, by itself, beside its shape, or as a layer's."""
-    said, told = MESSAGES["name"], [it for key, it in DATA["tells"].items() if search(key, line)]
+    said, tells = MESSAGES["name"], [(search(key, line), it) for key, it in DATA["tells"].items()]
+    told = [_filled(it, found) for found, it in tells if found]
     its = sub(said["aside"], "", line).strip()
     made, layer = fullmatch(r"([\w.]*Attention)\([^()]*\)", its), search(said["layer"], its)
     sized = search(said["shape"], its)
-    if layer and "W" not in [it[:1] for it in roles_of(f"{layer[1]}()")]:
-        return None
     if layer or made:
         its = f"{layer[1]}.weight" if layer else made[1]
     elif sized and not search(r"[@(){}*+]|=.*\w", sub(said["shape"], "", its)):

@@ -13,6 +13,7 @@ from qkv.reading._tree import RefusedError
 
 SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]
 ITEM = SHAPE["label"] + "(" + SHAPE["one"] + "|" + SHAPE["letters"] + ")"
+SIZES = {name: key for key, names in SHAPE["names"].items() for name in names.split()}
 FILLER = SHAPE["filler"].split()
 AXES, SYMBOL, WHAT, CONVENTION, QUESTION, OF = 0, 1, 2, 3, 4, 5  # of a rule
 
@@ -22,10 +23,11 @@ def shapes(typed: str) -> Reading | None:
     text, given = typed, {}
     for pattern, said in SHAPE["spelling"].items():
         text = sub(pattern, said, text)
+    multiplied = lambda it: sub(r"(?<=\w) *\* *(?=\w)|(?<=\b\d)(?=[A-Za-z])", "·", it[0])  # noqa: E731
+    text = sub(r"[(\[][^()]*,[^()]*[)\]]", multiplied, text)  # an axis may be a product: 3C
     for called, value, also, name_behind in findall(SHAPE["sizes"], text):
         size = called or name_behind
-        same = (key for key, names in SHAPE["names"].items() if size in names.split())
-        given[next(same, size)] = int(value or also)
+        given[SIZES.get(size, size)] = int(value or also)
     text = sub(SHAPE["sizes"], " ", text)
     found, rest = findall(ITEM, text), sub(ITEM, " ", text)
     labels = ["" if label in FILLER else label for label, _ in found]
@@ -43,14 +45,15 @@ def shapes(typed: str) -> Reading | None:
     sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", found[0][1]))  # by their names
     alone = ":" in typed if labels[0] else found[0][1].count(",") > 1 and not words
     alone = alone and sizes and not any(isinstance(it, str) for it in _numbers(sizes))
-    if not (ours or numbers or (alone and len(found) == 1)):
+    row = fullmatch("[ @]*@ *", rest) and not any(labels) and all("," in it for _, it in found)
+    if not (ours or numbers or row or (alone and len(found) == 1)):
         return None
     axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
         product = _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
         kinds = [roles_of(it)[:1] for it in labels]  # weights, or a mask, do not stand in a row
-        row = sum(it[0][0] == "W" for it in kinds if it) < 2 and ["mask"] not in kinds
-        if "@" in rest or (product and row and not product.wrong):
+        arrays = sum(it[0][0] == "W" for it in kinds if it) < 2 and ["mask"] not in kinds
+        if "@" in rest or (product and arrays and not product.wrong):
             return product
     if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
         return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
@@ -59,11 +62,12 @@ def shapes(typed: str) -> Reading | None:
 
 def axes_of(typed: str) -> list:
     """The sizes of a shape: a number, a name, or None where it is open."""
-    axes = findall(r"-?\w+|\?", sub(SHAPE["between"], ",", typed))
+    axes = findall(r"-?[\w·]+|\?", sub(SHAPE["between"], ",", typed))
     for n, axis in enumerate(axes):
         if fullmatch(r"-?\d+", axis) and not 0 < int(axis) < 10**9:
             raise RefusedError(SHAPE["wrong"].format(typed.strip(), n, axis))
-    return [int(it) if it.isdigit() else None if it in ("None", "?") else it for it in axes]
+    numbers = [fullmatch(r"\d+(·\d+)*", it) and prod([*map(int, cut("·", it))]) for it in axes]
+    return [a or (None if it in ("None", "?") else it) for a, it in zip(numbers, axes, strict=True)]
 
 
 def said_of(shape: list) -> str:
@@ -193,12 +197,10 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
 
 def _numbers(shape: list) -> list:
     """A shape in which names of sizes are numbers: of words any, and others the base model's."""
-    every = SHAPE["names"].items()
-    its = [
-        [key for key, names in every if str(it).lower() in names.split()] or [it] for it in shape
-    ]
-    base = {"batch": 2, "n": 10, "d": 64 if ["h"] in its else 512} | tables()["base"]
-    return [base.get(it, it) for (it,) in its]
+    known = lambda it: SIZES.get(it[0].lower(), it[0])  # noqa: E731
+    its = [sub(r"[A-Za-z]\w*", known, str(axis)) for axis in shape]
+    base = SHAPE["base"] | tables()["base"] | {"d": 64 if "h" in its else 512}
+    return [base.get(it, axis) for it, axis in zip(its, shape, strict=True)]
 
 
 def _own(rules: list, roles: list) -> list:
@@ -240,6 +242,8 @@ def _is_like(axes: list, shape: list, sizes: dict) -> bool:
     return len(axes) == len(shape) and all(
         (axis not in sizes and not axis.isdigit())
         if size is None
+        else size == axis
+        if isinstance(size, str)
         else size % sizes["h"] == 0
         if axis == "batch·h"
         else size == (int(axis) if axis.isdigit() else sizes.get(axis, size))

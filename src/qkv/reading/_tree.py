@@ -182,15 +182,15 @@ class Parser:
             return values[0]  # Q = Q W: on the left it is another thing
         return ("eq", first, *(side[0] for side in sides[1:]))
 
-    def product(self) -> tuple | None:
+    def product(self, end: str = "") -> tuple | None:
         """Factors, multiplied: with a sign, or side by side."""
         node, sign = None, ""
-        while self._next() and self._next() not in ENDS:
+        while self._next() and self._next() not in (*ENDS, end):
             token = self._next()
             if token in ("*", "@", ".", "⊙"):
                 sign = self._take()
                 if sign in ("*", ".") and not self.code and node and node[0] == "mul":
-                    other = self.product()  # W_q x · W_k x
+                    other = self.product("/")  # W_q x · W_k x, and both are divided
                     vectors = other and other[0] == "mul" and len(node) == len(other) == 3
                     its = other[1:] if other and other[0] == "mul" else [other] if other else []
                     node = ("dot", node, other) if vectors else (*node, *its)
@@ -575,8 +575,6 @@ def applied(op: str, arrays: list) -> tuple:
     """A function of arrays; of some only that they leave what an array is."""
     if op == "sqrt":
         return ("sqrt", arrays[0] if arrays else None)
-    if op == "rsqrt":
-        return ("div", ONE, ("sqrt", *arrays))
     if op in ("dot", "t"):
         return (op, *arrays)
     if op == "concat" and arrays and arrays[0][:2] == ("fn", op):
