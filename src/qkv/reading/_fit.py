@@ -168,8 +168,10 @@ class World:
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
         if kind == "join" and bare(first.role) == "head[i]" and not self._is_bare(first):
-            seen = first.axes and first.axes[1:2] != "."
-            self.notes |= {} if seen else {NOTES["mixed"]: "mixed"}
+            if first.axes[1:2] == ".":
+                self._fault("join")
+            else:
+                self.notes |= {} if first.axes else {NOTES["mixed"]: "mixed"}
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
@@ -306,8 +308,10 @@ class World:
     def _product(self, values: list, kind: str) -> Value:
         """Factors in a row: a step that attention has is taken first, wherever it stands."""
         row = [each for each in values if each.role != "#"]
-        if any(it.lost for it in row):
-            return Value(typed=row[0].typed, lost=True)
+        if any(it.lost for it in row):  # what a weight takes is a source
+            if len(row) != 2 or not search("^[WP]_Q?K?[QKV]", row[1].role):
+                return Value(typed=row[0].typed, lost=True)
+            row = [row[0]._replace(role="X", lost=False), row[1]]
         scales = [each for each in values if each.role == "#"]
         while len(row) > 1:
             made = [self._pair(a, b, kind) for a, b in pairwise(row)]

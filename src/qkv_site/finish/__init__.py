@@ -27,7 +27,7 @@ from qkv_site.write import copies, notebooks, search
 
 # Of each file below the folder of pages, its address below the site's.
 Addresses = Mapping[str, str]
-_COMMENT = re.compile(r"^ *(?://|/\*\*| \* ).*\n", re.M)  # a line of a script that is one
+_COMMENT = re.compile(r"^ *(?://|/\*\*| \* ).*\n| // .*$", re.M)  # of a script
 
 
 @dataclass(frozen=True)
