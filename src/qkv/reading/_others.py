@@ -24,6 +24,8 @@ def error(typed: str) -> Reading | None:
             if search("invalid for", found[0]) and prod(sizes) == sizes[-1] * sizes[-1]:
                 says = [MESSAGES["words"]["fits"]]  # the last is the product of the others
             title, *more = (_filled(said, found) for said in says)
+            if search(r"^\d+\.", title):  # so many heads there are not
+                title = MESSAGES["words"]["odd"]
             return card("error", title, more, [], {}, page)
     return None
 
