@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from qkv_site.write.markdown import Writer
 
 WHOLE = "start/watch-one-word.md"  # the page that has the whole layer
-STATIC = "start/one-head.md"  # and the one that has its numbers without a script
+STATIC = "start/one-head.md"  # and the one that has numbers of it without a script
 FILE = "assets/live.json"
 STYLE, SCRIPT = "assets/live.css", "assets/live.js"
 
@@ -108,7 +108,7 @@ class Live(Fence):
         whole, static = (page.site.pages[name].title for name in (WHOLE, STATIC))
         return writer.plain(
             f"A layer runs on the page: [{whole}]({page.link_to(WHOLE)}). "
-            f"Its numbers are on [{static}]({page.link_to(STATIC)})."
+            f"Numbers of head 1 are on [{static}]({page.link_to(STATIC)})."
         )
 
     def html(self) -> str:
@@ -119,7 +119,7 @@ class Live(Fence):
             f'<figure class="{kind}" data-wq-live="{state.replace("&", "&amp;")}" '
             f'data-whole="{layer_map.href(WHOLE)}">'
             f'<p class="wq-live-wait">Here a layer runs, if the browser has JavaScript. '
-            f'<a href="{layer_map.href(STATIC)}">All its numbers on one page</a></p></figure>'
+            f'<a href="{layer_map.href(STATIC)}">Numbers of head 1</a></p></figure>'
         )
 
 
