@@ -154,7 +154,7 @@ def diagnose(
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean, or
             stored arrays come without `layout` and `h`, or a `MultiHead` with one of them.
         ValueError: If shapes do not fit; for an output the message says what its shape would be.
-            If an array holds NaN or infinity that a mask does not explain, or an intermediate
+            If an array holds NaN or infinity that nothing explains, or an intermediate
             array has a name that is not known.
 
     Examples:
