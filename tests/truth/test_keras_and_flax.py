@@ -15,7 +15,7 @@ import qkv
 
 
 def test_keras_with_a_gate_stores_a_fifth_projection(keras, rng):
-    """Keras with `use_gate=True` stores a fifth projection, the gate, with a bias."""
+    """Keras with `use_gate=True` stores a fifth matrix, the gate, with a bias."""
     layer = keras_layer(keras, rng, key_dim=4, use_gate=True)
     shapes = {weight.path.partition("/")[2]: weight.shape for weight in layer.weights}
     assert (shapes["gate/kernel"], shapes["gate/bias"]) == ((E, H, 4), (H, 4))

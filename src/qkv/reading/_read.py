@@ -18,8 +18,8 @@ def read(text: str) -> Readings:
         sentences, and `says` tells what decides between them, or why there is none.
 
     Raises:
-        ValueError: If there is no text or too much, a bracket is not closed, an einsum has a letter
-            too many, or a size is not positive.
+        ValueError: If the text is empty, too long or too deep, brackets do not match, an einsum is
+            wrong, or a size is not from 1 to 999,999,999.
 
     Examples:
         The formulas of two videos of one course: q is projected in the first, a source in the next.
