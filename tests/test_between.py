@@ -166,6 +166,7 @@ def test_values_are_equal_by_their_numbers_and_do_not_change():
         (lambda: Rotation.of(-1.0, 4), "base must be a positive number, but is -1.0"),
         (lambda: Rotation.of(1e4, 4, "thirds"), "pairs must be one of 'halves', 'neighbours'"),
         (lambda: Rotation.of(1e4, 4, scaling={"rope_type": "longer"}), "rope_type must be one of"),
+        (lambda: Rotation.of(1e4, 4, scaling={"type": "longer"}), "rope_type must be one of"),
         (lambda: Rotation.of(1e4, 4, scaling={"rope_type": "linear"}), "must have 'factor'"),
         (lambda: with_steps(QKNorm(np.ones(5))), "g_Q must have shape (4,), because W_Q has"),
         (lambda: with_steps(QKNorm(g_K=np.ones((6, 4)))), "g_K must have shape (2, 4), because"),

@@ -122,7 +122,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             base: 10000 in RoFormer; a config.json calls it `rope_theta`.
             width: How many numbers of a head are turned.
             pairs: "halves" or "neighbours".
-            scaling: As a config.json has it: `rope_type`, one of `SCALINGS`, and what that needs.
+            scaling: As a config.json has it; `rope_type` is one of `SCALINGS`.
 
         Raises:
             ValueError: If `width` is no even number from 2 on, `base` is not positive, or the
@@ -138,7 +138,8 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
         if not (isinstance(width, int) and width >= 2 and width % 2 == 0):
             raise ValueError(f"width must be an even number from 2 on, but is {width!r}.")
         check_positive(base=base)
-        scaling = {"rope_type": "default"} | dict(scaling or {})
+        scaling = dict(scaling or {})
+        scaling.setdefault("rope_type", scaling.get("type", "default"))  # older configs say "type"
         check_one_of("rope_type", scaling["rope_type"], SCALINGS)
         angles = base ** (-np.arange(0.0, width, 2) / width)
         try:
@@ -405,7 +406,7 @@ class DistanceBias(Step, changes="S", by_position=True):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sinks(Step, changes="A"):
-    r"""Each head's softmax has one more score, learned, whose value is zero.
+    r"""Each head's softmax has one more score, learned, without a value.
 
     $$A_{ij} = \frac{e^{s_{ij}}}{e^t + \sum_l e^{s_{il}}}$$
 

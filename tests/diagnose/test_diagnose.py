@@ -248,6 +248,16 @@ def test_what_would_decide_is_said_and_decides():
     assert names_of(cross.found(cross.wrong("scores-turned"))) == {"scores-turned"}
 
 
+def test_what_would_decide_is_looked_for_where_a_layer_rotates():
+    between = (Rotation.of(1e4, 4),)
+    X = normal(2, 6, 12, seed=6)
+    turned = Setting(dataclasses.replace(MultiHead.random(12, 3), between=between), (X, X, X))
+    found = turned.found(turned.wrong("thirds-read-head-by-head"))
+    # With three heads each of the two undoes itself, so they are one.
+    assert names_of(found) == {"thirds-read-head-by-head", "head-by-head-read-as-thirds"}
+    assert "look at the code" in found.decide
+
+
 def test_symmetric_inputs_are_not_a_proof():
     X = np.ones((5, 12))
     setting = Setting(MultiHead.random(12, 2, seed=11), (X, X, X))

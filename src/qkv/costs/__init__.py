@@ -1,8 +1,8 @@
 r"""What each scheme of multi-head attention costs, in exact whole numbers.
 
 This room is for whoever counts weights, multiplications or memory. A scheme is a list of matrix
-products, most of them with a weight. Their sizes are names; every count is a sum of products of
-these, and a number follows where the names get sizes.
+products, most of them with a weight. Their sizes are names; a number follows where the names get
+sizes.
 """
 
 import math

@@ -19,7 +19,7 @@ def dump(
     r"""Write a layer's weights as a library stores them.
 
     The inverse of `load`: `load(dump(mh, layout), layout, h=mh.h, h_kv=mh.h_kv)` has the same
-    arrays, bit for bit. What stands between the maps, such as a rotation, no layout stores.
+    arrays, bit for bit. A rotation is not stored.
 
     Args:
         mh: The layer.
@@ -35,8 +35,7 @@ def dump(
     Raises:
         TypeError: If parts that the layout stores in one array differ in dtype.
         ValueError: If the layout has no such form, or cannot hold the layer as it is: another
-            scale, a rotation, grouped heads, widths, biases. Nothing is dropped, and no
-            zeros are invented.
+            scale, a rotation, grouped heads, widths, biases.
 
     Examples:
         >>> weights = dump(MultiHead.random(6, 2), "pytorch")

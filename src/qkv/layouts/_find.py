@@ -69,9 +69,9 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        ValueError: If there is no attention layer; the message says which names were looked for.
-            If a number of heads is not a positive whole number, or the configuration says nothing
-            of the heads. A layer that cannot have these heads is listed, with why it is refused.
+        ValueError: If there is no attention layer. If a number of heads is not a positive whole
+            number, or the configuration says nothing of the heads. A layer that cannot have these
+            heads is listed, with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

@@ -57,8 +57,7 @@ def load(
             biases such as "b_Q", to names below the prefix. A matrix holds all heads in their
             order, an array of three axes one matrix for each head, heads first.
         stored: How `names` are stored: "(out, in)", as nn.Linear does, or "(in, out)".
-        between: What stands between the maps, which no array shows; what the layout says where
-            None.
+        between: What stands between the maps; what the layout says where None.
 
     Returns:
         The layer, with `W_Q[0]` the paper's $W_1^Q$. Where the layout has another scale than

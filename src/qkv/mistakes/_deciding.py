@@ -79,4 +79,5 @@ def _drawn(mh: MultiHead, letters: str, n_q: int, n_k: int, mask: np.ndarray) ->
     samples = mask.shape[0] if mask.ndim > 2 else 2
     sizes = {"Q": (n_q, mh.W_Q), "K": (n_k, mh.W_K), "V": (n_k, mh.W_V)}
     drawn = {x: rng.normal(size=(samples, n, W.shape[1])) for x, (n, W) in sizes.items()}
-    return Inputs.of(mh, [drawn[letter] for letter in letters], mask)
+    positions = np.arange(n_q), np.arange(n_k)  # a rotation needs them where n_q != n_k
+    return Inputs.of(mh, [drawn[letter] for letter in letters], mask, positions)

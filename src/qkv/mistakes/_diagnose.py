@@ -43,8 +43,7 @@ class Diagnosis:
             that is known gives it. If there are more than one, what was given cannot tell them
             apart.
         decide: What can tell them apart. Empty if there is nothing to tell.
-        first_difference: Where the intermediate arrays leave the right layer's, or that the output
-            holds zeros only; empty if there is neither to tell.
+        first_difference: What the intermediate arrays show, and whether the output is all zeros.
         unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
             the queries.
         untried: How many pairs of mistakes were not tried, because time was up.
@@ -121,8 +120,7 @@ def diagnose(
     rare (`Mistake.rare`) are made two at a time, for some seconds. Dropout is looked for in the
     numbers, and alone. The layer is judged with its scale and with what stands between its maps.
 
-    An explanation is one that suffices, and need not be the one that happened: where two suffice,
-    both are said, and what would tell them apart.
+    An explanation is one that suffices, and need not be the one that happened.
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.

@@ -10,7 +10,7 @@ together are a `Block`: they are about one layer.
 
 A formula has
 
-- roles, of all heads, of head i, or of the first one: `X_Q`, `W_Q[i]`, `W_Q[1]`; where heads share
+- roles, of all heads, of head i, or of one: `X_Q`, `W_Q[i]`, `W_Q[1]`; where heads share
   keys and values, `K[g(i)]` are the keys that head i uses;
 - products, transposes, sums and division by a root: `Q[i] @ K[i].T / sqrt(d_k)`,
   `X_Q @ W_Q[i] + b_Q[i]`;

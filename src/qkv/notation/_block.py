@@ -80,8 +80,8 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
     r"""Write a formula in a source's letters.
 
     Where the source has no letter for a role, the role's definition is written out; where it has
-    no letters for that either, this site's letter stands. Where its tokens are columns, the
-    formula is the transpose of the line. Sides that a source writes alike are written once.
+    no letters for that either, this site's letter stands. Sides that a source writes alike are
+    written once.
 
     Args:
         line: A formula, a role, or a size: `Q[i] = X_Q @ W_Q[i]`, `X_Q`, `h * d_k`.
@@ -147,7 +147,7 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
 
     Args:
         line: A role or an expression without an equality: `W_Q[i]`, `P_Q @ W_Q[i]`.
-        source: A source, or its id. Where its tokens are columns, the shape is turned.
+        source: A source, or its id.
         mark: As for `typeset`.
         **sizes: Numbers for the sizes; their names are written where none is given.
 

@@ -19,7 +19,7 @@ class Role:
         shape: Its sizes where tokens are rows, `("n_q", "d_k")`; none for a size. A size may be
             an expression: `"h * d_k"`.
         group: What it has its colour from; one of `GROUPS`.
-        definition: The expression it stands for in the paper, or None where it is given.
+        definition: The expression it stands for, or None where it is given.
         named: Whether it keeps this site's letter where a source has none, and is not spelled out:
             a formula is there to show that letter.
 

@@ -63,7 +63,7 @@ class Source:
         id: The name of its file, without the ending.
         title: The text's full title.
         short: Its name in a list of sources.
-        group: Under what it stands in such a list; one of `GROUPS`.
+        group: Under what it stands in such a list.
         author: Who wrote it.
         year: When.
         where: Section, minute, or file and line.
