@@ -43,7 +43,7 @@ def shapes(typed: str) -> Reading | None:
     named = len(labels) > 1 and all(labels)
     numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
     sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", found[0][1]))  # by their names
-    alone = ":" in typed if labels[0] else found[0][1].count(",") > 1 and not words
+    alone = ":" in typed if labels[0] else not words
     alone = alone and sizes and not any(isinstance(it, str) for it in _numbers(sizes))
     row = fullmatch("[ @]*@ *", rest) and not any(labels) and all("," in it for _, it in found)
     if not (ours or numbers or row or (alone and len(found) == 1)):
