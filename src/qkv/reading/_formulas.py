@@ -206,6 +206,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     plainly = which == "packed" and world.plain and not is_cut(world)
     if plainly or wanted[:3] == "W_O":
         title = said["plain" if plainly else "output"].format(letter)
+    if wanted in ("W_QK[i]", "W_VO[i]"):
+        title = f"{letter} is {known[wanted]['meaning']}."
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
     sources = [it for it, role in roles.items() if role == "X"]
