@@ -7,6 +7,7 @@ import { words } from "./words.js"
 const BOOST = { asked: 4, title: 3, page: 1.5 } // beside a section's text and code, and what its page is about
 const HITS = 8
 const ALIKE = 2 / 3 // of the words of a question and of what was typed, the rarer the heavier, as many are in both
+const SOME = 20 // sections whose questions are compared with what was typed
 const NOWHERE = 5 // words that are named
 const LENGTH = 220 // of an excerpt
 
@@ -37,11 +38,25 @@ export function prepare({ pages, sections }) {
   return { index, known, pages, sections }
 }
 
+/** How alike a line is to what was typed, from 0 to 1: words that are in both, the rarer the heavier. */
+function likeness({ known, sections }, typed) {
+  const wanted = new Set(telling(typed))
+  const weight = (all) => all.reduce((sum, word) => sum + Math.log(1 + sections.length / (0.5 + (known.get(word) ?? 0))), 0)
+  return (line) => {
+    const own = new Set(telling(line))
+    return (2 * weight([...wanted].filter((word) => own.has(word)))) / (weight([...wanted]) + weight([...own]))
+  }
+}
+
 /** The best section of each page that has any of the words, and which words stand nowhere. */
-export function find({ index, known, pages, sections }, typed) {
+export function find(site, typed) {
+  const { index, known, pages, sections } = site
   const prefix = (_, place, all) => place === all.length - 1 // the last word may not be whole yet
   const fuzzy = (word) => !known.has(word) && word.length > 4 && 2 // letters of a slip
   const found = index.search(typed, { tokenize: telling, boost: BOOST, prefix, fuzzy })
+  const like = likeness(site, typed)
+  const first = found.splice(0, SOME).map((result) => [Math.max(ALIKE, ...sections[result.id][5].map(like)), result])
+  found.unshift(...first.sort(([a], [b]) => b - a).map(([, result]) => result)) // much the same words were asked for
   const best = new Map() // of each page
   for (const result of found) {
     const [page] = sections[result.id]
@@ -61,15 +76,14 @@ export function find({ index, known, pages, sections }, typed) {
 }
 
 /** A card with the question of the index that was asked in much the same words, and its short answer; or none. */
-export function question({ index, known, pages, sections }, typed) {
-  const wanted = new Set(telling(typed))
-  const weight = (all) => all.reduce((sum, word) => sum + Math.log(1 + sections.length / (0.5 + (known.get(word) ?? 0))), 0)
+export function question(site, typed) {
+  const { index, pages, sections } = site
+  const like = likeness(site, typed)
   let best = { alike: ALIKE }
-  for (const { id } of index.search(typed, { tokenize: telling, boost: BOOST }).slice(0, 20)) {
+  for (const { id } of index.search(typed, { tokenize: telling, boost: BOOST }).slice(0, SOME)) {
     const [page, anchor, , , , lines] = sections[id]
     lines.forEach((line, i) => { // a question stands before itself with its answer
-      const own = new Set(telling(line))
-      const alike = (2 * weight([...wanted].filter((word) => own.has(word)))) / (weight([...wanted]) + weight([...own]))
+      const alike = like(line)
       if (alike > best.alike && lines[i + 1]?.startsWith(`${line} `)) best = { page, anchor, line, alike, said: lines[i + 1].slice(line.length + 1) }
     })
   }

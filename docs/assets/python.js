@@ -2,7 +2,7 @@
 // src/qkv/reading: a list or tuple is an array here, a dict a map. Of each only what the reader uses.
 
 const plain = (value) => (value instanceof Map ? Object.fromEntries(value) : value ?? {})
-const text = (value) => (value === true ? "True" : value === false ? "False" : value == null ? "None" : `${value}`)
+const text = (value) => `${value}`
 
 export const list = (it) => (Array.isArray(it) ? it : it == null ? [] : it instanceof Map ? [...it.keys()] : [...it])
 export const truth = (it) => Boolean(it) && (it.length ?? it.size) !== 0
@@ -14,7 +14,7 @@ export const mapped = (it) => (Array.isArray(it) ? it.map(mapped) : it && typeof
 export function same(a, b) {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((each, i) => same(each, b[i]))
   if (a instanceof Set && b instanceof Set) return a.size === b.size && [...a].every((each) => b.has(each))
-  return a === b || (a == null && b == null) || (typeof a !== typeof b && Number(a) === Number(b) && typeof a !== "string" && typeof b !== "string" && a != null && b != null)
+  return a === b || (a == null && b == null)
 }
 
 export function has(where, it) {

@@ -92,7 +92,8 @@ class World:
         for line in lines:
             self.hidden = []
             result = self.value(line)
-            self.turned = self.turned if line[0] == "eq" else result.role.endswith(".T")
+            if "eq" not in (line[0], line[1][0]):  # a shape may stand behind an equation
+                self.turned = result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
@@ -142,6 +143,7 @@ class World:
         elif kind in ("mul", "dot"):
             return self._product(values, kind)
         elif kind == "inner":
+            self.notes |= {NOTES["each"]: "each"} if len(parts[0]) == 4 else {}
             return self._product(values, kind)._replace(axes=parts[0])
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
@@ -462,7 +464,7 @@ class World:
             self.loose += 1
         elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
             self.loose += "Y" in (one, two) and one != two
-        elif one == two and shape_of(one)[:1] == ["n_q"] and not letter_of(one):
+        elif one == two and shape_of(one)[:1] in (["n_q"], ["d_model"]) and not letter_of(one):
             return
         elif letter_of(one) and letter_of(two) and letter_of(one) != letter_of(two):
             self._fault("letters", letter_of(one), letter_of(two))
@@ -525,7 +527,9 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     dots = any(node[0] == "dot" for line in lines for node in walk(line))
     widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
-        if all(world.role_of.values()) and not code and world.key[1] == worlds[0].key[1]:
+        upright = world.key[5] < 6  # no text stores a weight as nn.Linear does
+        whole = upright and all(world.role_of.values()) and not code
+        if whole and world.key[1] == worlds[0].key[1]:
             names = texts_of(world.role_of, widths, world.columns, shown)
             sided = dots or world.columns == world.turned  # and not typed the other way round
             world.names = [it for it in names if sided or tables()["texts"][it]["upright"]]

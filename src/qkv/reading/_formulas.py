@@ -171,7 +171,12 @@ def _which(world: World, roles: dict) -> tuple[str, str, str]:
 
 
 def _shape(world: World, last: str) -> str:
-    """The shape of the last result as it was typed; of code with a batch or heads, theirs first."""
+    """The shape of the last result as it was typed; of code with a batch or heads, theirs first.
+
+    A formula of small letters is of single words, whose numbers are not those of a table.
+    """
+    if not (world.large or world.code):
+        return ""
     shape = shape_of(turned(last) if world.turned else last)
     axes = world.results[-1].axes if shape and world.code else ""
     if axes[2:] and "1" in axes:
@@ -201,6 +206,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     plainly = which == "packed" and world.plain and not is_cut(world)
     if plainly or wanted[:3] == "W_O":
         title = said["plain" if plainly else "output"].format(letter)
+    if wanted in ("W_QK[i]", "W_VO[i]"):
+        title = f"{letter} is {known[wanted]['meaning']}."
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
     sources = [it for it, role in roles.items() if role == "X"]

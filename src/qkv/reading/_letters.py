@@ -72,7 +72,7 @@ def choices(letters: list, sources: list) -> list:
     meant = {leaf: usual(leaf) for leaf in letters}
     for leaf in sources:
         kind, letter, may = meant.get(leaf, ("", "", ["X"]))
-        if kind == "activation" or not (kind or "X" in may):
+        if kind == "activation" or not (kind or any(it[0] == "X" for it in may)):
             meant[leaf] = ("", "", [f"X_{letter}" if letter else "X"])
     kinds = [kind for kind, _, _ in meant.values()]
     layers = any("()" in leaf for leaf in letters)  # in code, of all heads

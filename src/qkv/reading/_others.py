@@ -86,7 +86,7 @@ def _stored(line: str) -> Reading | None:
     while shape[2:] and shape[-1] == 1:
         shape.pop()
     fits = [way for way in ways if _may_store(way[1], shape)]
-    letters = {it: _cut_out(form, line) for it, form, line in fits or ways}
+    letters = {} if layer else {it: _cut_out(form, line) for it, form, line in fits or ways}
     says = [said["linear"].format(layer[2], layer[3])] if layer and not shape else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
     if len(shape) == 2:
@@ -102,7 +102,7 @@ def _stored(line: str) -> Reading | None:
                 says.append(said["rest"].format(of, to - of, (to - of) // 2))
         if search(r"for (keys|values)\.$", title) and to < of and of % to == 0:
             says.append(said["grouped"].format(of, of // to))
-    more = [it for it in more if not (says or told) or it != said["unstored"]]
+    more = [] if layer else [it for it in more if not (says or told) or it != said["unstored"]]
     return card("name", title.format(called), [*says, *told, *more], [], letters, page)
 
 

@@ -10,12 +10,13 @@ from qkv.reading._patterns import cut, findall, fullmatch, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._tables import tables
 from qkv.reading._tree import RefusedError
+from qkv.shapes.rules import per_letters
 
 SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]
 ITEM = SHAPE["label"] + "(" + SHAPE["one"] + "|" + SHAPE["letters"] + ")"
 SIZES = {name: key for key, names in SHAPE["names"].items() for name in names.split()}
 FILLER = SHAPE["filler"].split()
-AXES, SYMBOL, WHAT, CONVENTION, QUESTION, OF = 0, 1, 2, 3, 4, 5  # of a rule
+AXES, SYMBOL, WHAT, CONVENTION, QUESTION = 0, 1, 2, 3, 4  # of a rule
 
 
 def shapes(typed: str) -> Reading | None:
@@ -33,7 +34,8 @@ def shapes(typed: str) -> Reading | None:
     labels = ["" if label in FILLER else label for label, _ in found]
     words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
     words = [*dict.fromkeys(words)]
-    if not found or ")(" in typed or search(SHAPE["signs"], rest + "".join(labels)):
+    signs = rest + "".join(labels).replace("^", "")
+    if not found or ")(" in typed or search(SHAPE["signs"], signs):
         return None  # or a layer that is made and called
     its = {each: letter for letter, all_of in FIT["letters"].items() for each in all_of.split()}
     if len(found) == 1 and len(words) > 1 and all(it.lower() in its for it in words):
@@ -42,11 +44,11 @@ def shapes(typed: str) -> Reading | None:
     ours = all(letters) and 1 < len({*letters}) == len(letters)
     named = len(labels) > 1 and all(labels)
     numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
-    sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", found[0][1]))  # by their names
-    alone = ":" in typed if labels[0] else found[0][1].count(",") > 1 and not words
-    alone = alone and sizes and not any(isinstance(it, str) for it in _numbers(sizes))
+    sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", " ".join(it for _, it in found)))
+    told = search(r"[:=]|\b(is|has|of|shape)\b", typed) if any(labels) else not words
+    told = told and sizes and not any(isinstance(it, str) for it in _numbers(sizes))  # by names
     row = fullmatch("[ @]*@ *", rest) and not any(labels) and all("," in it for _, it in found)
-    if not (ours or numbers or row or (alone and len(found) == 1)):
+    if not (ours or numbers or row or told):
         return None
     axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
@@ -154,6 +156,8 @@ def _product(axes: list, labels: list) -> Reading:
             wrong = [FIT["inner"].format(names[n], made[-1], names[n + 1], right[-2])]
             turned = said_of([*made[:-1], right[-2]])
             wrong += [FIT["turn"].format(names[n + 1], turned)] if made[-1] == right[-1] else []
+            changed = said_of([*made[:-2], right[-2], made[-1]])
+            wrong += [FIT["exchange"].format(changed)] if made[-2] == right[-1] else []
         for axis, (a, b) in enumerate(zip(made[:-2], right[:-2], strict=False)):
             if a != b and 1 not in (a, b):
                 wrong.append(FIT["axis"].format(axis, a, b))
@@ -233,7 +237,11 @@ def candidates(shape: list, roles: list, given: dict) -> list:
         symbol: sum(term[0] * prod([layer[it] for it in term[1:]]) for term in terms)
         for symbol, terms in tables()["sizes"].items()
     }
-    rules = [it for it in tables()["rules"] if it[OF][1 if layer["h_kv"] < h else 0]]
+    rules = [
+        [*each, *rule[WHAT:]]
+        for rule in tables()["rules"]
+        for each in per_letters(rule[AXES], rule[SYMBOL], layer["h_kv"] < h)
+    ]
     fits = [rule for rule in rules if _is_like(rule[AXES].split(), shape, sizes)]
     return _own(fits, roles) or ([] if _own(rules, roles) and shape[3:] else fits)
 

@@ -12,7 +12,7 @@ from qkv.notation.tree import Product, Symbol, Transpose
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._tree import Parser, normal, raised
-from qkv.shapes.rules import known_sizes, rules
+from qkv.shapes.rules import known_sizes, written
 
 _BASE = {"d_model": 512, "h": 8, "h_kv": 8, "d_k": 64, "d_v": 64, "3": 3}  # the paper's base model
 _NAME = MESSAGES["name"]
@@ -38,17 +38,12 @@ def tables() -> dict:
     names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
     names = sorted(names, key=lambda each: (each[3], each[0]))  # alike ones together
     first = {"sizes": known_sizes(), "base": _BASE, "own": own, "steps": _steps()}
-    return first | {"texts": texts, "rules": _rules(), "role": known, "names": names}
-
-
-def _rules() -> list[list]:
-    """The rules of `qkv.which`, and whether each holds where heads are grouped, and where not."""
-    plain, grouped = rules(grouped=False), rules(grouped=True)
-    merged = [*plain]
-    for before, rule in itertools.pairwise(grouped):
-        if rule not in merged:
-            merged.insert(merged.index(before) + 1, rule)
-    return [[*it, [int(it in plain), int(it in grouped)]] for it in merged]
+    return first | {
+        "texts": texts,
+        "rules": [[*rule] for rule in written()],
+        "role": known,
+        "names": names,
+    }
 
 
 def _in_words(role: dict) -> str:
@@ -93,7 +88,7 @@ def _letters(source: Source) -> dict:
         node = parser.product()
         if node and node[0] == "leaf":
             found.append(f"{key} {node[1]} {'i' * indexed} {raised(parser.shown[node[1]])}")
-    where = dict.fromkeys(f"{source.short}, {source.where}".split(", "))
+    where = dict.fromkeys(f"{source.short}, {source.where}".partition(";")[0].split(", "))
     return {
         "where": ", ".join(it for it in where if it != "everywhere"),
         "columns": source.tokens == "columns",

@@ -171,6 +171,13 @@ class Parser:
         if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
             values = [("pass", meant(it, values[0][1:])) for it in names]
             sides[-1] = values
+        for side in sides:  # [q_1; q_2] = q takes q apart, and is not read
+            apart = side and (side[0][0] == "list" or side[0][:2] == ("fn", "concat"))
+            parts = leaves(*side) if apart and not self.code else []
+            others = [it[0][1] for it in sides if it and it[0][0] == "leaf"]
+            if parts and any(it[0] == parts[0][0] for it in others):
+                self.left += [self.shown[it] for it in parts]
+                return None
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
         if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
@@ -292,6 +299,8 @@ class Parser:
                 return ("mul", applied(low, [row[:-1] if row[3:] else row[1]]), row[-1])
             node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
             return self._over(index, node) if FUNCTIONS[low] == "softmax" else node
+        if low == "score" and self._next() == "^":  # of one head
+            self._scripts()
         two = self._next() == "[" and low in WORDS["score"]
         if two or (self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]):
             began, kept = self.at, len(self.left)

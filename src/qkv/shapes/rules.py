@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -44,10 +44,9 @@ def rules(*, grouped: bool) -> tuple[Rule, ...]:
         ('h·d_k d_model', 'W_Q')
     """
     return tuple(
-        each
-        for rule in _written()
-        if not (grouped and "3" in rule.axes.split())  # an axis of letters: all have the same heads
-        for each in _per_letters(rule, grouped)
+        rule._replace(axes=axes, symbol=symbol)
+        for rule in written()
+        for axes, symbol in per_letters(rule.axes, rule.symbol, grouped)
     )
 
 
@@ -90,22 +89,45 @@ def evaluate(sum_of: list[list], sizes: Mapping[str, int]) -> int:
 
 
 @cache
-def _written() -> list[Rule]:
-    """The rules as they stand in the file."""
+def written() -> tuple[Rule, ...]:
+    """Read the rules as they stand in the file.
+
+    Returns:
+        The rules, the most common first, with `{}` for a letter and `{h}` for its number of heads.
+
+    Examples:
+        >>> written()[2][:2]
+        ('{h}·d_k d_model', 'W_{}')
+    """
     table = tomllib.loads((files("qkv.shapes") / "rules.toml").read_text("utf-8"))["rules"]
     columns = ("axes", "symbol", "convention", "what", "question")
-    return [Rule(**dict(zip(columns, row, strict=True))) for row in table]
+    return tuple(Rule(**dict(zip(columns, row, strict=True))) for row in table)
 
 
-def _per_letters(rule: Rule, grouped: bool) -> Iterator[Rule]:
-    """A rule for the letters that have as many heads: Q, K and V, or Q apart from K and V."""
-    if "{}" not in rule.symbol:
-        yield rule
-        return
-    for h, letters in [("h", "Q"), ("h_kv", "KV")] if grouped else [("h", "QKV")]:
-        *first, last = (rule.symbol.format(letter) for letter in letters)
-        symbol = f"{', '.join(first)} or {last}" if first else last
-        yield rule._replace(axes=rule.axes.format(h=h), symbol=symbol)
+def per_letters(axes: str, symbol: str, grouped: bool) -> list[tuple[str, str]]:
+    """Put letters that have as many heads into a rule: Q, K and V, or Q apart from K and V.
+
+    Args:
+        axes: The rule's axes as they are written.
+        symbol: Its symbol as it is written.
+        grouped: Whether keys and values have fewer heads than queries.
+
+    Returns:
+        The axes and the symbol of each rule that this one is; none of an array that holds queries,
+        keys and values on an axis of their own, if these have other numbers of heads.
+
+    Examples:
+        >>> per_letters("{h} d_model d_k", "W_{}", True)
+        [('h d_model d_k', 'W_Q'), ('h_kv d_model d_k', 'W_K or W_V')]
+    """
+    if "{}" not in symbol:
+        return [] if grouped and "3" in axes.split() else [(axes, symbol)]
+    ways = [("h", "Q"), ("h_kv", "KV")] if grouped else [("h", "QKV")]
+    named = [(h, [symbol.format(letter) for letter in letters]) for h, letters in ways]
+    return [
+        (axes.format(h=h), f"{', '.join(its[:-1])} or {its[-1]}" if its[1:] else its[0])
+        for h, its in named
+    ]
 
 
 def _multiply_out(size: str) -> list[list]:

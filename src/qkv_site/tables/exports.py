@@ -6,6 +6,7 @@ script does no more than add and multiply; the box reads by the same data as `qk
 and the sides on which something stands follow the notation that a reader chooses.
 """
 
+import inspect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -17,6 +18,7 @@ from qkv.notation.latex import latex
 from qkv.notation.tree import Expression, Glyph, Written, parse
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._tables import named_pages, tables
+from qkv.shapes.rules import per_letters
 from qkv_site.markdown.mathml import inside, mark, to_mathml
 from qkv_site.parts import formulas
 from qkv_site.tables import javascript
@@ -130,7 +132,8 @@ def letters(source: notation.Source) -> dict[str, str]:
 
 def reader() -> str:
     """What reads in the box: the modules of `qkv.reading`, as JavaScript."""
-    sources = ((files("qkv.reading") / f"_{name}.py").read_text("utf-8") for name in _READ_BY)
+    modules = ((files("qkv.reading") / f"_{name}.py").read_text("utf-8") for name in _READ_BY)
+    sources = [inspect.getsource(per_letters), *modules]
     return javascript.translate(sources, "DATA, MESSAGES, tables", "RefusedError, answer, written")
 
 
