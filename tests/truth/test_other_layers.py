@@ -65,7 +65,7 @@ def test_vit_pytorch_heads_are_64_wide_whatever_dim_is(rng):
 
 
 def test_siglip_probe_takes_w_q_into_itself(rng, torch, x):
-    """SigLIP's pooling head in Transformers has the same output with its probe folded into W_Q."""
+    """SigLIP's pooling head in Transformers has the same output with W_Q folded into its probe."""
     library, sizes = transformers("siglip"), {"hidden_size": E, "num_attention_heads": H}
     config = library.SiglipVisionConfig(**sizes, intermediate_size=11, num_hidden_layers=1)
     head = randomised(library.SiglipMultiheadAttentionPoolingHead(config), rng)
