@@ -229,7 +229,7 @@ def test_falcon_adds_alibi_before_the_scale(rng):
     ("mode", "asked", "counted"), [("sdpa", False, 1), ("sdpa", True, 2), ("eager", False, 2)]
 )
 def test_falcon_counts_alibi_twice_in_eager_mode(torch, rng, mode, asked, counted):
-    """In eager mode Falcon's model counts the numbers of alibi twice, and with sdpa once."""
+    """Falcon's model counts alibi twice in eager mode or if asked for weights, else once."""
     library = transformers("falcon")
     sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 4}
     config = library.FalconConfig(multi_query=False, alibi=True, bias=True, **sizes)
