@@ -13,13 +13,13 @@ class Reading:
         title: What it is, in a sentence: of a formula, which Q stands in it.
         which: Of a formula: "source", "head" (projected, of one head), "packed", "fused", "latent",
             "weight", "size" or "none".
-        tokens: Of a formula: whether words are "rows" or "columns"; "open" if it does not tell.
+        tokens: Whether a formula's words are "rows" or "columns"; "open" if it does not tell.
         texts: Whose letters it has, with section or minute.
         letters: Of each letter what it is; of a shape, of each reading what to ask of the code; of
             a name, of each library how it stores the weight.
         wrong: What does not fit, or is a known mistake.
         says: What else there is to say.
-        line: A formula as a line of NumPy in this package's names, with words as rows.
+        line: A formula as a line in this site's letters, with words as rows.
         page: The page of the site that explains it.
         trees: The line as trees of roles, for printing it in other letters.
     """
