@@ -79,9 +79,8 @@ class Block:
 def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> str:
     r"""Write a formula in a source's letters.
 
-    Where the source has no letter for a role, the role's definition is written out; where it has
-    no letters for that either, this site's letter stands. Sides that a source writes alike are
-    written once.
+    A role that the source has no letter for is written out by its definition, or has this site's
+    letter. Sides that a source writes alike are written once.
 
     Args:
         line: A formula, a role, or a size: `Q[i] = X_Q @ W_Q[i]`, `X_Q`, `h * d_k`.
