@@ -146,10 +146,14 @@ def test_leaving_a_step_out_is_noticed(left_out):
     assert abs(without(X) - with_steps(*ALL)(X)).max() > 1e-3
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_a_width_may_be_a_number_of_numpy():
+    assert Rotation.of(10000.0, 4) == Rotation.of(10000.0, np.int64(4))
+
+
 def test_values_are_equal_by_their_numbers_and_do_not_change():
     assert with_steps(*ALL) == with_steps(*ALL) != with_steps(*ALL[:-1])
     assert Rotation.of(10000.0, 4) != Rotation.of(500000.0, 4)
-    assert Rotation.of(10000.0, 4) == Rotation.of(10000.0, np.int64(4))
     assert "Rotation(angles (1,), pairs='halves', magnitude=1.0)" in repr(with_steps(*ALL))
     slopes = np.ones(6)
     step = ALiBi(slopes)

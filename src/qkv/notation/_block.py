@@ -48,7 +48,7 @@ class Block:
         return self.given or Setting.of(self.formulas)
 
     def setting_in(self, chosen: Source) -> Setting:
-        """The same for a source: if it has one letter for X_Q and X_K, that has one length."""
+        """`setting` for a source: where X_Q and X_K have one letter, they have one length."""
         if not chosen.has_one_source:
             return self.setting
         return replace(self.setting, sizes={**self.setting.sizes, "n_q": "n", "n_k": "n"})
@@ -63,7 +63,7 @@ class Block:
         return tuple(write(formula, chosen, self.setting) for formula in self.formulas)
 
     def typeset(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[str, ...]:
-        """LaTeX of each line, as `qkv.notation.typeset` gives it."""
+        """LaTeX of each line."""
         return tuple(latex.line(written, mark) for written in self.write(chosen))
 
     def legend(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
