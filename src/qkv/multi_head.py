@@ -145,8 +145,7 @@ class MultiHead:
     ) -> "MultiHead":
         r"""Random float64 weights of the paper's shapes.
 
-        Entries are normal with mean 0 and variance one over the width they sum over, so that a
-        source of mean 0 and variance 1 gives queries, keys and values of variance 1, before biases.
+        Entries are normal with mean 0 and variance one over the width they sum over.
 
         Args:
             d_model: Width of the sources and of the output.
