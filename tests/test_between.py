@@ -146,6 +146,11 @@ def test_leaving_a_step_out_is_noticed(left_out):
     assert abs(without(X) - with_steps(*ALL)(X)).max() > 1e-3
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_a_width_may_be_a_number_of_numpy():
+    assert Rotation.of(10000.0, 4) == Rotation.of(10000.0, np.int64(4))
+
+
 def test_values_are_equal_by_their_numbers_and_do_not_change():
     assert with_steps(*ALL) == with_steps(*ALL) != with_steps(*ALL[:-1])
     assert Rotation.of(10000.0, 4) != Rotation.of(500000.0, 4)
@@ -175,6 +180,7 @@ def test_values_are_equal_by_their_numbers_and_do_not_change():
         (lambda: with_steps(*ALL)(X[:, :3], X), "3 queries of 7 keys may stand anywhere"),
         (lambda: with_steps(*ALL)(X, positions=np.arange(6)), "There are 7 queries, but their"),
         (lambda: MH.join(np.ones((6, 5, 4))), "heads must have shape"),
+        (lambda: MultiHead(MH.W_Q, MH.W_K, MH.W_V, b_O=np.ones(9)), "b_O must have shape (30,)"),
         (lambda: with_steps(*ALL).attend(Q, K, np.full_like(V, np.nan)), "V must be finite"),
         (lambda: with_steps(*ALL).attend(np.repeat(Q, 2, -3), K, V), "Q must have shape"),
         (lambda: gauge(with_steps(Clip(0.5)), B=2 * np.eye(5)), "stands between W_V and W_O"),

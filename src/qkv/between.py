@@ -5,15 +5,15 @@ Gemma 2 caps their scores. Each such step is a frozen value here, and a layer ho
 order in which they act: `MultiHead(..., between=(QKNorm(g_Q, g_K), Rotation.of(10000, 64)))`.
 A step overrides the method of `Step` for where it acts; so does one of your own.
 
-Axes are those of `MultiHead.project`: queries `(*batch, h, n_q, d_k)`, keys
-`(*batch, h_kv, n_k, d_k)`, and scores `(*batch, h, n_q, n_k)`. Positions are whole numbers in
-columns, i of the queries, `(n_q, 1)`, and j of the keys, `(n_k, 1)`; where samples have positions
-of their own, `(*batch, 1, n_q, 1)`.
+Queries have axes `(*batch, h, n_q, d_k)`, keys `(*batch, h_kv, n_k, d_k)`, and scores
+`(*batch, h, n_q, n_k)`. Positions are whole numbers in columns, i of the queries, `(n_q, 1)`, and j
+of the keys, `(n_k, 1)`; where samples have their own, `(*batch, 1, n_q, 1)`.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
         Source:
             transformers 5.23.0, modeling_rope_utils.py; Peng et al., *YaRN* (2023), section 3.
         """
-        if not (isinstance(width, int) and width >= 2 and width % 2 == 0):
+        if not (isinstance(width, Integral) and width >= 2 and width % 2 == 0):
             raise ValueError(f"width must be an even number from 2 on, but is {width!r}.")
         check_positive(base=base)
         scaling = dict(scaling or {})

@@ -149,9 +149,8 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         `constant` each side is one wider.
 
     Raises:
-        ValueError: If the layer has a bias of queries or keys and `constant` is False. Also if a
-            step of its `between` changes queries or keys, because with a rotation each distance
-            between two tokens has a matrix of its own in each direction.
+        ValueError: If the layer has a bias of queries or keys and `constant` is False, or if a
+            step of `between` changes queries or keys.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)
@@ -227,7 +226,7 @@ def factor(
         are a $W_i^Q$ and the transpose of a $W_i^K$.
 
     Raises:
-        TypeError: If `W` does not hold floating-point numbers.
+        TypeError: If `W` does not hold float32 or float64.
         ValueError: If `rank` is not a whole number from 1 to the smaller width.
 
     Examples:
@@ -275,7 +274,7 @@ def gauge(
         unchanged.
 
     Raises:
-        TypeError: If a matrix does not hold floating-point numbers.
+        TypeError: If a matrix does not hold float32 or float64.
         ValueError: If a matrix has another shape or is not invertible within rounding. Also if
             `A` is given for a layer with a rotation or another step that changes queries or keys,
             or `B` where a step changes values: the matrix would have to commute with this step.

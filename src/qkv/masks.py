@@ -14,8 +14,7 @@ def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "b
 
     Where padding stands first, or in between, make the mask of the tokens:
     `(tokens != pad)[:, None, None, :]`. The two axes of length 1 are for heads and queries. Without
-    them (batch, n_k) is no mask of the scores; where batch happens to be n_q it passes for
-    (n_q, n_k), and nothing can tell.
+    them the mask passes for (n_q, n_k) where batch happens to be n_q.
 
     Args:
         lengths: How many tokens each sequence has, the first ones.
@@ -25,7 +24,8 @@ def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "b
         The mask, with an axis for heads and one for queries.
 
     Raises:
-        ValueError: If lengths are no whole numbers from 0 to `n_k`, one for each sequence.
+        ValueError: If `n_k` is no positive whole number, or lengths are no whole numbers from 0 to
+            it, one for each sequence.
 
     Examples:
         >>> padding(np.array([3, 1]), 3)[:, 0, 0].astype(int).tolist()

@@ -58,9 +58,9 @@ class MultiHead:
             paper.
 
     Raises:
-        TypeError: If a part does not hold floating-point numbers.
-        ValueError: If shapes do not fit; the message quotes them and names the mix-up (packed
-            or transposed weights) where one fits.
+        TypeError: If a part does not hold floating-point numbers, or `between` no steps.
+        ValueError: If shapes or steps do not fit, or `scale` is not a positive number. The message
+            names packed or transposed weights where that fits.
 
     Examples:
         8 heads of width 64 in a model of width 512.
@@ -94,6 +94,7 @@ class MultiHead:
             side_by_side = np.eye(self.h * self.d_v, dtype=self.W_V.dtype)
             side_by_side.flags.writeable = False
             object.__setattr__(self, "W_O", side_by_side.reshape(self.h, self.d_v, -1))
+            bind(MultiHead, b_O=self.b_O, fitting=self)
         if self.scale is not None:
             check_positive(scale=self.scale)
             object.__setattr__(self, "scale", float(self.scale))
@@ -144,8 +145,7 @@ class MultiHead:
     ) -> "MultiHead":
         r"""Random float64 weights of the paper's shapes.
 
-        Entries are normal with mean 0 and variance one over the width they sum over, so that a
-        source of mean 0 and variance 1 gives queries, keys and values of variance 1, before biases.
+        Entries are normal with mean 0 and variance one over the width they sum over.
 
         Args:
             d_model: Width of the sources and of the output.
@@ -212,8 +212,7 @@ class MultiHead:
 
         Raises:
             TypeError: If a source does not hold floating-point numbers.
-            ValueError: If a source's width is not the one its weight maps from, or it holds NaN
-                or infinity.
+            ValueError: If shapes do not fit, or a source holds NaN or infinity.
 
         Examples:
             >>> Q, K, V = MultiHead.random(6, 2).project(np.ones((5, 6)))
@@ -255,8 +254,9 @@ class MultiHead:
             The attended values of each head.
 
         Raises:
-            TypeError: If the mask is not boolean, or positions are no whole numbers.
-            ValueError: If shapes or positions do not fit, or what stands there is not known.
+            TypeError: If an array does not hold floating-point numbers, the mask is not boolean,
+                or positions are no whole numbers.
+            ValueError: As in a call.
 
         Examples:
             >>> mh = MultiHead.random(6, 2, h_kv=1)
@@ -333,8 +333,9 @@ class MultiHead:
         Raises:
             TypeError: If a source does not hold floating-point numbers, the mask is not boolean,
                 or positions are no whole numbers.
-            ValueError: If shapes do not fit, a source holds NaN or infinity, the largest score of a
-                query overflows, or what stands between the maps is not known.
+            ValueError: If shapes or positions do not fit, an array holds NaN or infinity, the
+                largest score that enters the softmax is not finite, or what stands between the
+                maps is not known.
 
         Examples:
             Cross-attention: 3 queries attend to 5 keys.

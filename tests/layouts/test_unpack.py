@@ -100,6 +100,10 @@ def test_heads_of_keys_need_not_be_told_where_the_shape_shows_them(shape, layout
         np.testing.assert_array_equal(cut, told[part])
 
 
+def test_pytorchs_bias_is_the_same_in_both_cases():
+    assert [*unpack(np.arange(24.0), "pytorch", h=4)] == ["b_Q", "b_K", "b_V"]
+
+
 def test_gpt2_has_two_cases_for_a_bias():
     bias = np.arange(24.0)
     with refuses("shape (24,) in more than one case … 'self-attention', 'cross-attention'"):

@@ -67,7 +67,7 @@ class Step(NamedTuple):
     """One step of a scheme: `count` products of a (rows, inner) by an (inner, columns) matrix.
 
     Each is a product of sizes and holds their names: `("h", "d_k")` is h·d_k. `weight` names the
-    right factors where they are a weight and not another step's result.
+    right factors where they are a weight.
     """
 
     result: str

@@ -30,11 +30,11 @@ class FoundLayer:
     Args:
         prefix: What its names begin with; it tells an encoder's layer from a decoder's, and
             self-attention from cross-attention.
-        layouts: The layouts that its names and shapes fit; none where it is refused.
+        layouts: The layouts that its names and shapes fit.
         sizes: What the shapes tell: "d_model", and "h", "h_kv" and "d_k" or, where heads are
             packed, the widths of all together, "h·d_k" and "h_kv·d_k".
         heads: Every `(h, h_kv, d_k)` that the shapes allow, and what was said of the heads.
-        biases: The biases that it stores.
+        biases: The biases that it stores, if a layout fits.
         refused: Why it cannot be loaded; empty where it can.
         arrays: What it stores, names to arrays.
         known: What was known of it beforehand.

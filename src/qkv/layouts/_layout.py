@@ -116,7 +116,7 @@ class Stored:
         return (heads,) * bool(heads) + tuple((width,) for width in widths)
 
     def axes_of(self, part: str) -> _Axes:
-        """The same, with the part's own term in place of `split`."""
+        """`paper_axes` of one part, with its own term in place of `split`."""
         return tuple(
             tuple(self.term(part) if size == self.split else size for size in axis)
             for axis in self.paper_axes
@@ -418,7 +418,7 @@ class Layout:
                 yield form.without_biases
 
     def is_outside(self, name: str) -> bool:
-        """Whether a stored array takes no part between the sources and the output."""
+        """Whether a stored array is among `outside`."""
         return any(_within(name, known) for known in self.outside)
 
     def why_refused(self, name: str) -> str | None:

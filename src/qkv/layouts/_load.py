@@ -37,12 +37,11 @@ def load(
     below it. Nothing is computed here: numbers move, and keep their dtype. Only bfloat16, which
     NumPy does not have, becomes float32.
 
-    What takes part in the attention and is none of the maps or biases (QK-norm, a position bias,
-    `bias_k`) is refused. A norm before the sources or after the output is passed over, and so is
-    a stored causal mask, which `MultiHead` takes when it is called;
-    `layouts()[layout].outside` says what is passed over. The weights do
-    not show whether a layer was trained with dropout. Nor do they show the order within a packed
-    axis: (3·h·d_k) and (h·3·d_k) are equally long, so `layout` has to be the right one.
+    With a layout, what takes part in the attention and is none of the maps or biases (QK-norm, a
+    position bias, `bias_k`) is refused. What `layouts()[layout].outside` names, such as a stored
+    causal mask, is passed over. With `names`, nothing else is read. The weights do not show the
+    order within a packed axis: (3·h·d_k) and (h·3·d_k) are equally long, so `layout` has to be the
+    right one.
 
     Args:
         weights: Names to arrays, or to anything that NumPy can convert: a `state_dict` as it

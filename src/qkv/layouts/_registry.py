@@ -83,7 +83,7 @@ def _array(name: str, holds: str, axes: str, bias: str | bool = False) -> Iterat
         named = re.sub("(weight|kernel)$", "bias", name) if bias is True else bias
         if named == name:
             raise ValueError(f"{name!r} ends in no weight or kernel: bias must be a name.")
-        yield Stored(named, holds.replace("W_", "b_"), axes)
+        yield Stored(named, holds.replace("W_", "b_"), " ".join(axes.split()))
 
 
 def layouts() -> dict[str, Layout]:

@@ -142,8 +142,8 @@ def diagnose(
         prefix: What the names of stored arrays begin with.
         tolerance: How far the output may be off, relative to its largest number; where None, what
             the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16,
-            or in float16 with scores above fifty: rounding grows with them. With such scores in
-            bfloat16, or far larger ones, it may leave more, and a right layer is called wrong.
+            or in float16 with scores above fifty. With such scores in bfloat16, or far larger
+            ones, a right layer may be called wrong.
 
     Returns:
         What was found; `print` shows it as sentences.
@@ -151,9 +151,9 @@ def diagnose(
     Raises:
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean, or
             stored arrays come without `layout` and `h`, or a `MultiHead` with one of them.
-        ValueError: If shapes do not fit; for an output the message says what its shape would be.
-            If an array holds NaN or infinity that nothing explains, or an intermediate
-            array has a name that is not known.
+        ValueError: If shapes do not fit, the mask hides everything, an array holds NaN or infinity
+            that nothing explains, an intermediate array has a name that is not known, or
+            `tolerance` is not between 0 and 1.
 
     Examples:
         A layer that forgets the scale, written by hand.

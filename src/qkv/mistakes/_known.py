@@ -65,7 +65,7 @@ def known() -> dict[str, Mistake]:
     r"""Every mistake that `diagnose` knows, by name.
 
     Returns:
-        Name to mistake, in the order of a layer's steps.
+        Name to mistake, part by part.
 
     Examples:
         >>> known()["scale-missing"].what
@@ -88,7 +88,7 @@ def parts() -> dict[str, tuple[Mistake, ...]]:
 
 
 def symptoms() -> dict[str, str]:
-    r"""What one sees when a layer runs and is wrong, the most striking first.
+    r"""What one sees when a layer runs and is wrong.
 
     Returns:
         The key under which a mistake is filed, its `seen_as`, to what people say.

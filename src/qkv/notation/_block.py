@@ -48,7 +48,7 @@ class Block:
         return self.given or Setting.of(self.formulas)
 
     def setting_in(self, chosen: Source) -> Setting:
-        """The same for a source: if it has one letter for X_Q and X_K, that has one length."""
+        """`setting` for a source: where X_Q and X_K have one letter, they have one length."""
         if not chosen.has_one_source:
             return self.setting
         return replace(self.setting, sizes={**self.setting.sizes, "n_q": "n", "n_k": "n"})
@@ -63,7 +63,7 @@ class Block:
         return tuple(write(formula, chosen, self.setting) for formula in self.formulas)
 
     def typeset(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[str, ...]:
-        """LaTeX of each line, as `qkv.notation.typeset` gives it."""
+        """LaTeX of each line."""
         return tuple(latex.line(written, mark) for written in self.write(chosen))
 
     def legend(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
@@ -79,9 +79,8 @@ class Block:
 def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> str:
     r"""Write a formula in a source's letters.
 
-    Where the source has no letter for a role, the role's definition is written out; where it has
-    no letters for that either, this site's letter stands. Sides that a source writes alike are
-    written once.
+    A role that the source has no letter for is written out by its definition, or has this site's
+    letter. Sides that a source writes alike are written once.
 
     Args:
         line: A formula, a role, or a size: `Q[i] = X_Q @ W_Q[i]`, `X_Q`, `h * d_k`.

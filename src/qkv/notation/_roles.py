@@ -55,7 +55,7 @@ class Role:
 
 
 def roles() -> tuple[Role, ...]:
-    """All roles, in the order in which attention uses them.
+    """All roles.
 
     Returns:
         Sources first, sizes last.

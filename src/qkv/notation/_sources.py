@@ -209,7 +209,7 @@ def parse_source(name: str, text: str) -> Source:
 
     Raises:
         ValueError: If the text is no TOML, or an entry is missing, unknown, of a wrong type or in
-            contradiction with another. The message names the file and the entry.
+            contradiction with another. The message names the file.
     """
     try:
         entries = {
