@@ -104,9 +104,7 @@ function excerpt(text, terms) {
   const lines = text.split("\n").map((line) => ({ line, worth: worth(line) }))
   const { line } = lines.reduce((one, other) => (other.worth > one.worth ? other : one))
   const best = line.replace(/^Short answer\. /, "").split(" ")
-  const first = Math.max(0, best.findIndex(found))
-  const from = best.slice(0, first + 1).join(" ").length > LENGTH / 2 ? Math.max(0, first - 8) : 0
-  let until = from
+  let until = 0
   for (let length = 0; until < best.length && length + best[until].length < LENGTH; until++) length += best[until].length + 1
-  return marked(`${from ? "… " : ""}${best.slice(from, until).join(" ")}${until < best.length ? " …" : ""}`, terms)
+  return marked(`${best.slice(0, until).join(" ")}${until < best.length ? " …" : ""}`, terms)
 }

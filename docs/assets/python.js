@@ -85,10 +85,8 @@ export const index = (array, it) => (typeof array === "string" ? array.indexOf(i
 export const count = (where, it) => (typeof where === "string" ? where.split(it).length - 1 : where.filter((each) => same(each, it)).length)
 export const lower = (said) => said.toLowerCase()
 export const upper = (said) => said.toUpperCase()
-export const isupper = (said) => /[A-Z]/.test(said) && !/[a-z]/.test(said)
 export const isdigit = (said) => /^\d+$/.test(said)
 export const isidentifier = (said) => /^[\p{L}_][\p{L}\p{N}_]*$/u.test(said)
-export const isascii = (said) => /^[\0-\x7f]*$/.test(said)
 export const endswith = (said, its) => list(typeof its === "string" ? [its] : its).some((each) => said.endsWith(each))
 export const removesuffix = (said, its) => (its && said.endsWith(its) ? said.slice(0, -its.length) : said)
 export const replace = (said, one, other) => said.replaceAll(one, () => other)
@@ -98,7 +96,6 @@ export const lstrip = (said, signs) => said.replace(new RegExp(`^${ends(signs)}`
 const rstrip = (said, signs) => said.replace(new RegExp(`${ends(signs)}$`), "")
 export const strip = (said, signs) => rstrip(lstrip(said, signs), signs)
 export const split = (said, sign) => (sign === undefined ? said.split(/\s+/).filter(Boolean) : said.split(sign))
-export const rpartition = (said, sign) => { const n = said.lastIndexOf(sign); return n < 0 ? ["", "", said] : [said.slice(0, n), sign, said.slice(n + sign.length)] }
 export const partition = (said, sign) => { const n = said.indexOf(sign); return n < 0 ? [said, "", ""] : [said.slice(0, n), sign, said.slice(n + sign.length)] }
 export const format = (said, ...given) => {
   let n = 0

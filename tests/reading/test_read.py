@@ -245,7 +245,7 @@ def test_the_line_that_cuts_out_a_head_does(layout):
 
 
 def test_every_name_that_a_library_stores_is_read():
-    for name, *_ in tables()["names"]:
+    for name in " ".join(names for names, *_ in tables()["names"]).split():
         if not re.fullmatch(r"[A-Za-z]_\w", name):
             assert read(f"model.layers.0.{name}")[0].kind == "name", name
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from qkv.reading._data import DATA
-from qkv.reading._letters import choices, letter_of, number, shape_of, texts_of, usual
+from qkv.reading._letters import MEANING, choices, letter_of, number, shape_of, texts_of, usual
 from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
@@ -109,7 +109,8 @@ class World:
     def trees(self) -> list:
         """Each line with words as rows; of what is not read whole none."""
         outs = [] if self.loose else [self._rows(it) for it in self.results]
-        return outs if all(outs) else []
+        told = [it for it in outs if it and it[0] != "role"]  # and not W of W ∈ R^{d × d_k}
+        return (told or outs) if all(outs) else []
 
     def value(self, node: tuple | None) -> Value:
         """What a node is."""
@@ -160,7 +161,8 @@ class World:
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
-            sizes = zip(map(number, parts[1:]), shape_of(first.role), strict=False)
+            named = ["" if it == "d|" else number(it) for it in parts[1:]]  # d is any width
+            sizes = zip(named, shape_of(first.role), strict=False)
             self.loose += sum(bool(a) and a != b for a, b in sizes)
             return first
         if kind == "sqrt" and first.role == "#" and first.out:
@@ -358,6 +360,7 @@ class World:
                 if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
                     self._fault(wanted)
                     self.open = self.open or wanted == "sides"
+                self.open = self.open or a.typed == "score"
                 if wanted == "linear":  # without a softmax factors of scores are no mistake
                     self.forget("mask", "times")
                 for it, letter in zip((a, b), wanted, strict=False):
@@ -477,7 +480,7 @@ class World:
         else:
             known = tables()["role"]
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]
-            said = (known[it]["meaning"] + end for it, end in zip((one, two), ends, strict=True))
+            said = (known[it][MEANING] + end for it, end in zip((one, two), ends, strict=True))
             self._fault("equal", *said)
 
 

@@ -2,7 +2,7 @@
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
-from qkv.reading._letters import number, plain, shape_of, usual
+from qkv.reading._letters import BEHIND, MEANING, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
@@ -44,7 +44,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
-    lost = lost and worlds and (worlds[0].loose or worlds[0].faults)
+    lost = lost and worlds and (worlds[0].loose or worlds[0].faults or "⊗" in left)
     if not worlds or lost or not _is_attention(worlds[0], lines):
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
@@ -111,7 +111,7 @@ def _is_attention(world: World, lines: list) -> bool:
 
 def _size(letter: str, size: str) -> Reading:
     known = tables()
-    said = DATA["which"]["size"].format(letter, known["role"][size]["meaning"], known["base"][size])
+    said = DATA["which"]["size"].format(letter, known["role"][size][MEANING], known["base"][size])
     return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
 
 
@@ -131,14 +131,14 @@ def _letters(world: World, several: bool) -> dict:
         other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
-            its, shown = known["meaning"].replace("one head's", head), world.shown[leaf]
+            its, shown = known[MEANING].replace("one head's", head), world.shown[leaf]
             weight = role[:1] in "WP"
             stored = weight and role[-2:] == ".T" and not world.columns
             if world.plain and (weight or bare(role) in ("Q", "K", "V", "QKV")):
                 whole = weight and is_cut(world) and role[-3:] != "[i]"
                 its = its if whole else sub(DATA["shares"], "", its)
             else:
-                its += known["says"]
+                its += known[BEHIND]
             its += DATA["says"]["stored"] if stored else ""
             again = world.made.get(leaf) and said.get(shown, its) != its  # q = W(q)
             said[shown] = DATA["says"]["left"].format(said[shown], its) if again else its
@@ -201,17 +201,19 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     named = whole and last in known and last not in roles.values()
     named = named and not any(it in ("over", "alone") for it in world.said())
     named = named and (seen or last != "S[i]")  # q · k is one score
-    gives, shape = known[last]["meaning"] if named else "", _shape(world, last) if seen else ""
+    gives, shape = known[last][MEANING] if named else "", _shape(world, last) if seen else ""
     title = said[which].format(letter, **tables()["base"])
     plainly = which == "packed" and world.plain and not is_cut(world)
     if plainly or wanted[:3] == "W_O":
         title = said["plain" if plainly else "output"].format(letter)
     if wanted in ("W_QK[i]", "W_VO[i]"):
-        title = f"{letter} is {known[wanted]['meaning']}."
+        title = f"{letter} is {known[wanted][MEANING]}."
+    if wanted[:2] == "X_" and any(role[:2] == "P_" for role in roles.values()):
+        title = said["twice"].format(letter)
     if wanted == "X" and gives:
         title, gives = said["made"].format(letter, gives), ""
     sources = [it for it, role in roles.items() if role == "X"]
-    inputs = {it if it[0].isupper() else plain(it): world.shown[it] for it in sources}
+    inputs = {it if search("^[A-Z]", it) else plain(it): world.shown[it] for it in sources}
     uses = {world.shown[it]: [*world.uses.get(world.shown[it], {})] for it in sources}
     scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
     every, name = [*(uses if scored else inputs.values())], "three" if len(inputs) > 2 else "two"

@@ -1,11 +1,12 @@
 """Which roles a letter may have, and whose letters these are."""
 
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._patterns import fullmatch, search
+from qkv.reading._patterns import cut, fullmatch, search
 from qkv.reading._tables import tables
 from qkv.reading._tree import WORDS, bare, raised
 
 INDEX = DATA["token"]["index"]
+MEANING, SHAPE_IN, BEHIND = 0, 1, 2  # of a role in words
 USUAL = [
     (kind, letter, pattern.format(q=q, query=query, queries=queries))
     for kind, pattern in DATA["usual"].items()
@@ -16,7 +17,7 @@ USUAL = [
 
 def shape_of(role: str) -> list:
     """The names of the sizes that a role has."""
-    shape = tables()["role"][bare(role)]["shape"] if bare(role) in tables()["role"] else []
+    shape = tables()["role"][bare(role)][SHAPE_IN] if bare(role) in tables()["role"] else []
     return shape[::-1] if role.endswith(".T") else shape
 
 
@@ -58,7 +59,7 @@ def usual(leaf: str) -> tuple[str, str, list]:
 
 def roles_of(name: str) -> list:
     """The roles that a name may have, by its last part; of heads together."""
-    kind, letter, roles = usual(f"{name.rpartition('.')[2]}|")
+    kind, letter, roles = usual(f"{cut('[.]', name)[-1]}|")
     forms = [it.format(letter) for it in DATA["forms"].get(kind, [])[:3]]
     return [it.replace("[i]", "") for it in [*forms, *roles]]
 

@@ -86,7 +86,8 @@ def _stored(line: str) -> Reading | None:
     while shape[2:] and shape[-1] == 1:
         shape.pop()
     fits = [way for way in ways if _may_store(way[1], shape)]
-    letters = {} if layer else {it: _cut_out(form, line) for it, form, line in fits or ways}
+    ways = [] if layer else fits or ways
+    letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways}
     says = [said["linear"].format(layer[2], layer[3])] if layer and not shape else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
     if len(shape) == 2:
@@ -117,7 +118,12 @@ def _named(typed: str) -> tuple | None:
     forms = [dotted]
     if dotted.endswith("bias"):
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
-    found = [each for each in tables()["names"] if _is_meant(each[0], each[5], forms)]
+    found = [
+        [stored, *its]
+        for called, *its in tables()["names"]
+        for stored in cut(" ", called)
+        if _is_meant(stored, its[4], forms)
+    ]
     if not found:
         return None
     _, title, ways, page, more, _ = max(found, key=lambda each: len(each[0]))
@@ -131,7 +137,7 @@ def _named(typed: str) -> tuple | None:
 def _is_meant(stored: str, has_parts: int, forms: list) -> bool:
     """Whether a name ends as a library's does, or one with parts stands in it."""
     own = stored.replace("/", ".")
-    short, ends = own.rpartition(".")[0], [f".{own}"]
+    short, ends = sub("[.]?[^.]*$", "", own), [f".{own}"]
     ends += [f".{short}"] if len(short) > 3 else []
     found = any(form.endswith(end) for form in forms for end in ends)
     return found or bool(has_parts and f".{own}." in f"{forms[0]}.")
@@ -159,7 +165,7 @@ def unknown_name(typed: str) -> str:
     typed = sub(said["shape"], "", sub(said["aside"], "", typed)).strip(" :\"'")
     if not fullmatch(said["like"], typed):
         return ""
-    known = [*dict.fromkeys(part for it in tables()["names"] for part in cut("[./]", it[0]))]
+    known = [*dict.fromkeys(part for it in tables()["names"] for part in cut("[./ ]", it[0]))]
     strange = [part for part in cut("[./]", typed) if part not in known]
     longest = sorted(known, key=lambda it: -len(it))
     return " ".join([said["unknown"].format(typed), *alike(strange, longest)])

@@ -155,7 +155,7 @@ def _product(axes: list, labels: list) -> Reading:
         if made[-1] != right[-2]:
             wrong = [FIT["inner"].format(names[n], made[-1], names[n + 1], right[-2])]
             turned = said_of([*made[:-1], right[-2]])
-            wrong += [FIT["turn"].format(names[n + 1], turned)] if made[-1] == right[-1] else []
+            wrong += [FIT["turn"].format(turned)] if made[-1] == right[-1] else []
             changed = said_of([*made[:-2], right[-2], made[-1]])
             wrong += [FIT["exchange"].format(changed)] if made[-2] == right[-1] else []
         for axis, (a, b) in enumerate(zip(made[:-2], right[:-2], strict=False)):

@@ -27,7 +27,7 @@ def tables() -> dict:
     } | DATA["role"]
     for key, role in known.items():
         shape = [size.replace("h_kv", "h") for size in role["shape"]]
-        known[key] = {"meaning": role["meaning"], "shape": shape, "says": _in_words(role)}
+        known[key] = [role["meaning"], shape, _in_words(role)]
     own: dict[str, list[str]] = {}
     for role in DATA["own"].split():  # W_UQ as w|qu
         base, marks = role.removesuffix("[i]").lower().split("_")
@@ -36,7 +36,10 @@ def tables() -> dict:
     named = {each[0]: each for each in [*_names()][::-1]}  # the first of a name
     twins = {re.sub("(weight|kernel)$", "bias", name) for name in named if name[-4:] != "bias"}
     names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
-    names = sorted(names, key=lambda each: (each[3], each[0]))  # alike ones together
+    alike: dict[str, list[list]] = {}  # of those of which the same is said
+    for each in sorted(names, key=lambda each: (each[3], each[0])):
+        alike.setdefault(repr(each[1:]), []).append(each)
+    names = [[" ".join(its[0] for its in every), *every[0][1:]] for every in alike.values()]
     first = {"sizes": known_sizes(), "base": _BASE, "own": own, "steps": _steps()}
     return first | {
         "texts": texts,

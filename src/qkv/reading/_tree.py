@@ -171,13 +171,16 @@ class Parser:
         if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
             values = [("pass", meant(it, values[0][1:])) for it in names]
             sides[-1] = values
-        for side in sides:  # [q_1; q_2] = q takes q apart, and is not read
+        for side in [] if self.code else sides:  # [q_1; q_2] = q takes q apart: it is not read
             apart = side and (side[0][0] == "list" or side[0][:2] == ("fn", "concat"))
-            parts = leaves(*side) if apart and not self.code else []
-            others = [it[0][1] for it in sides if it and it[0][0] == "leaf"]
-            if parts and any(it[0] == parts[0][0] for it in others):
+            parts = leaves(*side) if apart else []
+            others = [it[0][1][0] for it in sides if it and it[0][0] == "leaf"]
+            alike = [it for it in parts if it[0] == parts[0][0]]
+            if parts[1:] and parts == alike and (side == sides[0] or parts[0][0] in others):
                 self.left += [self.shown[it] for it in parts]
-                return None
+                sides = [it for it in sides if it != side]
+                if len(sides) == 1 and others:
+                    return None
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
         if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
@@ -309,9 +312,9 @@ class Parser:
             if name in "fAa" and len(inside) == 3:
                 return ("fn", "attention", *inside)
             if low in WORDS["score"] and len(inside) == 2:
-                score = ("fn", "score", *inside)
+                score = ("fn", "score", *(inside[::-1] if two else inside))  # a[x_m, x_n]: x_n asks
                 return ("fn", "softmax", score) if low == "alpha" else score
-            if len(name) > 2 or not name.isascii():
+            if not fullmatch("[A-Za-z]{1,2}", name):
                 self.left.append(name)
                 return ("fn", "unread", *inside)
             self.at, self.left = began, self.left[:kept]
