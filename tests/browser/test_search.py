@@ -14,7 +14,7 @@ from browser.watching import until
 from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.reading import read
-from qkv.reading._data import MESSAGES
+from qkv.reading._read import WORDS
 from qkv.reading._tables import tables
 from support import ROOT, thorough
 
@@ -430,7 +430,7 @@ def told(typed):
         [it.kind, it.title, it.which, it.tokens, [*it.texts], {**it.letters}, [*it.wrong],
          [*it.says], it.line, it.page] for it in found
     ]  # fmt: skip
-    return [plain, "" if found.says == MESSAGES["words"]["says"] else found.says]
+    return [plain, "" if found.says == WORDS else found.says]
 
 
 def inputs():

@@ -409,7 +409,10 @@ class World:
         letters = [letter_of(self.role_of.get(each[1], "")) for each in names]
         parts = [last for _ in names]
         if "QKV" in last.role and all(letters):
+            own = [bare(self.role_of.get(each[1], "")) for each in names]
             roles = [bare(last.role).replace("QKV", each) for each in letters]
+            if not self.code and all(it[-3:] == "[i]" for it in own):  # one head's
+                self.loose, roles = self.loose + 1, own
             parts = [Value(role, ("role", role)) for role in roles]
             last = last if names[1:] and self.code else last._replace(out=None)
         elif last.out and last.out[0] == "part":  # three arrays that are not taken apart

@@ -185,9 +185,10 @@ def _shape(world: World, last: str) -> str:
 
 
 def _texts(world: World) -> list:
-    """The sources that write it so; none whose word has its number above, if it is below here."""
-    below = [it for it in world.shown.values() if search("^[xqkv]_", it)]
-    return [it for it in world.names if not (below and it[:3] == "ng-")]
+    """The sources that write it so; Ng's alone have a word's number above, as ⟨3⟩."""
+    shown = " ".join(world.shown.values())
+    names = [it for it in world.names if it[:3] == "ng-" or "<" not in shown]
+    return [it for it in names if it[:3] != "ng-" or not search(r"\b[xqkv]_", shown)]
 
 
 def _card(world: World, told: list, complete: bool) -> Reading:
@@ -219,7 +220,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     every, name = [*(uses if scored else inputs.values())], "three" if len(inputs) > 2 else "two"
     if len(every) > 1:
         world.notes[NOTES[name].format(listed(every))] = name
-    tokens = "columns" if world.columns else "rows"
+    turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
+    tokens = "columns" if world.columns or turned_in else "rows"
     tokens = "open" if world.open or (which == "none" and not world.steps) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     result += [said["lead"]] if gives and "…" in shape else []

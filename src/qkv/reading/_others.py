@@ -131,6 +131,7 @@ def _named(typed: str) -> tuple | None:
         title, ways = title.replace("weights for", "biases for"), []
         title = title.replace("the weight after", "the bias after")
     crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
+    page = said["else"] if crosses else page
     return known, title, ways, page, [*more, *crosses]
 
 

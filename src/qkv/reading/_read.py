@@ -1,9 +1,14 @@
 """What was typed, read: the readings as one value that prints as a text."""
 
 from qkv.reading._answer import answer
-from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._data import DATA
 from qkv.reading._reading import Readings
 from qkv.reading._tree import RefusedError
+
+WORDS = (
+    "These are words: `qkv.read` reads formulas, code, shapes, names of weights and error messages."
+    " The site's search answers questions."
+)
 
 
 def read(text: str) -> Readings:
@@ -40,5 +45,5 @@ def read(text: str) -> Readings:
         raise RefusedError(DATA["refused"]["empty"])
     readings, says, unread, words = answer(text)
     found = Readings(readings)
-    found.says, found.unread = MESSAGES["words"]["says"] if words else says, tuple(unread)
+    found.says, found.unread = WORDS if words else says, tuple(unread)
     return found

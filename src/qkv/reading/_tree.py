@@ -165,22 +165,22 @@ class Parser:
                 sides.append(self._several())
             else:
                 self.left.append(self.tokens[self.at - 1])
+        for side in sides if sides[1:] and not self.code else []:  # [q_1; q_2] = q is not read
+            apart = side and (side[0][0] == "list" or side[0][:2] == ("fn", "concat"))
+            parts = leaves(*side) if apart else []
+            others = [it[0][1][0] for it in sides if it and it[0][0] == "leaf"]
+            alike = parts[1:] and all(it[0] == parts[0][0] for it in parts)
+            if alike and (side == sides[0] or parts[0][0] in others):
+                self.left += [self.shown[it] for it in parts]
+                sides = [it for it in sides if it != side]
+                if len(sides) == 1 and others:
+                    return None
         names, values = sides[0], sides[-1]
         while names[1:] and names[-1] == ("leaf", "_|"):
             names.pop()
         if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
             values = [("pass", meant(it, values[0][1:])) for it in names]
             sides[-1] = values
-        for side in [] if self.code else sides:  # [q_1; q_2] = q takes q apart: it is not read
-            apart = side and (side[0][0] == "list" or side[0][:2] == ("fn", "concat"))
-            parts = leaves(*side) if apart else []
-            others = [it[0][1][0] for it in sides if it and it[0][0] == "leaf"]
-            alike = [it for it in parts if it[0] == parts[0][0]]
-            if parts[1:] and parts == alike and (side == sides[0] or parts[0][0] in others):
-                self.left += [self.shown[it] for it in parts]
-                sides = [it for it in sides if it != side]
-                if len(sides) == 1 and others:
-                    return None
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
         if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
@@ -621,7 +621,10 @@ def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
 
 def einsum(equation: str, arrays: list, shown: dict) -> tuple:
     """Two operands, whichever of them is turned. Shared letters are batches."""
-    left, _, out = sub(r"[^A-Za-z,>]", "", equation).partition(">")
+    words = [*dict.fromkeys(findall(r"\w+", equation))] if search(r"\w\w \w", equation) else []
+    named = {word: "abcdefghijklm"[n] for n, word in enumerate(words[:13])}  # of einops
+    short = sub(r"\w+", lambda it: named.get(it[0], it[0]), equation)
+    left, _, out = sub(r"[^A-Za-z,>]", "", short).partition(">")
     parts = left.split(",")
     if len(parts) != len(arrays):
         raise RefusedError(DATA["refused"]["einsum"].format(equation, len(parts), len(arrays)))
