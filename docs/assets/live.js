@@ -499,7 +499,7 @@ function begin(figure) {
   const formula = element("ol", { className: "wq-formulas" })
   const shape = element("p", { className: "wq-shapes" })
   const says = element("p", { className: "wq-says", role: "status" })
-  const stage = group("The step, drawn. Left and right arrow: the step. Up and down: the word. Space: play.", [], "wq-stage")
+  const stage = group(`The step, drawn. ${whole ? "Left and right arrow: the step. " : ""}Up and down: the word. Space: play.`, [], "wq-stage")
   stage.tabIndex = 0
   const [next, back, play] = [button("Next →", () => go(1), { className: "wq-next" }), button("Back", () => go(-1)), button("Play", playAll)]
   const trail = data.states.step.map((step) => button("", () => set({ step })))
