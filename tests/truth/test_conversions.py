@@ -403,6 +403,9 @@ def test_a_layer_of_transformers_holds_as_many_weights_as_the_table_counts(model
         elif model["type"] == "bert":
             layer = library.BertLayer(library.BertConfig())
             attention, mlp = [layer.attention], [layer.intermediate, layer.output]
+        elif model["type"] == "vit":
+            layer = library.ViTLayer(library.ViTConfig())
+            attention, mlp = [layer.attention], [layer.mlp]
         elif model["type"] == "deepseek_v3":
             config = library.DeepseekV3Config()
             attention, mlp = [library.DeepseekV3Attention(config, layer_idx=0)], []

@@ -410,7 +410,7 @@ def test_torch_zero_output_weight_gives_q_k_and_v_no_gradient(torch, mha, x):
     ("optimiser", "options"), [("SGD", {}), ("Adam", {}), ("AdamW", {"weight_decay": 0})]
 )
 def test_torch_adam_tells_pairs_apart_that_differ_by_a_rotation(torch, rng, optimiser, options):
-    """After one step of Adam, two pairs that had the same product have different ones.
+    """After one step of Adam, two pairs that had the same product may have different ones.
 
     Covers: Adam, and AdamW without weight decay, for a pair 30 x 5 and 5 x 30.
     """
