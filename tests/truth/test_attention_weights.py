@@ -372,7 +372,7 @@ def test_torch_added_keys_lengthen_the_weights(torch, rng, options):
 
 @pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
 def test_torch_is_causal_hides_what_add_bias_kv_adds(torch, rng, option):
-    """PyTorch's `is_causal=True` without `need_weights` hides what `add_bias_kv` adds."""
+    """PyTorch's `is_causal=True` without `need_weights` may hide what `add_bias_kv` adds."""
     layer, x, mask = torch_layer(rng, **{option: True}), tokens(torch, rng), later(torch)
     stored = {name: w for name, w in layer.state_dict().items() if name not in ("bias_k", "bias_v")}
     mh = qkv.load(stored, "pytorch", h=H)

@@ -446,7 +446,7 @@ def test_torch_says_which_heads_do_not_match_and_broadcasts_one_head(rng):
 
 @each_function
 def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng):
-    """A mask of an attention function is broadcast to batch, heads, queries and keys."""
+    """A mask of an attention function has the axes that the table gives it."""
     (Q, K, V), mask = drawn(rng), a_mask(rng)
     taken = {
         "batch, h, n_q, n_k": [(), (H,), (BATCH, 1)],

@@ -102,7 +102,7 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
 
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 def test_keras_rounds_float64_on_numpy_and_on_jax_without_its_64_bits(keras, backend):
-    """Keras rounds float64 with NumPy as backend, and with JAX unless `jax_enable_x64` is set."""
+    """Asked for scores Keras rounds float64 on NumPy, and on JAX unless `jax_enable_x64` is set."""
     pytest.importorskip("jax")
     code = """
 import keras, numpy as np, qkv

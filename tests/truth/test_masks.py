@@ -356,7 +356,7 @@ def test_decoders_of_bert_t5_and_whisper_given_no_mask_are_causal_with_sdpa(torc
 
 
 def test_openai_whisper_takes_a_mask_for_the_causal_one(torch, rng, x):
-    """OpenAI's Whisper with sdpa takes a mask for the causal one, and does not read its numbers."""
+    """With sdpa and several queries OpenAI's Whisper takes any mask for the causal one."""
     layer = openai_whisper_layer(rng)
     mh, mask = loaded(layer, "openai-whisper"), np.zeros((N_Q, N_Q))
     for last in (0, -np.inf):

@@ -55,9 +55,9 @@ def test_a_models_first_layer_is_as_the_table_says(name):
 
 @pytest.mark.parametrize("name", RENAMED)
 def test_a_model_that_is_not_computed_loads_under_the_layouts_names(name):
-    """A layer of MPT or of ModernBERT loads, once its names are those of the table's layout.
+    """A layer of ModernBERT loads, once its names are those of the table's layout.
 
-    Covers: one layer of each, built small, with its biases.
+    Covers: one layer, built small.
     """
     model = BUILT[name]
     mh = qkv.load(weights_of(model, built(configured(name))), model["layout"], h=4)

@@ -235,7 +235,7 @@ def test_diffusers_qk_norms_without_weights_load_and_change_the_output(rng, x, o
 
 
 def test_openai_whisper_computes_the_same_with_and_without_sdpa(rng, x, monkeypatch):
-    """OpenAI's Whisper computes the same with and without sdpa, but for rounding."""
+    """Without a mask OpenAI's Whisper computes the same with and without sdpa, but for rounding."""
     library = openai_whisper_code()
     layer = openai_whisper_layer(rng)
     mh = loaded(layer, "openai-whisper")

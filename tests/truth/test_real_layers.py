@@ -252,7 +252,7 @@ def test_vit_of_transformers_has_the_names_of_llama_in_memory_and_others_in_a_fi
 
 
 def test_a_model_with_qk_norm_is_listed_with_why_it_is_refused():
-    """Without its configuration, a model with QK-norm, such as Qwen 3, is listed and refused."""
+    """Without its configuration Qwen 3, a model with QK-norm, is listed and refused."""
     config = configured("qwen3")
     weights = built(config).state_dict()
     refused = qkv.find_layers(weights, h=4, h_kv=2)

@@ -41,7 +41,7 @@ def test_torch_scaled_dot_product_attention_is_equation_1(torch, rng):
 
 
 def test_torch_layer_joins_what_its_attention_function_gives_and_multiplies(torch, mha, x):
-    """PyTorch's layer is its function, then `transpose(-3, -2).flatten(-2)`, then `out_proj`."""
+    """PyTorch's layer: its maps, its function, `transpose(-3, -2).flatten(-2)`, then `out_proj`."""
     for given in x, x[0]:
         projected = map(torch.from_numpy, loaded(mha).project(given))
         heads = torch.nn.functional.scaled_dot_product_attention(*projected)

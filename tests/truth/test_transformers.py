@@ -202,7 +202,7 @@ def test_falcon_queries_do_not_come_first_if_there_are_groups(rng):
 @pytest.mark.parametrize("num_kv_heads", [1, 2, 4])
 @pytest.mark.parametrize("multi_query", [True, False])
 def test_falcon_multi_query_ignores_num_kv_heads(rng, multi_query, num_kv_heads):
-    """Falcon with multi_query has one head of keys, and num_kv_heads changes nothing."""
+    """Falcon's first architecture with multi_query has one head of keys, for any num_kv_heads."""
     for new in False, True:
         options = {"multi_query": multi_query, "new_decoder_architecture": new}
         layer = falcon_layer(rng, **options, num_kv_heads=num_kv_heads)

@@ -13,8 +13,9 @@ class Reading:
         title: What it is, in a sentence: of a formula, which Q stands in it.
         which: Of a formula: "source", "head" (projected, of one head), "packed", "fused", "latent",
             "weight", "size" or "none".
-        tokens: Whether a formula's words are "rows" or "columns"; "open" if it does not tell.
-        texts: Whose letters it has, with section or minute.
+        tokens: Whether a formula's words are "rows" or "columns"; "open" if it does not tell; empty
+            for a size.
+        texts: Whose letters it has.
         letters: Of each letter what it is; of a shape, of each reading what to ask of the code; of
             a name, of each library how it stores the weight.
         wrong: What does not fit, or is a known mistake.

@@ -12,11 +12,10 @@ class Candidate:
     """One thing that an array of a given shape may be.
 
     Args:
-        symbol: Its name in the paper's terms, as `qkv` writes them: `W_Q[i]` belongs to one head,
-            `W_Q` to all of them.
+        symbol: Its name, as `qkv` writes it: `W_Q[i]` belongs to one head, `W_Q` to all of them.
         what: What it is.
-        axes: The shape in the paper's symbols. A raised dot multiplies: heads of width d_k side by
-            side are h·d_k wide.
+        axes: The shape in symbols. A raised dot multiplies: heads of width d_k side by side are
+            h·d_k wide.
         convention: How a weight is stored: "(in, out)" is applied as `X @ W`, "(out, in)" as
             `X @ W.T`. Empty for what is no matrix of weights.
         why: The shape, number by number.
