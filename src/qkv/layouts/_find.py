@@ -56,10 +56,9 @@ def find_layers(
         h: The number of heads of all layers, where it is known.
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
-            `to_dict()`. Read are `num_attention_heads`, `num_key_value_heads` and `head_dim`, or
-            what GPT-2, T5 and Whisper call them, and what stands between the maps of the types of
-            model in `layouts()[...].types`. A layer of another type is refused. If it says
-            nothing of a part of the model, the heads of this part stay open.
+            `to_dict()`. Read are the numbers of heads and their width, and what stands between the
+            maps of the types of model in `layouts()[...].types`. A layer of another type is
+            refused. If it says nothing of a part of the model, the heads of this part stay open.
 
     Returns:
         The layers, in the order of their first names. They print as a table, and
