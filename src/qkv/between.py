@@ -62,10 +62,7 @@ class Step:
         return A
 
     def check(self, h: int, h_kv: int, d_k: int) -> None:
-        """Raise ValueError if a layer of these sizes cannot have this step.
-
-        That its arrays have the layer's sizes is checked by their annotations.
-        """
+        """Raise ValueError if a layer of these sizes cannot have this step."""
 
     def __repr__(self):
         parts = [
@@ -343,11 +340,7 @@ class ALiBi(Step, changes="S", by_position=True):
 
     @classmethod
     def of(cls, h: int) -> "ALiBi":
-        """The paper's slopes for h heads.
-
-        Where h is no power of two, those of its authors' code: the slopes of the next smaller
-        one, and then every other slope of the next larger one, from the largest on.
-        """
+        """The paper's slopes; where h is no power of two, those of its authors' code."""
         H = 2 ** math.floor(math.log2(h))
         slopes = 2.0 ** (-8 * np.arange(1, H + 1) / H)
         between = 2.0 ** (-8 * (np.arange(1, H + 1) - 0.5) / H)
