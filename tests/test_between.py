@@ -135,6 +135,16 @@ def test_the_steps_of_a_layer_are_closed():
         type("Misspelt", (Step,), {}, change="S")
 
 
+def test_a_step_that_is_made_from_another_one_changes_what_that_one_does():
+    class Logged(Rotation):
+        def scores(self, S, i, j):
+            return S
+
+    assert (Logged.changes, Logged.by_position) == ("QKS", True)
+    with refuses("magnitude must be a positive number"):
+        Logged(np.ones(2), magnitude=-1.0)
+
+
 def test_one_head_needs_no_output_map():
     one = MultiHead(MH.W_Q[:1], MH.W_K[:1], MH.W_V[:1])
     np.testing.assert_array_equal(one(X), attention(*(p[:, 0] for p in one.project(X))))

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -57,6 +58,10 @@ HERE = [
     ("source", ValueError, "is not a source", lambda: notation.source("none")),
     ("size_of", ValueError, "is no size", lambda: notation.size_of("Q[i]", {})),
     ("size_of", ValueError, "h has no number", lambda: notation.size_of("h", {})),
+    ("size_of", ValueError, "divides by 0", lambda: notation.size_of("1 / 0", {})),
+    ("check", ValueError, "divides by 0", lambda: notation.check("h / 0")),
+    ("MultiHead", ValueError, "but is 'x'", lambda: replace(MH, scale="x")),
+    ("attention", ValueError, "scale must be", lambda: qkv.attention(*QKV, scale=[1])),
 ]
 
 

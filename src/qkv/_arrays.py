@@ -346,7 +346,7 @@ def check_finite(name: str, array: np.ndarray) -> None:
 
 def check_one_of(name: str, value: object, known: Collection[str]) -> None:
     """Refuse a name that is not among those known."""
-    if value not in known:
+    if value not in tuple(known):
         raise ValueError(f"{name} must be one of {quote(known)}, but is {value!r}.")
 
 
@@ -376,7 +376,11 @@ def head_width(d_model: int, h: int) -> int:
 def check_positive(**numbers: float) -> None:
     """Refuse a number that is not above 0 and finite."""
     for name, value in numbers.items():
-        if not (math.isfinite(value) and value > 0):
+        try:
+            positive = math.isfinite(value) and value > 0
+        except TypeError:  # a string, or None
+            positive = False
+        if not positive:
             raise ValueError(f"{name} must be a positive number, but is {value!r}.")
 
 

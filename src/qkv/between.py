@@ -30,16 +30,20 @@ class Step:
 
     changes = ""
     by_position = False
+    _positive = ()
 
     def __init_subclass__(cls, changes="", by_position=False, positive=(), **options):
-        """Note what a step changes: what it says, or all that the methods it overrides may change.
+        """Note what a step changes: what it says, or all that its methods may change.
 
         `positive` are the names of its numbers that have to be.
         """
         super().__init_subclass__(**options)  # which refuses what is none of these
-        own = {"vectors": "QKV", "scores": "S", "weights": "A"}
-        cls.changes = changes or "".join(own[name] for name in own if name in vars(cls))
-        cls.by_position, cls._positive = by_position, positive
+        of_methods = {"vectors": "QKV", "scores": "S", "weights": "A"}
+        own = "".join(of_methods[name] for name in of_methods if name in vars(cls))
+        # A step that is made from another one changes what that one does too.
+        cls.changes = changes or "".join(each for each in "QKVSA" if each in cls.changes + own)
+        cls.by_position = by_position or cls.by_position
+        cls._positive = (*cls._positive, *positive)
 
     def __post_init__(self):
         bind_fields(self)
@@ -58,10 +62,7 @@ class Step:
         return A
 
     def check(self, h: int, h_kv: int, d_k: int) -> None:
-        """Raise ValueError if a layer of these sizes cannot have this step.
-
-        That its arrays have the layer's sizes is checked by their annotations.
-        """
+        """Raise ValueError if a layer of these sizes cannot have this step."""
 
     def __repr__(self):
         parts = [
@@ -125,8 +126,8 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             scaling: As a config.json has it; `rope_type` is one of `SCALINGS`.
 
         Raises:
-            ValueError: If `width` is no even number from 2 on, `base` is not positive, or the
-                scaling is not known or lacks a number.
+            ValueError: If `width` is no even number from 2 on, `base` is not positive, `pairs` is
+                another word, or the scaling is not known or lacks a number.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
@@ -339,11 +340,7 @@ class ALiBi(Step, changes="S", by_position=True):
 
     @classmethod
     def of(cls, h: int) -> "ALiBi":
-        """The paper's slopes for h heads.
-
-        Where h is no power of two, those of its authors' code: the slopes of the next smaller
-        one, and then every other slope of the next larger one, from the largest on.
-        """
+        """The paper's slopes; where h is no power of two, those of its authors' code."""
         H = 2 ** math.floor(math.log2(h))
         slopes = 2.0 ** (-8 * np.arange(1, H + 1) / H)
         between = 2.0 ** (-8 * (np.arange(1, H + 1) - 0.5) / H)
@@ -357,11 +354,11 @@ class ALiBi(Step, changes="S", by_position=True):
 class DistanceBias(Step, changes="S", by_position=True):
     r"""A learned number is added to each score, by head and distance: $s_{ij} + T_{b(j - i)}$.
 
-    Short distances have a bucket $b$ each; longer ones share ever wider buckets.
+    Short distances have a bucket $b$ each; longer ones share buckets.
 
     Args:
         table: $T$, (buckets, h).
-        farthest: From this distance on all share the last bucket; it begins somewhat earlier.
+        farthest: From this distance on all share the last bucket.
         both_ways: Whether keys after the query have half of the buckets to themselves.
 
     Examples:
@@ -434,7 +431,7 @@ class Sinks(Step, changes="A"):
 class Unknown(Step, changes="QKVSA"):
     """Something that stands there, or may, and is not known: the layer refuses to be called.
 
-    `why` says what is not known, and what would tell it.
+    `why` says what is not known.
     """
 
     why: str

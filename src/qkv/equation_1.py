@@ -33,8 +33,8 @@ def softmax(
 
     Raises:
         TypeError: If `scores` are not floating-point numbers or `mask` is not boolean.
-        ValueError: If `scores` has no axis or is empty, or holds NaN or plus infinity where it may
-            take part; if `mask` does not broadcast to it, or allows nothing but minus infinity.
+        ValueError: If `scores` is empty or has no such axis, or holds NaN or plus infinity where it
+            may take part; if `mask` does not broadcast to it, or allows only minus infinity.
 
     Examples:
         Scores 0 and ln 3 weigh 1 : 3.
@@ -120,9 +120,8 @@ def attention(
 
     Raises:
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.
-        ValueError: If shapes do not fit; the message quotes them. If an array holds NaN or
-            infinity, or the largest score of a query overflows. If `scale` is not a positive
-            number.
+        ValueError: If shapes do not fit, an array holds NaN or infinity, the largest score that
+            enters the softmax is not finite, or `scale` is not a positive number.
 
     Examples:
         3 queries of width 2 attend to 5 keys; each value is 7 wide.
@@ -138,9 +137,9 @@ def attention(
     Source:
         Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1, equation (1).
     """
-    scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else float(scale)
+    scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else scale
     check_positive(scale=scale)
-    S = Q * scale @ K.swapaxes(-1, -2)  # (*batch, n_q, n_k)
+    S = Q * float(scale) @ K.swapaxes(-1, -2)  # (*batch, n_q, n_k)
     A = _softmax_in_place(S, mask)  # (*batch, n_q, n_k)
     heads = A @ V  # (*batch, n_q, d_v)
     return (heads, A) if return_weights else heads

@@ -44,7 +44,7 @@ def merge(
 
     Raises:
         TypeError: If an array does not hold floating-point numbers.
-        ValueError: If the two maps do not fit; the message quotes their shapes.
+        ValueError: If shapes do not fit.
 
     Examples:
         Doubling, then adding 1 and tripling, is one map: multiply by 6 and add 3.
@@ -88,8 +88,7 @@ def fold(
 
     A layer that projects its sources before multi-head attention projects them twice, and one
     projection does the same. `fold(mh, P_Q=P_Q, P_K=P_K, P_V=P_V)(X)` equals
-    `mh(X @ P_Q, X @ P_K, X @ P_V)`. Where all widths are d_model = h d_k = h d_v that is four
-    square matrices in place of seven. It is exact up to rounding, and only where nothing (a norm,
+    `mh(X @ P_Q, X @ P_K, X @ P_V)`. It is exact up to rounding, and only where nothing (a norm,
     dropout in training, a nonlinearity) stands between the two projections.
 
     Args:
@@ -107,7 +106,7 @@ def fold(
 
     Raises:
         TypeError: If an array does not hold floating-point numbers.
-        ValueError: If a projection does not end in the width that its weight maps from.
+        ValueError: If a projection, or what is added, does not fit the weight after it.
 
     Examples:
         >>> mh, P = MultiHead.random(6, 2), np.full((6, 6), 0.5)
@@ -227,7 +226,8 @@ def factor(
 
     Raises:
         TypeError: If `W` does not hold float32 or float64.
-        ValueError: If `rank` is not a whole number from 1 to the smaller width.
+        ValueError: If `W` is no matrix or not finite, or `rank` is not a whole number from 1 to the
+            smaller width.
 
     Examples:
         >>> first, second = factor(np.diag([9.0, 4.0, 0.0]), rank=2)
@@ -270,8 +270,7 @@ def gauge(
         B: The same for values and outputs, (h_kv, d_v, d_v) or (d_v, d_v).
 
     Returns:
-        A layer with other weights and the same outputs, up to rounding. What has no matrix is
-        unchanged.
+        A layer with the same outputs, up to rounding. What has no matrix is unchanged.
 
     Raises:
         TypeError: If a matrix does not hold float32 or float64.

@@ -53,7 +53,7 @@ def causal(
     r"""Hide later tokens: a look-ahead mask.
 
     Where queries and keys differ in number, it has to be said which key the first query stands
-    at. The two agree where $n_q = n_k$.
+    at.
 
     Args:
         n_q: How many queries.

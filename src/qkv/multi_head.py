@@ -34,8 +34,7 @@ class MultiHead:
     of $W^O$ that the first head meets, so that the sum over heads equals
     $\operatorname{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W^O$.
 
-    The value is frozen: its arrays are read-only copies, and two values are equal if all their
-    parts are.
+    The value is frozen: its arrays are read-only copies.
 
     Args:
         W_Q: Maps the source of the queries to queries,
@@ -59,8 +58,7 @@ class MultiHead:
 
     Raises:
         TypeError: If a part does not hold floating-point numbers, or `between` no steps.
-        ValueError: If shapes or steps do not fit, or `scale` is not a positive number. The message
-            names packed or transposed weights where that fits.
+        ValueError: If shapes or steps do not fit, or `scale` is not a positive number.
 
     Examples:
         8 heads of width 64 in a model of width 512.
@@ -167,8 +165,9 @@ class MultiHead:
             >>> MultiHead.random(6, 2, d_k=5, d_v=7)
             MultiHead(h=2, d_model=6, d_k=5, d_v=7)
         """
-        given = {"d_model": d_model, "h": h, "h_kv": h_kv, "d_k": d_k, "d_v": d_v}
-        check_sizes(**{name: size for name, size in given.items() if size is not None})
+        given = {"h_kv": h_kv, "d_k": d_k, "d_v": d_v}
+        given = {name: size for name, size in given.items() if size is not None}
+        check_sizes(d_model=d_model, h=h, **given)
         if d_k is None:
             d_k = head_width(d_model, h)
         h_kv, d_v = h_kv or h, d_v or d_k

@@ -145,6 +145,9 @@ def test_whole_numbers_of_numpy_do_not_overflow():
     sizes = Sizes(np.int32(70_000), np.int32(8), np.int32(100_000), d_k=np.int32(64))
     assert sizes == Sizes(70_000, 8, 100_000, d_k=64)
     assert type(cost("paper", sizes).multiply_adds) is int
+    wide = np.int32(100_000)
+    assert low_rank_dimension(wide, wide, wide) == 100_000**2
+    assert layer_cost(Sizes(4096, 32, 1), np.int32(2**20)).mlp == 2 * 4096 * 2**20
 
 
 @given(*[st.integers(1, 6)] * 3)
@@ -164,6 +167,7 @@ def test_low_rank_dimension_is_the_rank_of_the_derivative(rows, columns, rank):
         ({"d_model": 7, "h": 2, "n_q": 3}, "d_model = 7 is not divisible by h = 2"),
         ({"d_model": 6, "h": 2, "n_q": 0}, "n_q must be a positive whole number, but is 0"),
         ({"d_model": 6, "h": 2.5, "n_q": 3}, "h must be a positive whole number"),
+        ({"d_model": None, "h": 2, "n_q": 3}, "d_model must be a positive whole number"),
         ({"d_model": 6, "h": 3, "n_q": 3, "h_kv": 2}, "h_kv must divide h, but h_kv = 2 and h = 3"),
     ],
 )

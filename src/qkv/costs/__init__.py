@@ -47,13 +47,14 @@ class Sizes:
     d_v: int | None = None
 
     def __post_init__(self):
-        check_sizes(**{name: size for name, size in vars(self).items() if size is not None})
         defaults = {
             "n_k": lambda: self.n_q,
             "h_kv": lambda: self.h,
             "d_k": lambda: head_width(self.d_model, self.h),
             "d_v": lambda: self.d_k,
         }
+        left_out = {name for name in defaults if getattr(self, name) is None}
+        check_sizes(**{name: size for name, size in vars(self).items() if name not in left_out})
         for name, size in vars(self).items():
             object.__setattr__(self, name, int(defaults[name]() if size is None else size))
         check_groups(self.h, self.h_kv)
@@ -201,6 +202,7 @@ def layer_cost(
     """
     if d_ff is not None:
         check_sizes(d_ff=d_ff)
+        d_ff = int(d_ff)  # a product of NumPy's numbers may overflow
     n_q, n_k = sizes.n_q, sizes.n_k
     if causal and n_k < n_q:
         raise ValueError(
@@ -245,7 +247,7 @@ def low_rank_dimension(rows: int, columns: int, rank: int) -> int:
         (61440, 262144)
     """
     check_sizes(rows=rows, columns=columns, rank=rank)
-    rank = min(rank, rows, columns)
+    rows, columns, rank = int(rows), int(columns), int(min(rank, rows, columns))
     return rank * (rows + columns - rank)
 
 
@@ -364,7 +366,7 @@ def _evaluate(terms: tuple[Factors, ...], sizes: Sizes) -> int:
     return sum(_multiply(factors, sizes) for factors in terms)
 
 
-def grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: int) -> int:
+def _grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: int) -> int:
     """Count the degrees of freedom of one map per head of limited rank.
 
     The heads of a group share one factor, so that their maps, one below the other, are one matrix
@@ -381,7 +383,7 @@ def grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: in
         The dimension.
 
     Examples:
-        >>> grouped_dimension(8, 8, 512, 512, 64) == 8 * low_rank_dimension(512, 512, 64)
+        >>> _grouped_dimension(8, 8, 512, 512, 64) == 8 * low_rank_dimension(512, 512, 64)
         True
     """
     return h_kv * low_rank_dimension(h // h_kv * width, shared_width, rank)
@@ -390,11 +392,11 @@ def grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: in
 def _degrees_of_freedom(scheme: str, sizes: Sizes) -> int:
     h, h_kv, d_model = sizes.h, sizes.h_kv, sizes.d_model
     W_QK = (
-        grouped_dimension(h, h, d_model, d_model, d_model)  # each matrix is free
+        _grouped_dimension(h, h, d_model, d_model, d_model)  # each matrix is free
         if scheme == "w_qk"
-        else grouped_dimension(h, h_kv, d_model, d_model, sizes.d_k)
+        else _grouped_dimension(h, h_kv, d_model, d_model, sizes.d_k)
     )
-    return W_QK + grouped_dimension(h, h_kv, d_model, d_model, sizes.d_v)
+    return W_QK + _grouped_dimension(h, h_kv, d_model, d_model, sizes.d_v)
 
 
 _PER_HEAD = (
@@ -460,8 +462,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         refuse_steps(mh, "SA", "the maps", "and decides whether b_K and b_V are free.")
     d_query = mh.d_model + (mh.b_Q is not None)
     (d_source_k, d_source_v, d_out) = mh.W_K.shape[1], mh.W_V.shape[1], mh.W_O.shape[-1]
-    W_QK = grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)
-    W_VO = grouped_dimension(mh.h, mh.h_kv, d_out, d_source_v, mh.d_v)
+    W_QK = _grouped_dimension(mh.h, mh.h_kv, d_query, d_source_k, mh.d_k)
+    W_VO = _grouped_dimension(mh.h, mh.h_kv, d_out, d_source_v, mh.d_v)
     if mh.b_O is not None or (mh.b_V is not None and mh.d_v > d_source_v):
         constant = d_out  # parts of W_O that no source reaches take b_V anywhere
     elif mh.b_V is not None:

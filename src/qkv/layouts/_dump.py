@@ -34,8 +34,7 @@ def dump(
 
     Raises:
         TypeError: If parts that the layout stores in one array differ in dtype.
-        ValueError: If the layout has no such form, or cannot hold the layer as it is: another
-            scale, a rotation, grouped heads, widths, biases.
+        ValueError: If there is no such layout or form, or it cannot hold the layer as it is.
 
     Examples:
         >>> weights = dump(MultiHead.random(6, 2), "pytorch")

@@ -56,10 +56,9 @@ def find_layers(
         h: The number of heads of all layers, where it is known.
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
-            `to_dict()`. Read are `num_attention_heads`, `num_key_value_heads` and `head_dim`, or
-            what GPT-2, T5 and Whisper call them, and what stands between the maps of the types of
-            model in `layouts()[...].types`. A layer of another type is refused. If it says
-            nothing of a part of the model, the heads of this part stay open.
+            `to_dict()`. Read are the numbers of heads and their width, and what stands between the
+            maps of the types of model in `layouts()[...].types`. A layer of another type is
+            refused. If it says nothing of a part of the model, the heads of this part stay open.
 
     Returns:
         The layers, in the order of their first names. They print as a table, and
@@ -68,9 +67,9 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        ValueError: If there is no attention layer, a number of heads is not a positive whole
-            number, or `config` says none and none is passed. A layer that cannot have these
-            heads is listed, with why it is refused.
+        ValueError: If there is no attention layer or no such file, a number of heads is not a
+            positive whole number, or `config` says none and none is passed. A layer that cannot
+            have these heads is listed, with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

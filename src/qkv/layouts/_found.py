@@ -30,9 +30,9 @@ class FoundLayer:
     Args:
         prefix: What its names begin with; it tells an encoder's layer from a decoder's, and
             self-attention from cross-attention.
-        layouts: The layouts that its names and shapes fit.
-        sizes: What the shapes tell: "d_model", and "h", "h_kv" and "d_k" or, where heads are
-            packed, the widths of all together, "h·d_k" and "h_kv·d_k".
+        layouts: The layouts that it may have.
+        sizes: The sizes that are known, such as "d_model" and, where heads are packed, the widths
+            of all together, "h·d_k" and "h_kv·d_k".
         heads: Every `(h, h_kv, d_k)` that the shapes allow, and what was said of the heads.
         biases: The biases that it stores, if a layout fits.
         refused: Why it cannot be loaded; empty where it can.
@@ -71,7 +71,7 @@ class FoundLayer:
 
         Raises:
             TypeError: If the arrays do not hold floating-point numbers.
-            ValueError: If the layer is refused, or `h` or the layout has to be said.
+            ValueError: If the layer is refused, or an argument is needed or does not fit.
 
         Examples:
             >>> from qkv import dump, find_layers

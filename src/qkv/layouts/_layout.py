@@ -94,7 +94,7 @@ class Stored:
 
     @property
     def split(self) -> str:
-        """The size that has a term for each part; empty where it holds one part."""
+        """The size that tells the parts apart; empty where it holds one part."""
         number = str(len(self.parts))
         shared = (size for axis in self.axes for size in axis if size == number or "+" in size)
         return next(shared) if len(self.parts) > 1 else ""
@@ -195,7 +195,7 @@ class Form:
     Args:
         when: The case, in words.
         stored: The arrays, in the library's order.
-        note: What else to know about the arrays or their names, in a sentence.
+        note: What else to know about the arrays or their names.
     """
 
     when: str

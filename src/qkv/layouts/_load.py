@@ -66,8 +66,8 @@ def load(
 
     Raises:
         TypeError: If the weights are no mapping or do not hold floating-point numbers.
-        ValueError: If a name is missing, surplus or refused, or a shape does not fit; the message
-            says what came, what was expected, and which layout does fit, if one does.
+        ValueError: If a name is missing, surplus or refused, a shape does not fit, or an argument
+            is missing or unknown.
 
     Examples:
         PyTorch's packed weight, two heads of width 3: the first six rows are the queries.

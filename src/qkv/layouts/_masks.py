@@ -112,8 +112,8 @@ def convert_mask(
 
     Raises:
         TypeError: If the mask is not boolean.
-        ValueError: If there is no such form, or it cannot hold the mask, or needs `h` or `dtype`,
-            or cannot have it; if "attn_mask" needs `n_q`.
+        ValueError: If there is no such form, it cannot hold the mask, or `h`, `n_q` or `dtype` is
+            missing or does not fit.
 
     Examples:
         Two sentences, of 3 and of 1 words, and the heads of a layer of PyTorch.
@@ -132,7 +132,7 @@ def convert_mask(
     """
     check_one_of("form", form, MASK_FORMS)
     array = as_mask(mask, np.shape(mask))
-    if array.ndim not in (2, 4):
+    if array.ndim not in (2, 4) or not array.size:
         raise ValueError(
             "mask must have shape (n_q, n_k) or (batch, h, n_q, n_k), where any but n_k may be 1, "
             f"but has shape {array.shape}. For one mask a sample, shared by its heads, pass "

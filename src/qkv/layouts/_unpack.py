@@ -45,8 +45,8 @@ def unpack(
 
     Raises:
         TypeError: If the array does not hold floating-point numbers.
-        ValueError: If the layout has no such array, or its shape does not fit, or it could be
-            several, or `h_kv` is needed.
+        ValueError: If an argument is unknown, the shape does not fit, the array could be several,
+            or `h_kv` is needed.
 
     Examples:
         The first third of PyTorch's rows holds the queries, and the first half of these the first

@@ -42,7 +42,7 @@ class Diagnosis:
         explanations: What gives the output, best first. Empty if the output is right, or if nothing
             that is known gives it. If there are more than one, what was given cannot tell them
             apart.
-        decide: What can tell them apart. Empty if there is nothing to tell.
+        decide: What can tell them apart, or that nothing was found. Empty unless there are several.
         first_difference: What the intermediate arrays show, and whether the output is all zeros.
         unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
             the queries.
@@ -149,11 +149,11 @@ def diagnose(
         What was found; `print` shows it as sentences.
 
     Raises:
-        TypeError: If an array does not hold floating-point numbers, or the mask is not boolean, or
-            stored arrays come without `layout` and `h`, or a `MultiHead` with one of them.
-        ValueError: If shapes do not fit, the mask hides everything, an array holds NaN or infinity
-            that nothing explains, an intermediate array has a name that is not known, or
-            `tolerance` is not between 0 and 1.
+        TypeError: As in `load` and a call of the layer, or if stored arrays come without `layout`
+            or `h`, or a `MultiHead` with what is for them.
+        ValueError: As there, or if the output holds NaN or infinity that nothing explains, the mask
+            hides everything, an intermediate array does not fit, or `tolerance` is not between 0
+            and 1.
 
     Examples:
         A layer that forgets the scale, written by hand.

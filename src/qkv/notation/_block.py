@@ -67,7 +67,7 @@ class Block:
         return tuple(latex.line(written, mark) for written in self.write(chosen))
 
     def legend(self, chosen: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
-        """Explain each letter of the lines once."""
+        """Explain the letters of the lines."""
         chosen = _source(chosen)
 
         def shape(glyph: Glyph) -> str:
@@ -154,8 +154,8 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         LaTeX, without dollar signs.
 
     Raises:
-        ValueError: If the line is no such expression, or some of its sizes have a number and
-            others have not.
+        ValueError: If the line is no such expression, there is no such source, or some of its sizes
+            have a number and others have not.
 
     Examples:
         >>> print(shape("W_Q[i]"))
@@ -197,7 +197,7 @@ def side(word: str, source: str | Source = "site", role: Role | None = None) -> 
         role: The role that it is said of, for sources that do not turn every role.
 
     Raises:
-        ValueError: If the word is not one of `SIDES`.
+        ValueError: If there is no such word or source.
 
     Examples:
         >>> side("rows"), side("rows", "ng-multi-head")

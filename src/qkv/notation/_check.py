@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +67,7 @@ def check(*lines: str) -> None:
             equal; an expression alone has only to run.
 
     Raises:
-        ValueError: If a line is no formula, if shapes do not fit, or if two sides differ. The
-            message names the two shapes, the role or the construct at fault, and the other line
-            if two contradict each other.
+        ValueError: If a line is no formula or cannot run, shapes do not fit, or two sides differ.
 
     Examples:
         >>> check("Q[i] = X_Q @ W_Q[i]")
@@ -145,6 +144,7 @@ def _compare(formula: Formula, world: "World", head: int) -> None:
 def _compare_sizes(formula: Formula) -> None:
     """Equal for all sizes: tried for more of them than a coincidence would survive."""
     left, *others = formula.sides
+    size_of(left, _PRIMES)  # a size alone has only to run
     for other in others:
         if not other.is_size:
             raise ValueError(f"`{left}` is a size, but `{other}` is an array.")
@@ -166,7 +166,7 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
         sizes: The number that each size in it stands for.
 
     Raises:
-        ValueError: If it is no size, or one of its sizes has no number.
+        ValueError: If it is no size, one of its sizes has no number, or it divides by 0.
 
     Examples:
         >>> size_of("h * d_k", {"h": 8, "d_k": 64})
@@ -182,14 +182,17 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
         case tree.Root(of):
             return math.sqrt(size_of(of, sizes))
         case tree.Arithmetic(sign, left, right):
-            value = _OPERATIONS[sign](*(_exact(size_of(each, sizes)) for each in (left, right)))
+            try:
+                value = _OPERATIONS[sign](*(_exact(size_of(each, sizes)) for each in (left, right)))
+            except ZeroDivisionError:
+                raise ValueError(f"`{size}` divides by 0.") from None
             return int(value) if value == int(value) else value
     raise ValueError(f"{size} has no number among {', '.join(sizes) or 'none'}.")
 
 
 # Floats would turn (h / 3) * 3 into no whole number, and an array's axis needs one.
 def _exact(size: int | float | Fraction) -> float | Fraction:
-    return Fraction(size) if isinstance(size, int) else size
+    return Fraction(int(size)) if isinstance(size, Integral) else size
 
 
 class World:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 GROUPS = ("source", "weight", "query", "key", "value", "score", "output", "size")
-"""What a role has its colour from, in the order of legends."""
+"""What a role has its colour from."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Role:
 
     @property
     def per_kv_head(self) -> bool:
-        """Whether heads of queries may share it: it belongs to keys or values."""
+        """Whether heads of queries may share it."""
         return self.per_head and self.key[:-3] in {
             f"{prefix}{letter}" for prefix in ("", "W_", "M_", "b_") for letter in "KV"
         }
@@ -71,7 +71,7 @@ def role(key: str) -> Role:
     """The role with this key.
 
     Raises:
-        ValueError: If there is none; the message names what may have been meant.
+        ValueError: If there is none.
     """
     if key in _ROLES:
         return _ROLES[key]

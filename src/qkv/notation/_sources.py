@@ -48,7 +48,7 @@ class Unnamed:
 
     Attributes:
         roles: Their keys.
-        why: One sentence.
+        why: Why it has none.
     """
 
     roles: tuple[str, ...]
@@ -74,11 +74,11 @@ class Source:
         checked: Whether all of this was seen in the source itself or in a quotation.
         letters: A `Letter` for the key of each role that it names.
         functions: LaTeX for each function that it names.
-        square: Whether these take square brackets.
+        square: Whether its functions take square brackets.
         hint: What tells it from another of its group: "q goes in".
         one_token: Whether its letter for queries, say, is one token's vector. Here it stands for
             the vectors of all tokens.
-        index: What it writes for the index of a head; empty where it shows one head only.
+        index: What it writes for the index of a head; empty where its letters have none.
         first_heads: The indices of the first two heads.
         bounds: Whether its sums over heads name how many there are.
         upright: Roles that it does not transpose, although its tokens are columns.
@@ -208,8 +208,7 @@ def parse_source(name: str, text: str) -> Source:
         The source.
 
     Raises:
-        ValueError: If the text is no TOML, or an entry is missing, unknown, of a wrong type or in
-            contradiction with another. The message names the file.
+        ValueError: If the text is no TOML, or makes no source. The message names the file.
     """
     try:
         entries = {

@@ -48,7 +48,7 @@ def axes(expression: Expression, setting: Setting) -> tuple[Expression, ...]:
         case tree.Symbol(role):
             return tuple(map(parse_size, setting.define(role).shape))
         case tree.Product(left, right):
-            return (axes(left, setting)[0], axes(right, setting)[1])
+            return (axes(left, setting)[0], axes(right, setting)[-1])
         case tree.Sum(left, _) | tree.OverRoot(left, _):
             return axes(left, setting)
         case tree.Transpose(of):

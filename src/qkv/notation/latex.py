@@ -17,7 +17,7 @@ class Entry:
 
     Attributes:
         role: The role that it stands for.
-        latex: How the formula writes it.
+        latex: The letter, of a head in general.
         shape: LaTeX for its shape; empty for a size.
         borrowed: Whether the source has no letter for this role, so that this site's stands.
     """
