@@ -511,10 +511,12 @@ def meet(a: str, b: str) -> bool:
 def fit(lines: list, shown: dict, code: bool) -> list:
     """All readings of some lines, the likeliest first: `data.toml` says in which order."""
     letters, worlds, kept = read_first(lines, code), [], {}
+    pairs = [node for line in lines for node in walk(line) if node[0] == "mul"]
+    either = not code or any(it[1][0] == "t" and it[1][2:] for it in pairs)  # code has rows
     for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
         weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
         weights = [it for it in weights if "()" not in it]
-        for columns in (False, True) if weights or not code else (False,):  # code has rows
+        for columns in (False, True) if weights or either else (False,):
             for stored in (False, True) if weights else (False,):  # a weight as nn.Linear has it
                 flipped = {leaf: role_of.get(leaf, "") for leaf in letters}
                 for leaf in letters:

@@ -80,6 +80,7 @@ def _stored(line: str) -> Reading | None:
     for path in [it for it in said["paths"] if search(it, called)]:
         ways = [[sub(said["paths"][path], "", it).strip(", "), *its] for it, *its in ways]
     ways = [it for it in ways if it[0]] or found[0][2]
+    sized = search(said["shape"], line.partition(called)[2]) or sized  # that behind the name
     shape = [int(it) for it in findall(r"\d+", sized[0])] if sized and not layer else []
     if layer and layer[2].isdigit() and layer[3].isdigit():
         shape = [int(layer[3]), int(layer[2])]

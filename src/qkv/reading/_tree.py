@@ -651,4 +651,4 @@ def einsum(equation: str, arrays: list, shown: dict) -> tuple:
     if out.index(a) > out.index(b):  # of the transposes the product
         one, two, a, b = ("t", two), ("t", one), b, a
     axes = "".join({a: "1", b: "2"}.get(letter, ".") for letter in out)
-    return ("inner", "" if "..." in equation else axes, one, two)
+    return ("inner", f".{axes}" if "..." in equation else axes, one, two)
