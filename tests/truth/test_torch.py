@@ -71,7 +71,7 @@ def test_torch_kdim_is_a_width_before_the_map(torch):
 
 
 def test_torch_heads_always_fill_embed_dim(torch):
-    """PyTorch heads fill `embed_dim`, and no argument sets their width."""
+    """PyTorch heads fill `embed_dim`, and no argument is `head_dim`."""
     with pytest.raises(AssertionError, match="divisible"):
         torch.nn.MultiheadAttention(E, 5)
     parameters = inspect.signature(torch.nn.MultiheadAttention).parameters
@@ -162,7 +162,10 @@ def test_torch_linear_layers_shorten_vectors_by_the_root_of_3_at_first(torch):
 
 
 def test_torch_scores_start_at_half_a_unit(torch):
-    """Scores of a fresh PyTorch layer, 512 wide, have a standard deviation of about 0.5."""
+    """PyTorch's divided scores start with a standard deviation of about 0.5.
+
+    Covers: `nn.MultiheadAttention(512, 8)`.
+    """
     packed = torch.nn.MultiheadAttention(512, 8).in_proj_weight
     apart = torch.nn.MultiheadAttention(512, 8, vdim=256)
     stored_apart = torch.cat([apart.q_proj_weight, apart.k_proj_weight])
