@@ -228,6 +228,9 @@ two, keys = q[:, :2], mask[:2]  # as many queries as sentences
 read = attend(two, k, v, mask=keys.astype("float32"))
 print(np.allclose(read, attend(two, k, v, mask=keys[:, None, None]), atol=1e-5))
 print(np.allclose(read, attend(two, k, v, mask=keys), atol=1e-3))
+one, of_one = q[:, :1], mask[:1]  # one query
+read = attend(one, k, v, mask=of_one.astype("float32"))
+print(np.allclose(read, attend(one, k, v, mask=of_one), atol=1e-5))
 for query, options in ((q, {"mask": mask.astype("float32")}), (q[:, :, :1], {}), (q[:1], {})):
     try:
         attend(query, k, v, **options)
@@ -236,7 +239,7 @@ for query, options in ((q, {"mask": mask.astype("float32")}), (q[:, :, :1], {}),
 """
     command, environment = [sys.executable, "-c", code], os.environ | {"KERAS_BACKEND": "jax"}
     printed = subprocess.check_output(command, env=environment, text=True)
-    assert printed.split() == ["True"] * 4 + ["False"] + ["refused"] * 3
+    assert printed.split() == ["True"] * 4 + ["False", "True"] + ["refused"] * 3
 
 
 EXCHANGED = "keras.ops.dot_product_attention", "F.scaled_dot_product_attention"
@@ -266,7 +269,8 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
 def test_keras_layer_takes_exchanged_queries_and_values_in_a_later_call(keras, rng):
     """Keras' layer takes exchanged queries and values without a key, or in a later call with one.
 
-    Covers: PyTorch on a CPU, three axes, values as wide as keys; no mask, dropout or scores.
+    Covers: PyTorch on a CPU, three axes, values as wide as keys, no mask; with a key no dropout and
+    no scores.
     """
     queries, values = (each[:, 0].astype("float32") for each in drawn(rng, n_q=3, n_k=5)[:2])
     five, three = {"query": values}, {"value": queries}

@@ -241,6 +241,7 @@ def test_openai_whisper_computes_the_same_with_and_without_sdpa(rng, x, monkeypa
     mh = loaded(layer, "openai-whisper")
     mask = np.tri(N_Q, dtype=bool) | (np.arange(N_Q) == 1)
     added = np.where(mask, 0, -np.inf)
+    assert close(called(layer, x)[0], mh(x))
     monkeypatch.setattr(library.MultiHeadAttention, "use_sdpa", False)
     for given, expected in ((None, mh(x)), (added, mh(x, mask=mask))):
         real, _ = called(layer, x, mask=given)

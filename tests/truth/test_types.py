@@ -169,8 +169,8 @@ def without(layer) -> Iterator[tuple]:
 def test_leaving_out_what_a_config_says_is_noticed(name):
     """Without any one of the steps that a config asks for, a loaded layer gives another output.
 
-    Covers: small windows, caps, clips, norms, sinks, biases by position, scales, and the three ways
-    to stretch a rotation, each in one small random model that was run whole.
+    Covers: small windows, caps, clips, norms, sinks, biases by position, scales, and three ways to
+    stretch a rotation, each in one small random model that was run whole.
     """
     kind, options, expected = OPTIONS[name]
     noticed = {}
