@@ -358,8 +358,8 @@ class DistanceBias(Step, changes="S", by_position=True):
 
     Args:
         table: $T$, (buckets, h).
-        farthest: From this distance on all share the last bucket.
-        both_ways: Whether keys after the query have half of the buckets to themselves.
+        farthest: From this distance on a side has one bucket.
+        both_ways: Whether keys after the query have half of the buckets.
 
     Examples:
         >>> bias = DistanceBias(np.arange(8.0)[:, None], farthest=16, both_ways=False)

@@ -196,7 +196,7 @@ class MultiHead:
         Float[np.ndarray, "*batch_k h_kv n_k d_k"],
         Float[np.ndarray, "*batch_v h_kv n_k d_v"],
     ]:
-        r"""Project the sources, once for each head: the Q, K and V of equation (1).
+        r"""Project the sources, once for each head.
 
         $$Q_i = X_Q W_i^Q \qquad K_i = X_K W_i^K \qquad V_i = X_V W_i^V$$
 
@@ -332,9 +332,9 @@ class MultiHead:
         Raises:
             TypeError: If a source does not hold floating-point numbers, the mask is not boolean,
                 or positions are no whole numbers.
-            ValueError: If shapes or positions do not fit, an array holds NaN or infinity, the
-                largest score that enters the softmax is not finite, or what stands between the
-                maps is not known.
+            ValueError: If shapes or positions do not fit, a source, Q, K or V holds NaN or
+                infinity, the largest score that enters the softmax is not finite, or what stands
+                between the maps is not known.
 
         Examples:
             Cross-attention: 3 queries attend to 5 keys.

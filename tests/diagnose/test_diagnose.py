@@ -299,13 +299,16 @@ def test_the_first_difference_names_the_array_and_the_head():
     )
 
 
-def test_scores_may_hold_anything_where_they_are_hidden():
+@pytest.mark.parametrize("hidden", [-1e9, -np.inf])
+def test_scores_may_hold_anything_where_they_are_hidden(hidden):
     mh, (X, *_) = MASKED.mh, MASKED.sources
     Q, K, _ = mh.project(X)
-    S = np.where(MASKED.mask, Q @ K.swapaxes(-1, -2) / np.sqrt(mh.d_k), -1e9)
+    S = np.where(MASKED.mask, Q @ K.swapaxes(-1, -2) / np.sqrt(mh.d_k), hidden)
     found = MASKED.found(MASKED.right, intermediates={"scores": S})
     assert found.right
     assert found.first_difference == "These are right too: scores."
+    wrong = MASKED.found(MASKED.wrong("scale-missing"), intermediates={"scores": S + 1})
+    assert "differ first in the scores" in wrong.first_difference
 
 
 def test_grouped_keys_may_be_given_repeated_or_not():

@@ -440,7 +440,7 @@ def degrees_of_freedom(mh: MultiHead) -> int:
     value's bias adds a constant to the output, as `b_O` does.
 
     Args:
-        mh: The layer. Its sizes and which biases it has count, not its numbers.
+        mh: The layer. W_O counts as a weight, also where it was None.
 
     Returns:
         The rank of the derivative of the outputs by all weights, at weights in general position,

@@ -1,9 +1,8 @@
 """From a library's stored weights to the paper's per-head matrices, and back.
 
 This room is for whoever has weights of a library, or has to write some: `load`, `dump`, `unpack`,
-`find_layers`, and `convert_mask` for its masks. Each library has one file in the folder
-`libraries`, which says what it stores: names, shapes in the paper's symbols, conventions, and where
-that was read.
+`find_layers`, and `convert_mask` for its masks. A layout is a file in the folder `libraries`:
+names, shapes in the paper's symbols, conventions, and where that was read.
 """
 
 from qkv.layouts._dump import dump

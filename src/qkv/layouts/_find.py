@@ -67,9 +67,9 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        ValueError: If there is no attention layer or no such file, a number of heads is not a
-            positive whole number, or `config` says none and none is passed. A layer that cannot
-            have these heads is listed, with why it is refused.
+        ValueError: If there is no attention layer, a number of heads is not a positive whole
+            number, or `config` says none and none is passed. A layer that cannot have these heads
+            is listed, with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

@@ -36,7 +36,7 @@ class FoundLayer:
         heads: Every `(h, h_kv, d_k)` that the shapes allow, and what was said of the heads.
         biases: The biases that it stores, if a layout fits.
         refused: Why it cannot be loaded; empty where it can.
-        arrays: What it stores, names to arrays.
+        arrays: What it stores but `steps`, by name.
         known: What was known of it beforehand.
         steps: The arrays of what stands between its maps, such as the gains of a norm.
     """
@@ -58,7 +58,7 @@ class FoundLayer:
 
         What stands between its maps (a rotation, a norm, a cap, ...) and its scale are those of the
         configuration. Without one, a layer of a layout whose models as a rule rotate refuses to be
-        called; ALiBi, a cap of the scores and another scale are not noticed.
+        called; ALiBi and a cap of the scores are not noticed.
 
         Args:
             h: The number of heads; it may be left out where it was told, or follows from the

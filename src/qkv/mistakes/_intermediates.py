@@ -59,9 +59,9 @@ def _agrees(name: str, array: np.ndarray, layer: Layer, problem: Problem) -> np.
         return None
     if computed.shape != array.shape:
         return None
-    far = np.abs(array - computed)
     if name == "scores":
-        far = np.where(layer.mask, far, 0)  # what is hidden may hold anything
+        array = np.where(layer.mask, array, computed)  # what is hidden may hold anything
+    far = np.abs(array - computed)
     size = np.abs(array[np.isfinite(array)]).max(initial=0)
     return ~(far > problem.tolerances[-1] * size) & (np.isfinite(array) | ~np.isfinite(computed))
 

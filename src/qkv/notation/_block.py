@@ -118,7 +118,7 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
 
 
 def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
-    r"""Explain each letter that `typeset` writes for the same arguments.
+    r"""Explain the letters that `typeset` writes for the same arguments.
 
     Args:
         line: A formula, or one role.
@@ -148,14 +148,14 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         line: A role or an expression without an equality: `W_Q[i]`, `P_Q @ W_Q[i]`.
         source: A source, or its id.
         mark: As for `typeset`.
-        **sizes: Numbers for the sizes; their names are written where none is given.
+        **sizes: A number for each of its sizes; without any, names are written.
 
     Returns:
         LaTeX, without dollar signs.
 
     Raises:
-        ValueError: If the line is no such expression, there is no such source, or some of its sizes
-            have a number and others have not.
+        ValueError: If the line is no such expression, there is no such source, or only some of its
+            sizes have a number.
 
     Examples:
         >>> print(shape("W_Q[i]"))

@@ -69,7 +69,7 @@ class Source:
         where: Section, minute, or file and line.
         link: Its address.
         read: What was read, and when.
-        tokens: "rows" or "columns". With columns, a letter stands for the transpose of the
+        tokens: "rows" or "columns". With columns, what is not `upright` is the transpose of the
             role's array, and a product is written the other way round.
         checked: Whether all of this was seen in the source itself or in a quotation.
         letters: A `Letter` for the key of each role that it names.
@@ -80,7 +80,7 @@ class Source:
             the vectors of all tokens.
         index: What it writes for the index of a head; empty where its letters have none.
         first_heads: The indices of the first two heads.
-        bounds: Whether its sums over heads name how many there are.
+        bounds: Whether its sums over heads may name how many there are.
         upright: Roles that it does not transpose, although its tokens are columns.
         unnamed: What it leaves unnamed, and why.
         note: What was not checked, and what else a reader should know.
