@@ -320,7 +320,7 @@ def test_longformer_and_swin_return_weights_of_windows(torch):
 
 
 def test_transformers_return_weights_of_the_layers_with_softmax_attention_alone(torch):
-    """Transformers returns weights of layers with a softmax, so the first may be layer 3's."""
+    """Transformers returns weights of layers with a softmax, so the first may be the fourth's."""
     sizes = {"num_key_value_heads": 1, "head_dim": 8, "num_hidden_layers": 4}
     sizes |= {"linear_num_key_heads": 1, "linear_num_value_heads": 2, "linear_key_head_dim": 8}
     sizes |= {"linear_value_head_dim": 8, "num_experts": 0}

@@ -92,7 +92,7 @@ def test_keras_heads_need_not_divide_d_model(keras, rng):
 
 
 def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y):
-    """Keras on PyTorch computes in float32 by default, and not if it is asked for the scores."""
+    """Keras on PyTorch rounds a float64 layer to float32, and not if it is asked for the scores."""
     layer = keras_layer(keras, rng)
     exact, short = loaded(layer, "keras")(x, y), of_keras(layer, x, y)
     assert close(of_keras(layer, x, y, **SCORES)[0], exact)

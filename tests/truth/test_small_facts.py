@@ -128,7 +128,7 @@ def test_three_adapters_of_rank_r_are_one_of_rank_3r(torch, rng):
 
 @pytest.mark.parametrize(("order", "right"), [("head by head", True), ("in thirds", False)])
 def test_an_even_cut_of_rows_that_are_head_by_head_keeps_heads_whole(torch, order, right):
-    """Half of the rows (h, 3, d_k) are whole heads; half of (3, h, d_k) are queries and keys."""
+    """The first half of (h, 3, d_k) is whole heads; of (3, h, d_k) it is queries and keys."""
     rows = torch.arange(12).view(3, 4)  # part, head
     first, _ = (rows.T if order == "head by head" else rows).reshape(12).chunk(2)
     assert ({*first.tolist()} == {*rows[:, :2].reshape(6).tolist()}) == right

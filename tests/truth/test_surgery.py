@@ -246,7 +246,7 @@ def test_a_head_that_writes_nothing_counts_in_a_norm_of_all_heads(torch, rng, x,
 
 
 def test_torch_a_head_without_queries_averages_and_one_without_output_columns_is_gone(mha, x, y):
-    """PyTorch: a head with zero query weights averages; with zero out_proj columns it is gone."""
+    """PyTorch: a head whose queries are zero averages; with zero out_proj columns it is gone."""
     without = loaded(mha)(x, y) - head_by_head(loaded(mha), x, y)[0]
     no_queries = zeroed(mha, in_proj_weight=FIRST_HEAD, in_proj_bias=FIRST_HEAD)
     output, weights = called(no_queries, x, y, y, average_attn_weights=False)

@@ -187,9 +187,8 @@ def overview(
     said = [
         f"# {name}\n\n> {about}\n\n"
         "Each page below is Markdown. Without `index.md` at its end the address is the page's, "
-        "and the one to cite; a heading is a link to its own. Formulas are lines of NumPy. A claim "
-        "says how it is known: computed by the block below it, run on a library by a test, or "
-        "read, with file and line. "
+        "and the one to cite; a heading is a link to its own. A claim says how it is known: "
+        "computed by a block, run on a library by a test, or read. "
         f"All pages are in [one file]({_below(FULL)}), too.\n"
     ]
     for title, pages in groups:
