@@ -117,7 +117,7 @@ def _size(letter: str, size: str) -> Reading:
 
 def is_cut(world: World) -> bool:
     """Whether code shows that heads are cut out."""
-    return any(it in ("cut", "behind", "wide", "view") for it in world.said())
+    return any(it in ("cut", "behind", "inside", "thirds", "wide", "view") for it in world.said())
 
 
 def _letters(world: World, several: bool) -> dict:

@@ -153,7 +153,8 @@ def _product(axes: list, labels: list) -> Reading:
     for n, right in enumerate(axes[1:]):
         wrong = []
         if made[-1] != right[-2]:
-            wrong = [FIT["inner"].format(names[n], made[-1], names[n + 1], right[-2])]
+            its = FIT["of"].format(names[n + 1]) if right[2:] else names[n + 1]
+            wrong = [FIT["inner"].format(names[n], made[-1], its, right[-2])]
             turned = said_of([*made[:-1], right[-2]])
             wrong += [FIT["turn"].format(turned)] if made[-1] == right[-1] else []
             changed = said_of([*made[:-2], right[-2], made[-1]])
