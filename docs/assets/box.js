@@ -166,11 +166,11 @@ function begin(box) {
         open()
       }
       if (found.readings.length || !found.words) show(found.readings)
-      const { find, question, index: sections } = await finds
+      const { find, index: sections } = await finds
       if (late()) return false
-      const all = [...found.readings, ...(found.words ? question(sections, text) : [])]
+      const { hits, nowhere, more, questions } = find(sections, text.slice(0, 400))
+      const all = [...found.readings, ...(found.words ? questions : [])]
       if (found.words) show(all)
-      const { hits, nowhere, more } = find(sections, text.slice(0, 400))
       list.replaceChildren(...hits.map(hit))
       status.replaceChildren(...isolated(count(text.slice(0, 60), hits.length, nowhere, more)))
       shared.href = href(`?q=${encodeURIComponent(text)}`)

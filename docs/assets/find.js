@@ -39,24 +39,24 @@ export function prepare({ pages, sections }) {
 }
 
 /** How alike a line is to what was typed, from 0 to 1: words that are in both, the rarer the heavier. */
-function likeness({ known, sections }, typed) {
-  const wanted = new Set(telling(typed))
-  const weight = (all) => all.reduce((sum, word) => sum + Math.log(1 + sections.length / (0.5 + (known.get(word) ?? 0))), 0)
+function likeness(known, many, typed) {
+  const wanted = telling(typed)
+  const weight = (all) => all.reduce((sum, word) => sum + Math.log(1 + many / (0.5 + (known.get(word) ?? 0))), 0)
   return (line) => {
-    const own = new Set(telling(line))
-    return (2 * weight([...wanted].filter((word) => own.has(word)))) / (weight([...wanted]) + weight([...own]))
+    const own = telling(line)
+    return (2 * weight(own.filter((word) => wanted.includes(word)))) / (weight(wanted) + weight(own))
   }
 }
 
-/** The best section of each page that has any of the words, and which words stand nowhere. */
-export function find(site, typed) {
-  const { index, known, pages, sections } = site
+/** The best section of each page that has any of the words, which words stand nowhere, and the card of a question that is alike. */
+export function find({ index, known, pages, sections }, typed) {
   const prefix = (_, place, all) => place === all.length - 1 // the last word may not be whole yet
   const fuzzy = (word) => !known.has(word) && word.length > 4 && 2 // letters of a slip
   const found = index.search(typed, { tokenize: telling, boost: BOOST, prefix, fuzzy })
-  const like = likeness(site, typed)
-  const first = found.splice(0, SOME).map((result) => [Math.max(ALIKE, ...sections[result.id][5].map(like)), result])
-  found.unshift(...first.sort(([a], [b]) => b - a).map(([, result]) => result)) // much the same words were asked for
+  const like = likeness(known, sections.length, typed)
+  const first = found.splice(0, SOME).map((result) => ({ ...result, alike: sections[result.id][5].map(like) }))
+  const most = ({ alike }) => Math.max(ALIKE, ...alike)
+  found.unshift(...first.sort((a, b) => most(b) - most(a))) // much the same words were asked for
   const best = new Map() // of each page
   for (const result of found) {
     const [page] = sections[result.id]
@@ -72,19 +72,16 @@ export function find(site, typed) {
   const names = typed.match(/(?<![\\\p{L}\p{N}])[\p{L}\p{N}][\p{L}\p{N}\p{M}_^.{}]*/gu) ?? [] // without LaTeX's commands
   const unmatched = names.filter((name) => /[^\p{Ll}]|.{5}/u.test(name) && !matched.has(words(name)[0]) && !LITTLE.has(words(name)[0]))
   const nowhere = [...new Set(unmatched)].slice(0, NOWHERE)
-  return { hits, nowhere, more: best.size > HITS }
+  return { hits, nowhere, more: best.size > HITS, questions: question(pages, sections, first) }
 }
 
 /** A card with the question of the index that was asked in much the same words, and its short answer; or none. */
-export function question(site, typed) {
-  const { index, pages, sections } = site
-  const like = likeness(site, typed)
-  let best = { alike: ALIKE }
-  for (const { id } of index.search(typed, { tokenize: telling, boost: BOOST }).slice(0, SOME)) {
+function question(pages, sections, first) {
+  let best = { most: ALIKE }
+  for (const { id, alike } of first) {
     const [page, anchor, , , , lines] = sections[id]
     lines.forEach((line, i) => { // a question stands before itself with its answer
-      const alike = like(line)
-      if (alike > best.alike && lines[i + 1]?.startsWith(`${line} `)) best = { page, anchor, line, alike, said: lines[i + 1].slice(line.length + 1) }
+      if (alike[i] > best.most && lines[i + 1]?.startsWith(`${line} `)) best = { page, anchor, line, most: alike[i], said: lines[i + 1].slice(line.length + 1) }
     })
   }
   if (!best.line) return []

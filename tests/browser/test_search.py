@@ -55,8 +55,8 @@ FIND_ALL = """async queries => {
 
 QUESTIONS = """async queries => {
   const { load } = await import(`${location.origin}/assets/box.js`)
-  const { question, index } = await load()
-  return queries.map(query => question(index, query)[0]?.address[0] ?? "")
+  const { find, index } = await load()
+  return queries.map(query => find(index, query).questions[0]?.address[0] ?? "")
 }"""
 
 
