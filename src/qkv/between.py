@@ -358,7 +358,7 @@ class DistanceBias(Step, changes="S", by_position=True):
 
     Args:
         table: $T$, (buckets, h).
-        farthest: From this distance on, and somewhat before, a side has one bucket.
+        farthest: From this distance on a side has one bucket, which may begin before.
         both_ways: Whether keys after the query have half of the buckets.
 
     Examples:

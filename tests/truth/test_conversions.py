@@ -23,7 +23,7 @@ from arrays import (
 from real_layers import keras_library, randomised, timm_code, transformers
 
 import qkv
-from qkv_site.tables import counts, fused
+from qkv_site.tables import counts, fused, slices
 
 N = 5
 
@@ -150,7 +150,7 @@ def test_the_lines_of_the_table_of_fused_weights_cut_each_of_them(torch, rng):
     """The lines of PyTorch in the table of fused weights cut each weight as its layout says.
 
     Covers: the orders of the layouts of this site, with 8 heads of queries, in groups of 4 where an
-    order has groups.
+    order has groups; how many have one length, with a key for each head.
     """
     h, h_kv, d_k, E = 8, 2, 3, 24
     for order in fused.orders():
@@ -164,6 +164,10 @@ def test_the_lines_of_the_table_of_fused_weights_cut_each_of_them(torch, rng):
             for part, heads in parts.items():
                 cut = names[part[-1].lower()].reshape(-1, E)
                 assert np.array_equal(cut.T, np.hstack([*heads])), (layout.name, part)
+    sizes |= {"h_kv": h}  # each head with its own key
+    first = [order.arrays[0][1] for order in fused.orders()]
+    lengths = [stored.shape_for(sizes)[slices.axis_of_heads(stored)] for stored in first]
+    assert lengths.count(3 * h * d_k) == len(lengths) - 1 == 5
 
 
 @pytest.mark.usefixtures("gradients")
