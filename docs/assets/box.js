@@ -27,12 +27,24 @@ async function letters(id) {
   return { site, [id]: chosen }
 }
 
+/** What reads: Python's own functions, what the build wrote with them, and its data. */
+function reads([py, { reader }, data]) {
+  const tables = py.mapped(data.tables), signs = py.mapped(data.data.signs.letters)
+  const its = reader(py, py.mapped(data.data), py.mapped(data.messages), () => tables)
+  const read = (text) => {
+    const [readings, says, , words] = its.answer(text)
+    return { readings, says, words }
+  }
+  const lines = ({ trees }, columns, role, size) => trees.map((tree) => its.written(tree, columns, role, size, signs))
+  return { read, isRefused: (error) => error instanceof its.RefusedError, data: { ...data, lines } }
+}
+
 /** What reads, and then what finds, which takes longer to make ready: a card does not wait for it. */
 function begun() {
   if (loading) return loading
   const [finder, found] = [import("./find.js"), fetched(index)]
   letters(chosenNotation()).catch(() => (sets = {}))
-  const reader = Promise.all([import("./read.js"), fetched(reading)]).then(([module, data]) => (module.prepare(data), { ...module, data: { ...data, lines: module.lines } }))
+  const reader = Promise.all([import("./python.js"), import("./reader.js"), fetched(reading)]).then(reads)
   const finds = Promise.all([finder, found, reader.then(frame)]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
   loading = { reader, finds }
   finds.catch(() => (loading = undefined))

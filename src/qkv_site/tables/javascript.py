@@ -9,7 +9,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from string import ascii_letters
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
@@ -19,8 +19,13 @@ _ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(",
 _ARRAYS += ("list(", "cut(", "map(", "sorted(", "pairwise(")
 _SIMPLE = (ast.Return, ast.Raise, ast.Assign, ast.AugAssign, ast.Expr)
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
-# What these give is true or false in both languages.
-_PLAIN = {"any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"}
+# What these give is true in both languages or in none, as text, numbers and values of classes are;
+# an empty array or map, which is false in Python alone, is asked with `truth`.
+_PLAIN = {
+    *("any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"),
+    *("sub", "join", "format", "strip", "lower", "replace", "removesuffix", "len", "sum"),
+}
+_PLAIN_TYPES = {"bool", "str", "int", "float", "None"}
 
 
 def translate(sources: Iterable[str], given: str, wanted: str) -> str:
@@ -43,7 +48,7 @@ class _Writer:
     def __init__(self, body: list[ast.stmt], given: list[str]):
         self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
-        self.scopes: list[set[str]] = []
+        self.scopes: list[dict[str, bool]] = []  # of each name whether it is plain
         self.short: dict[str, str] = {}  # a function's own names, as letters: little is loaded
         self.kept = 0  # values of `or` and `and` that are looked at twice
         self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
@@ -55,6 +60,9 @@ class _Writer:
             for each in getattr(node, "body", []):
                 if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef):
                     self.methods[each.name] = _parameters(each)[1:]
+        typed = [*_annotated(body)]
+        self.plain = {name for name, type_ in typed if self._is_plain_type(type_)}
+        self.plain -= {name for name, type_ in typed if not self._is_plain_type(type_)}
 
     def write(self, node: ast.AST) -> str:
         """A statement, or an expression."""
@@ -62,6 +70,44 @@ class _Writer:
         if not write:
             raise SyntaxError(f"line {node.lineno}: {type(node).__name__} has no translation.")
         return write(node)
+
+    def _is_plain_type(self, annotation: ast.expr | None) -> bool:
+        types = ast.unparse(annotation).split(" | ") if annotation else ["object"]
+        return {*types} <= _PLAIN_TYPES | self.classes
+
+    def _is_plain(self, node: ast.expr) -> bool:
+        """Whether a value is true where Python's is."""
+        if isinstance(node, ast.Name):
+            return next((it[node.id] for it in reversed(self.scopes) if node.id in it), False)
+        if isinstance(node, ast.Attribute):
+            return node.attr in self.plain
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            return name in self.plain if name in (*self.own, *self.methods) else name in _PLAIN
+        if isinstance(node, ast.UnaryOp):
+            return True
+        parts = {
+            ast.IfExp: lambda: [node.body, node.orelse],
+            ast.BoolOp: lambda: node.values,
+            ast.BinOp: lambda: [node.left],  # of two texts or two lists
+        }.get(type(node))
+        constant = isinstance(node, ast.Compare | ast.Constant | ast.JoinedStr)
+        return all(map(self._is_plain, parts())) if parts else constant
+
+    def _locals(self, node: ast.FunctionDef, assigned: set[str]) -> None:
+        """Names that a function assigns: one is plain if all that it gets is."""
+        walked, known = [*ast.walk(node)], self.scopes[-1]
+        values = [
+            (each.targets[0].id, each.value)
+            for each in walked
+            if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+        ]
+        alone = Counter(name for name, _ in values)
+        names = (it for it in walked if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store))
+        every = Counter(it.id for it in names)
+        known |= {it: known.get(it, True) and alone[it] == every[it] for it in assigned}
+        for name, value in values * len(assigned):  # until nothing changes
+            known[name] = known.get(name, False) and self._is_plain(value)
 
     def _several(self, nodes: Iterable[ast.AST]) -> str:
         return ",".join(map(self._open, nodes))
@@ -84,14 +130,17 @@ class _Writer:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
         said = self.write(node)
-        return said if _is_plain(node, said) else f"py.truth({said})"
+        return said if self._is_plain(node) else f"py.truth({said})"
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
         self.short = self.short if self.scopes else {}
         inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         assigned = _assigned(node) - {*names, *inner}
-        self.scopes.append({*names} | assigned | inner)
+        again = _assigned(node) & {*names}
+        types = {it.arg: self._is_plain_type(it.annotation) for it in node.args.args}
+        self.scopes.append(dict.fromkeys([*names, *inner], False) | types)
+        self._locals(node, assigned | again)
         began, self.kept = self.kept, 0
         ends = node.args.defaults
         defaults = dict(zip(names[len(names) - len(ends) :], ends, strict=True)) if ends else {}
@@ -267,7 +316,7 @@ class _Writer:
         said = self.write(last)
         for each in reversed(first):
             value, kept = self.write(each), f"$_{self.kept}"
-            if _is_plain(each, value):
+            if self._is_plain(each):
                 said = f"({value}{'||' if isinstance(node.op, ast.Or) else '&&'}{said})"
                 continue
             self.kept += 1
@@ -323,7 +372,7 @@ class _Writer:
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
-        self.scopes.append({*names})
+        self.scopes.append(dict.fromkeys(names, False))
         said = ",".join(map(self._shortened, names))
         said = f"{said if len(names) == 1 else f'({said})'}=>{self.write(node.body)}"
         self.scopes.pop()
@@ -346,7 +395,8 @@ class _Writer:
         said, depth = "", len(self.scopes)
         for each in node.generators:
             every = self._every(each.iter)
-            self.scopes.append({it.id for it in ast.walk(each.target) if isinstance(it, ast.Name)})
+            targets = (it.id for it in ast.walk(each.target) if isinstance(it, ast.Name))
+            self.scopes.append(dict.fromkeys(targets, False))
             given = self._target(each.target)
             given = f"{given}=>" if isinstance(each.target, ast.Name) else f"({given})=>"
             tests = (f".filter({given}{self._test(test)})" for test in each.ifs)
@@ -355,12 +405,6 @@ class _Writer:
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
         return said.removesuffix(f".map({given}{given[:-2].strip('()')})")  # of each what it is
-
-
-def _is_plain(node: ast.expr, said: str) -> bool:
-    """Whether what is written is true where Python's is."""
-    compared = isinstance(node, ast.Compare) or isinstance(getattr(node, "op", None), ast.Not)
-    return compared or said.split("(")[0].removeprefix("py.") in _PLAIN
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -382,6 +426,19 @@ def _defined(node: ast.stmt) -> list[tuple[str, list[str]]]:
         return [(node.name, made[0] if made else fields)]
     targets = getattr(node, "targets", [])
     return [(it.id, []) for each in targets for it in ast.walk(each) if isinstance(it, ast.Name)]
+
+
+def _annotated(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]:
+    """What functions return and what the fields of classes are, by their names."""
+    for node in body:
+        if isinstance(node, ast.AnnAssign):
+            yield node.target.id, node.annotation
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name, node.returns
+            if node.name == "__init__":  # which keeps what it takes
+                yield from ((it.arg, it.annotation) for it in node.args.args[1:])
+        elif isinstance(node, ast.ClassDef):
+            yield from _annotated(node.body)
 
 
 def _assigned(node: ast.AST) -> set[str]:
