@@ -161,9 +161,10 @@ class World:
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
-            named = ["" if it == "d|" else number(it) for it in parts[1:]]  # d is any width
-            sizes = zip(named, shape_of(first.role), strict=False)
-            self.loose += sum(bool(a) and a != b for a, b in sizes)
+            sizes = zip(parts[1:], shape_of(first.role), strict=False)
+            for its, size in sizes:  # h d_v is a product, and d any width
+                other = "*" not in size if " " in its else number(its) not in ("", size)
+                self.loose += other and its != "d|"
             return first
         if kind == "sqrt" and first.role == "#" and first.out:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")
@@ -313,9 +314,11 @@ class World:
         """Factors in a row: a step that attention has is taken first, wherever it stands."""
         row = [each for each in values if each.role != "#"]
         if any(it.lost for it in row):  # what a weight takes is a source
-            if len(row) != 2 or not search("^[WP]_Q?K?[QKV]", row[1].role):
+            roles = " ".join(it.role for it in row)  # of one of two nothing is known
+            if len(row) != 2 or not fullmatch(r"( [WP]_Q?K?[QKV](\[i\])?|[WP]_\S*\.T )", roles):
                 return Value(typed=row[0].typed, lost=True)
-            row = [row[0]._replace(role="X", lost=False), row[1]]
+            source = "X" if row[0].lost else "X.T"
+            row = [it._replace(role=source, lost=False) if it.lost else it for it in row]
         scales = [each for each in values if each.role == "#"]
         while len(row) > 1:
             made = [self._pair(a, b, kind) for a, b in pairwise(row)]
@@ -384,7 +387,8 @@ class World:
             return Value(turned(other), None, typed)
         fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
         tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
-        if not (tables_meet or FAULTS["keys"] in self.faults):
+        guess = a.role == "head[i]" and a.out and a.out[0] == "role"  # any letter may be
+        if not (tables_meet or guess or FAULTS["keys"] in self.faults):
             if made_by(f"mul {b.role} {a.role}"):
                 self.loose, hint = self.loose + 1, FAULTS["side"]
             elif fits:
@@ -410,7 +414,7 @@ class World:
         parts = [last for _ in names]
         if "QKV" in last.role and all(letters):
             own = [bare(self.role_of.get(each[1], "")) for each in names]
-            roles = [bare(last.role).replace("QKV", each) for each in letters]
+            roles = [sub(r"\[\d", "[i", last.role).replace("QKV", each) for each in letters]
             if not self.code and all(it[-3:] == "[i]" for it in own):  # one head's
                 self.loose, roles = self.loose + 1, own
             parts = [Value(role, ("role", role)) for role in roles]

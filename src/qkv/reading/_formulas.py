@@ -1,5 +1,7 @@
 """What a formula or a line of code is: the readings that stand at the top, as cards."""
 
+from itertools import pairwise
+
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
 from qkv.reading._letters import BEHIND, MEANING, number, plain, shape_of, usual
@@ -46,6 +48,10 @@ def formulas(typed: str) -> tuple[list, list, str]:
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
     lost = lost and worlds and (worlds[0].loose or worlds[0].faults or "⊗" in left)
     if not worlds or lost or not _is_attention(worlds[0], lines):
+        parts = _parts(lines) if strange and not code else []
+        first = fit(parts, shown, code)[0] if parts else None
+        if first and not (first.faults or first.loose):
+            return [_card(first, told, False, True)], strange, ""
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
     for world in [first] if first.faults else worlds:
@@ -62,6 +68,20 @@ def formulas(typed: str) -> tuple[list, list, str]:
         again = any((it.title, it.line) == (card.title, card.line) for it in cards)
         cards += [card] if not cards or (card.line and not again) else []
     return cards, strange, ""
+
+
+def _parts(lines: list) -> list:
+    """Products of a source and a weight in what is not read whole, if one makes queries."""
+    rows = [node[1:] for line in lines for node in walk(line) if node[0] in ("mul", "dot")]
+    pairs = [pair for row in rows for pair in pairwise(row) if pair[0][0] == pair[1][0] == "leaf"]
+    found, letters = [], []
+    for pair in pairs:
+        meant = [usual(it[1]) for it in pair]
+        its = [letter for kind, letter, _ in meant if kind == "weight"]
+        wanted = its and any("X" in may for _, _, may in meant) and ("mul", *pair) not in found
+        found += [("mul", *pair)] if wanted else []
+        letters += its
+    return found if "Q" in letters else []
 
 
 def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -> str:
@@ -191,10 +211,12 @@ def _texts(world: World) -> list:
     return [it for it in names if it[:3] != "ng-" or not search(r"\b[xqkv]_", shown)]
 
 
-def _card(world: World, told: list, complete: bool) -> Reading:
+def _card(world: World, told: list, complete: bool, parts: bool = False) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
-    letter, wanted, which = _which(world, roles)
+    made = {it.typed: bare(it.role) for it in world.results} if parts else {}
+    world.shown = {it: it for it in made} | world.shown
+    letter, wanted, which = _which(world, made or roles)
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     one = len({*world.last}) < 2  # and not several results, such as q and k
@@ -233,12 +255,16 @@ def _card(world: World, told: list, complete: bool) -> Reading:
     own = trees and world.steps and "scale" not in world.said() and not world.scored
     texts = _texts(world) if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
-    if len(inputs) > 1:  # each has a letter if it is of the queries, or of keys and values
+    others = {role[:2] for role in roles.values()}
+    if len(inputs) > 1 or (
+        "X_" in others and "P_" not in others
+    ):  # each has a letter if it is of the queries, or of keys and values
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
-        trees = [_apart(it, uses) for it in trees] if apart and len(inputs) == 2 else []
+        trees = [_apart(it, uses) for it in trees] if apart and len(inputs) < 3 else []
     first = "cut" in world.said()  # then heads do not stay behind the words
     notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
     reasons = ["told" for it in told if "Luong" in it]
+    reasons += ["output"] if wanted[:3] == "W_O" else []
     reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]
     return Reading(
         kind="formula",
@@ -246,7 +272,8 @@ def _card(world: World, told: list, complete: bool) -> Reading:
         which=which,
         tokens=tokens,
         texts=tuple(tables()["texts"][name]["where"] for name in texts),
-        letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1),
+        letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
+        | {it: known[role][MEANING] for it, role in made.items()},
         wrong=tuple(world.faults),
         says=(*result, said[tokens], *notes, *told, *remarks),
         line="; ".join(map(numpy, trees)),

@@ -1,7 +1,7 @@
 """Which roles a letter may have, and whose letters these are."""
 
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._patterns import cut, fullmatch, search
+from qkv.reading._patterns import cut, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import WORDS, bare, raised
 
@@ -59,7 +59,7 @@ def usual(leaf: str) -> tuple[str, str, list]:
 
 def roles_of(name: str) -> list:
     """The roles that a name may have, by its last part; of heads together."""
-    kind, letter, roles = usual(f"{cut('[.]', name)[-1]}|")
+    kind, letter, roles = usual(sub(r"_?i?\^", "_", f"{cut('[.]', name)[-1]}|"))  # W_i^Q
     forms = [it.format(letter) for it in DATA["forms"].get(kind, [])[:3]]
     return [it.replace("[i]", "") for it in [*forms, *roles]]
 

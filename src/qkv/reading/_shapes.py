@@ -189,7 +189,8 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
             its = dict.fromkeys(rule[SYMBOL] for rule in rules[:3])
             letters[f"{label} {said}".strip()] = "; ".join(its)
     elif len(found) < 2 and first:
-        says = [SHAPE["may"].format(shown[0], first[SYMBOL], first[WHAT])]
+        many = "may" if may[0][1:] else "alone"
+        says = [SHAPE[many].format(shown[0], first[SYMBOL], first[WHAT])]
         says += _by_axis(found[0], first[AXES].split())
         for rule in may[0][:6]:
             letters[f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()] = rule[QUESTION]

@@ -53,7 +53,7 @@ def _in_words(role: dict) -> str:
     """What is said behind a role's meaning: its numbers in the paper's base model."""
     names = [size.split(" * ") for size in role["shape"]]
     sizes = [math.prod(_BASE.get(name, 0) for name in each) or each[0] for each in names]
-    says = DATA["says"]
+    says = DATA["behind"]
     if role["group"] == "score" or not sizes:
         return says["score"] if sizes else ""
     if role["group"] == "weight":

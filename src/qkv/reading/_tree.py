@@ -51,7 +51,7 @@ def parse(text: str) -> tuple:
             if tree and space:  # of R^{d_model × d_k}
                 sizes = cut("[*x]", space.partition("^")[2].strip()[1:-1])
                 named = [leaves(Parser(it, False, it, it).product()) for it in sizes]
-                tree = ("shape", tree, *(each[0] for each in named if each))
+                tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
             if tree:
                 lines += tree[1:] if tree[0] == "lines" else [tree]
@@ -357,6 +357,8 @@ class Parser:
         of = name.lower() in WORDS["of"] or (name in "QKV" and self._next() == "[")
         if not self.code and of and self._next() in ("[", "("):
             turned = (self._factor() or " ")[0] == "t" or turned
+        elif not self.code and name in WORDS["maps"] and self._next() == "(":  # tau(y)
+            return ("lost", self._factor())
         elif not self.code and began == 1 and self._next() == "(":  # a_t(s) = …
             began, kept = self.at, len(self.left)
             self._factor()
@@ -432,7 +434,8 @@ class Parser:
         if owner and name == "shape":
             last = self._next() != "[" or self.tokens[self.at + 1 : self.at + 3] == ["-", "1"]
             return WIDTH if last else ("pass", WIDTH)
-        if owner or not name:
+        known = owner and owner[0] == "leaf" and name.lower() in WORDS["fused"]
+        if (owner and not known) or not name:
             return owner
         module = name.lower() in WORDS["modules"] or self._next(1) not in WORDS["methods"]
         return self._member(None) if self._next() == "." and module else self._letter(name)

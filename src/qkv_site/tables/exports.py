@@ -25,7 +25,7 @@ from qkv_site.tables import javascript
 
 _TABLED = (  # `tables` has what they say
     *("role", "steps", "own", "packed", "held", "made", "title", "class", "part", "bias"),
-    *("beside", "pages"),
+    *("beside", "pages", "behind"),
 )
 READING, READER, LETTERS = "assets/reading.json", "assets/reader.js", "assets/letters/{}.json"
 _READ_BY = ["tree", "letters", "reading", "fit", "formulas", "others", "shapes", "answer"]
