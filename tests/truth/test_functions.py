@@ -267,7 +267,7 @@ def test_exchanged_queries_and_values_are_refused_but_by_the_functions_of_pytorc
 
 
 def test_keras_layer_takes_exchanged_queries_and_values_in_a_later_call(keras, rng):
-    """Keras' layer takes exchanged queries and values without a key, or in a later call with one.
+    """Without a key, or after a right call, Keras' layer takes exchanged queries and values.
 
     Covers: PyTorch on a CPU, three axes, values as wide as keys, no mask; with a key no dropout and
     no scores.
@@ -287,8 +287,9 @@ def test_keras_layer_takes_exchanged_queries_and_values_in_a_later_call(keras, r
             layer(**five, **three, key=key, **options)
 
     layer = keras.layers.MultiHeadAttention(H, D_K)
-    with pytest.raises(ValueError, match="All dimensions of `value` and `key`"):
-        layer(**five, **three, key=values)  # its first call
+    for _ in range(2):  # a call that fails builds nothing
+        with pytest.raises(ValueError, match="All dimensions of `value` and `key`"):
+            layer(**five, **three, key=values)
     layer = keras.layers.MultiHeadAttention(H, D_K, dropout=0.1)
     assert layer(**five, **three, **scores)[0].shape == (BATCH, 5, D_K)
     refuses(layer, "must be broadcastable", key=None, **mask)
