@@ -100,7 +100,7 @@ def fold(
         c_V: Added after `P_V`.
 
     Returns:
-        The layer that takes the sources as they are. What is not folded is unchanged.
+        The layer that takes the sources as they are.
 
     Raises:
         TypeError: If an array does not hold floating-point numbers.

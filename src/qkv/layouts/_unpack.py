@@ -25,9 +25,9 @@ def unpack(
 ) -> dict[str, np.ndarray]:
     r"""Cut one stored array into the paper's matrices, one per head, or into their biases.
 
-    For an array whose layer is not at hand. It is read as one that the layout packs queries, keys
-    or values into, such as PyTorch's `in_proj_weight` or its `in_proj_bias`; `name` reads it as
-    another one. Numbers keep their dtype, as in `load`.
+    The array is read as one that the layout packs queries, keys or values into, such as PyTorch's
+    `in_proj_weight` or its `in_proj_bias`; `name` reads it as another one. Numbers keep their
+    dtype, as in `load`.
 
     Args:
         array: The stored array, or what NumPy can convert to one.
