@@ -101,8 +101,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
 
     Source:
         Su et al., *RoFormer* (2021), section 3.4.2; halves as in transformers 5.23.0,
-        models/llama/modeling_llama.py, neighbours as in models/gptj/modeling_gptj.py. The site's
-        page "RoPE, QK-norm, biases" says what follows for W_Q and W_K.
+        models/llama/modeling_llama.py, neighbours as in models/gptj/modeling_gptj.py.
     """
 
     angles: Float[np.ndarray, " r"]
@@ -234,8 +233,7 @@ class QKNorm(Step, changes="QK"):
     Source:
         Henry et al., *Query-Key Normalization for Transformers* (2020), who take the L2 norm and
         one learned scale; these norms, over each head, as in transformers 5.23.0,
-        models/qwen3/modeling_qwen3.py, over all as in models/olmo2/modeling_olmo2.py. The site's
-        page "RoPE, QK-norm, biases" says what the order changes.
+        models/qwen3/modeling_qwen3.py, over all as in models/olmo2/modeling_olmo2.py.
     """
 
     g_Q: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h d_k"] | None = None
@@ -332,8 +330,7 @@ class ALiBi(Step, changes="S", by_position=True):
         [0.5, 0.25, 0.125]
 
     Source:
-        Press et al., *Train Short, Test Long* (2021), section 3. The site's page "A bias of the
-        scores".
+        Press et al., *Train Short, Test Long* (2021), section 3.
     """
 
     slopes: Float[np.ndarray, " h"]
@@ -368,8 +365,7 @@ class DistanceBias(Step, changes="S", by_position=True):
         [6, 6, 6, 6, 5, 5, 4, 4, 3, 2, 1, 0]
 
     Source:
-        Raffel et al., *T5* (2020), section 2.1; transformers 5.23.0, models/t5/modeling_t5.py. The
-        site's page "A bias of the scores".
+        Raffel et al., *T5* (2020), section 2.1; transformers 5.23.0, models/t5/modeling_t5.py.
     """
 
     table: Float[np.ndarray, "buckets h"]

@@ -4,7 +4,7 @@ No two of its sizes are equal, so a shape says which size each axis is. There ar
 = 2 heads; d_model = 7, d_k = 3, d_v = 4, and all heads together have 6 and 8. What is drawn has one
 digit after the point, so queries, keys and values have two, and each can be checked by hand.
 
-Nobody trained this layer. Its numbers are random, and that one word looks at another means nothing.
+Its numbers are random: that one word looks at another means nothing.
 
 The arrays are read-only. Plain NumPy draws the same ones, in the same order:
 

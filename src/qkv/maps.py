@@ -86,10 +86,8 @@ def fold(
 
     $$X_Q P_Q W_i^Q = X_Q\,(P_Q W_i^Q)$$
 
-    A layer that projects its sources before multi-head attention projects them twice, and one
-    projection does the same. `fold(mh, P_Q=P_Q, P_K=P_K, P_V=P_V)(X)` equals
-    `mh(X @ P_Q, X @ P_K, X @ P_V)`. It is exact up to rounding, and only where nothing (a norm,
-    dropout in training, a nonlinearity) stands between the two projections.
+    `fold(mh, P_Q=P_Q, P_K=P_K, P_V=P_V)(X)` equals `mh(X @ P_Q, X @ P_K, X @ P_V)` up to rounding.
+    As with `merge`, nothing may stand between the two projections.
 
     Args:
         mh: The layer, with the weights of the second projection.
@@ -102,7 +100,7 @@ def fold(
         c_V: Added after `P_V`.
 
     Returns:
-        The layer that takes the sources as they are. What is not folded is unchanged.
+        The layer that takes the sources as they are.
 
     Raises:
         TypeError: If an array does not hold floating-point numbers.
@@ -276,7 +274,7 @@ def gauge(
         TypeError: If a matrix does not hold float32 or float64.
         ValueError: If a matrix has another shape or is not invertible within rounding. Also if
             `A` is given for a layer with a rotation or another step that changes queries or keys,
-            or `B` where a step changes values: the matrix would have to commute with this step.
+            or `B` where a step changes values.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)

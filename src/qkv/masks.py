@@ -13,8 +13,8 @@ def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "b
     r"""Hide what stands after the end of each sequence of a batch.
 
     Where padding stands first, or in between, make the mask of the tokens:
-    `(tokens != pad)[:, None, None, :]`. The two axes of length 1 are for heads and queries. Without
-    them the mask passes for (n_q, n_k) where batch happens to be n_q.
+    `(tokens != pad)[:, None, None, :]`. Without the two axes of length 1 the mask passes for
+    (n_q, n_k) where batch happens to be n_q.
 
     Args:
         lengths: How many tokens each sequence has, the first ones.
@@ -51,9 +51,6 @@ def causal(
     n_q: int, n_k: int | None = None, *, aligned: str | None = None
 ) -> Bool[np.ndarray, "n_q n_k"]:
     r"""Hide later tokens: a look-ahead mask.
-
-    Where queries and keys differ in number, it has to be said which key the first query stands
-    at.
 
     Args:
         n_q: How many queries.

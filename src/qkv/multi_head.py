@@ -61,8 +61,6 @@ class MultiHead:
         ValueError: If shapes or steps do not fit, or `scale` is not a positive number.
 
     Examples:
-        8 heads of width 64 in a model of width 512.
-
         >>> mh = MultiHead.random(512, 8)
         >>> mh.W_Q.shape
         (8, 512, 64)
@@ -158,8 +156,8 @@ class MultiHead:
             The layer.
 
         Raises:
-            ValueError: If a size is not a positive whole number, if `d_k` is None and `d_model`
-                is not divisible by `h`, or `h` is not by `h_kv`.
+            ValueError: If a size is not a positive whole number, or does not divide where it has
+                to.
 
         Examples:
             >>> MultiHead.random(6, 2, d_k=5, d_v=7)
@@ -201,9 +199,9 @@ class MultiHead:
         $$Q_i = X_Q W_i^Q \qquad K_i = X_K W_i^K \qquad V_i = X_V W_i^V$$
 
         Args:
-            X_Q: Source of the queries, $X_Q \in \mathbb{R}^{n_q \times d_{model}}$.
-            X_K: Source of the keys; `X_Q` where None (self-attention).
-            X_V: Source of the values; `X_K` where None.
+            X_Q: The sources, as in a call.
+            X_K: The same.
+            X_V: The same.
 
         Returns:
             `Q (*batch, h, n_q, d_k)`, `K (*batch, h_kv, n_k, d_k)`, `V (*batch, h_kv, n_k, d_v)`,
@@ -244,7 +242,7 @@ class MultiHead:
             Q: Queries, as `project` returns them.
             K: Keys; a head of keys serves `h / h_kv` heads of queries.
             V: Values.
-            mask: True where a query may attend, as in a call.
+            mask: As in a call.
             positions: Whole numbers of the queries and of the keys, `(i, j)`, each (n,) or
                 `(*batch, n)`, or one array for both; where None, 0, 1, 2, ... of as many keys as
                 queries. Only some steps need them.
@@ -253,8 +251,7 @@ class MultiHead:
             The attended values of each head.
 
         Raises:
-            TypeError: If an array does not hold floating-point numbers, the mask is not boolean,
-                or positions are no whole numbers.
+            TypeError: As in a call.
             ValueError: As in a call.
 
         Examples:
@@ -318,8 +315,7 @@ class MultiHead:
         r"""Project, attend in each head, map back and add up.
 
         Args:
-            X_Q: Source of the queries, $X_Q \in \mathbb{R}^{n_q \times d_{model}}$. The paper's
-                section 3.2.2 calls it $Q$.
+            X_Q: Source of the queries, $X_Q \in \mathbb{R}^{n_q \times d_{model}}$.
             X_K: Source of the keys; `X_Q` where None (self-attention).
             X_V: Source of the values; `X_K` where None.
             mask: True where a query may attend: (n_q, n_k) for all heads alike, or with all axes

@@ -1,8 +1,7 @@
 r"""What each scheme of multi-head attention costs, in exact whole numbers.
 
 This room is for whoever counts weights, multiplications or memory. A scheme is a list of matrix
-products, most of them with a weight. Their sizes are names; a number follows where the names get
-sizes.
+products, most of them with a weight.
 """
 
 import math
@@ -25,8 +24,7 @@ class Sizes:
         h: Number of heads.
         n_q: Number of tokens in the source of the queries.
         n_k: Number of tokens in the source of the keys and values; `n_q` where None.
-        h_kv: Number of heads of keys and values, fewer than `h` in grouped-query
-            attention; `h` where None.
+        h_kv: Number of heads of keys and values; `h` where None.
         d_k: Width of one head's queries and keys; `d_model / h` where None.
         d_v: Width of one head's values; `d_k` where None.
 
@@ -180,8 +178,7 @@ def layer_cost(
         d_ff: Width of the MLP; without one, there is no MLP.
         gated: Whether the MLP has three matrices, as SwiGLU has, in place of two.
         causal: Whether a query is compared only with keys up to its own place, the last query
-            standing at the last key. A kernel that computes all scores and masks them saves
-            nothing.
+            standing at the last key.
 
     Returns:
         The counts, each a whole number.
@@ -447,9 +444,8 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         for sufficiently many sources with more tokens than one.
 
     Raises:
-        ValueError: If a step between the maps changes queries, keys or values: which gauge is left
-            depends on it. With a bias of keys or values also if one changes scores or weights: a
-            cap or a sink makes such a bias count.
+        ValueError: If a step between the maps changes queries, keys or values; with a bias of keys
+            or values also if one changes scores or weights.
 
     Examples:
         One head of width 2 in a model of width 3: 24 weights, 2 (2 x 3 - 2) twice of them free.

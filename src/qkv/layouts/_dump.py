@@ -26,7 +26,7 @@ def dump(
         layout: One of `layouts()`.
         form: Where the library distinguishes cases, the one to write, as
             `layouts()[layout].forms` calls it: GPT-2's "cross-attention". The first that can
-            hold the layer where None (PyTorch's packed form where the widths agree).
+            hold the layer where None.
         prefix: Put before every name.
 
     Returns:

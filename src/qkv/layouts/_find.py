@@ -44,10 +44,10 @@ def find_layers(
 
     A layer is found where all matrices of a layout stand behind one prefix. What else stands
     there takes part in the decision: without `config`, a layer with QK-norm is listed as refused.
-    Packed heads do not show their number. Some layouts share names and shapes and differ in the
-    order of numbers. What stores nothing is not seen: a rotation, ALiBi, another scale, a window, a
-    cap of the scores, an attention across channels. The model's configuration says it: what it says
-    acts in the loaded layer or in its mask, or is named.
+    Some layouts share names and shapes and differ in the order of numbers. What stores nothing is
+    not seen: a rotation, ALiBi, another scale, a window, a cap of the scores, an attention across
+    channels. The model's configuration says it: what it says acts in the loaded layer or in its
+    mask, or is named.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
@@ -67,8 +67,8 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        ValueError: If there is no attention layer, a number of heads is not a positive whole
-            number, or `config` says none and none is passed. A layer that cannot have these heads
+        ValueError: If no attention layer is found, or a path, a number of heads or `config` cannot
+            be used. A layer that cannot have these heads
             is listed, with why it is refused.
 
     Examples:

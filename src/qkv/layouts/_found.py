@@ -28,8 +28,7 @@ class FoundLayer:
     """An attention layer in a model's weights, and what names and shapes tell of it.
 
     Args:
-        prefix: What its names begin with; it tells an encoder's layer from a decoder's, and
-            self-attention from cross-attention.
+        prefix: What its names begin with.
         layouts: The layouts that it may have.
         sizes: The sizes that are known, such as "d_model" and, where heads are packed, the widths
             of all together, "h·d_k" and "h_kv·d_k".

@@ -386,9 +386,7 @@ class Layout:
 
         Raises:
             ValueError: If a size is not a positive whole number or does not divide where it has to,
-                or if the library has no such layer. For example, its layers have d_model = h·d_k,
-                another number of heads of keys and values, values as wide as keys, or other
-                arrays for a single head as wide as the model.
+                or if the library has no such layer.
 
         Examples:
             Qwen3-4B has more heads than fit its width.

@@ -32,10 +32,9 @@ def load(
 ) -> MultiHead:
     r"""Read a library's stored weights as one matrix per head.
 
-    A library packs the paper's $W_1^Q, \ldots, W_h^Q$ into one array; PyTorch, which multiplies by
-    the transpose, stores $(W_1^Q\; W_2^Q \cdots W_h^Q)^\top$ and the same of keys and values
-    below it. Nothing is computed here: numbers move, and keep their dtype. Only bfloat16, which
-    NumPy does not have, becomes float32.
+    A library packs the paper's $W_1^Q, \ldots, W_h^Q$ into one array. Nothing is computed
+    here: numbers move, and keep their dtype. Only bfloat16, which NumPy does not have, becomes
+    float32.
 
     With a layout, what takes part in the attention and is none of the maps or biases (QK-norm, a
     position bias, `bias_k`) is refused. What `layouts()[layout].outside` names, such as a stored

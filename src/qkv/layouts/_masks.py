@@ -74,7 +74,7 @@ MASK_FORMS: Mapping[str, MaskForm] = {
     ),
     "transformers": MaskForm(
         "attention_mask of a layer, not of a model, in Transformers",
-        "(batch, 1, n_q or 1, n_k)",
+        "(batch, 1 or h, n_q or 1, n_k)",
         "",
         True,
         "transformers 5.23.0, models/bert/modeling_bert.py, line 139",

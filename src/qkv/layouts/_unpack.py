@@ -25,10 +25,9 @@ def unpack(
 ) -> dict[str, np.ndarray]:
     r"""Cut one stored array into the paper's matrices, one per head, or into their biases.
 
-    For an array whose layer is not at hand. It is read as one that the layout packs queries, keys
-    or values into, such as PyTorch's `in_proj_weight` or its `in_proj_bias`; `name` reads it as
-    another one. Numbers move, and keep their dtype, as in `load`. What layouts say beside the
-    arrays, a scale or a rotation, is in `layouts()`.
+    The array is read as one that the layout packs queries, keys or values into, such as PyTorch's
+    `in_proj_weight` or its `in_proj_bias`; `name` reads it as another one. Numbers keep their
+    dtype, as in `load`.
 
     Args:
         array: The stored array, or what NumPy can convert to one.
@@ -45,8 +44,7 @@ def unpack(
 
     Raises:
         TypeError: If the array does not hold floating-point numbers.
-        ValueError: If an argument is unknown, the shape does not fit, the array could be several,
-            or `h_kv` is needed.
+        ValueError: If an argument is missing or unknown, or the shape does not fit.
 
     Examples:
         The first third of PyTorch's rows holds the queries, and the first half of these the first

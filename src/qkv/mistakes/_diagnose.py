@@ -120,8 +120,6 @@ def diagnose(
     rare (`Mistake.rare`) are made two at a time, for some seconds. Dropout is looked for in the
     numbers, and alone. The layer is judged with its scale and with what stands between its maps.
 
-    An explanation is one that suffices, and need not be the one that happened.
-
     Args:
         mh: The weights; or, with `layout`, what `load` takes.
         output: What your layer returned, `(*batch, n_q, d_out)`. Where a mask hides each key of a

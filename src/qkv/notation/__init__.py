@@ -4,9 +4,8 @@ This room is for whoever writes a formula, or reads one in a text's letters.
 
 A *role* is a thing that attention has, such as the projected queries of one head. A *source* is a
 text, and says which letter it uses for which role. A *formula* is one line of a small part of
-Python, in roles' names. It is parsed once into a tree of `qkv.notation.tree`. Python does not run
-its text: `check` computes the tree with NumPy, and other functions write it. Formulas that stand
-together are a `Block`: they are about one layer.
+Python, in roles' names. Python does not run it: `check` computes it with NumPy, and
+other functions write it.
 
 A formula has
 

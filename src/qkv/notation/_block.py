@@ -95,8 +95,6 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
         ValueError: If the line is no formula, or there is no such source.
 
     Examples:
-        One line, in the letters of two sections of one paper:
-
         >>> line = "head[i] = attention(Q[i], K[i], V[i])"
         >>> print(typeset(line, "paper-eq1"))
         \operatorname{Attention}(Q, K, V)

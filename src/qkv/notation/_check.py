@@ -166,7 +166,7 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
         sizes: The number that each size in it stands for.
 
     Raises:
-        ValueError: If it is no size, one of its sizes has no number, or it divides by 0.
+        ValueError: If it is no size, or has no number.
 
     Examples:
         >>> size_of("h * d_k", {"h": 8, "d_k": 64})

@@ -20,8 +20,7 @@ class Role:
             an expression: `"h * d_k"`.
         group: What it has its colour from; one of `GROUPS`.
         definition: The expression it stands for, or None where it is given.
-        named: Whether it keeps this site's letter where a source has none, and is not spelled out:
-            a formula is there to show that letter.
+        named: Whether it keeps this site's letter where a source has none, and is not spelled out.
 
     Examples:
         >>> role("Q[i]").definition

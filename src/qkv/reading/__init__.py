@@ -1,9 +1,7 @@
 r"""What someone has in hand, read: a formula, code, a shape, a weight's name or an error.
 
 This room is for whoever meets a line and asks which Q stands in it. `read` says whose letters it
-has, what each of them is, and what does not fit. Formulas and code become one tree, each text's
-letters are tried on it, and each step of attention is looked up. The site's build writes the
-modules that read in JavaScript too.
+has, what each of them is, and what does not fit.
 """
 
 from qkv.reading._read import read

@@ -23,8 +23,8 @@ def read(text: str) -> Readings:
         sentences, and `says` tells what decides between them, or why there is none.
 
     Raises:
-        ValueError: If the text is empty, too long or too deep, brackets do not match, an einsum is
-            wrong, or a size is not from 1 to 999,999,999.
+        ValueError: If the text is empty or too long, or has a bracket, an einsum or a size that
+            cannot be read.
 
     Examples:
         The formulas of two videos of one course: q is projected in the first, a source in the next.

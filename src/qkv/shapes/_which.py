@@ -50,9 +50,8 @@ def which(
         such tuples.
 
     Raises:
-        ValueError: If a size is not a positive whole number, if `d_k` is None and `d_model` is
-            not divisible by `h`, or if `h` is not by `h_kv`. Also if no rule has this shape at
-            these sizes, or if shapes in a row do not follow each other in attention.
+        ValueError: If a size is not a positive whole number or does not divide where it has to, if
+            no rule has this shape at these sizes, or if shapes in a row do not follow each other.
 
     Examples:
         The weight of nn.MultiheadAttention.
