@@ -45,6 +45,7 @@ _OPERATIONS = {
     "/": operator.truediv,
     "**": operator.pow,
 }
+_HIGHEST = 100  # power of a size
 
 
 class Fault(NamedTuple):
@@ -180,10 +181,16 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
         case tree.Symbol(symbol) if symbol.key in sizes:
             return sizes[symbol.key]
         case tree.Root(of):
-            return math.sqrt(size_of(of, sizes))
+            below = size_of(of, sizes)
+            if below < 0:
+                raise ValueError(f"`{size}` is the root of {below}, less than 0.")
+            return math.sqrt(below)
         case tree.Arithmetic(sign, left, right):
+            one, other = (_exact(size_of(each, sizes)) for each in (left, right))
+            if sign == "**" and abs(other) > _HIGHEST:
+                raise ValueError(f"`{size}` has the exponent {other}: at most {_HIGHEST} is taken.")
             try:
-                value = _OPERATIONS[sign](*(_exact(size_of(each, sizes)) for each in (left, right)))
+                value = _OPERATIONS[sign](one, other)
             except ZeroDivisionError:
                 raise ValueError(f"`{size}` divides by 0.") from None
             return int(value) if value == int(value) else value
