@@ -334,7 +334,7 @@ def test_torch_padding_on_the_right_needs_no_mask_beside_a_causal_one(mha, rng, 
 
 
 def test_decoders_of_bert_t5_and_whisper_given_no_mask_are_causal_with_sdpa(torch, rng, x):
-    """Layers of BERT, T5 and Whisper made for a decoder, given no mask, are causal with sdpa."""
+    """Made with is_causal=True, given no mask, layers of BERT, T5, Whisper are causal with sdpa."""
     made, sdpa = {"is_causal": True, "layer_idx": 0}, {"attn_implementation": "sdpa"}
     t5, whisper, bert = (transformers(name) for name in ("t5", "whisper", "bert"))
     config = t5.T5Config(d_model=E, num_heads=H, d_kv=D_K, is_decoder=True, **sdpa)

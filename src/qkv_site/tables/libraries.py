@@ -317,8 +317,9 @@ def _stored(layout: Layout) -> Iterator[str]:
     sizes, query = slices.sizes_of(layout), holding("W_Q", layout)
 
     def sized(array: Stored) -> str:
-        # A later form for sources of another width: the width of the model would be a wrong number.
-        if {"d_source_k", "d_source_v"} & array.symbols - layout.forms[0].symbols:
+        # A later form for sources of another width, or for grouped heads: the model's width, or as
+        # many heads of keys as of queries, would be a wrong number.
+        if {"d_source_k", "d_source_v", "h_kv"} & array.symbols - layout.forms[0].symbols:
             return f"${shape(array)}$"
         return f"`{array.shape_for(sizes)}`<br>${shape(array)}$"
 
