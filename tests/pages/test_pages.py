@@ -156,7 +156,6 @@ GIVEN = {
     "how-to/convert.md": {1e-5},  # of the tests on real layers, and a tab
     "how-to/weights-out-of-a-checkpoint.md": {1e-5},  # of the tests on real layers, and a tab
     "threads/a-benchmark-of-merging.md": {31.1, 50.1},  # the times of the answer
-    "threads/why-both-matrices.md": {768},  # BERT-base
 }
 
 

@@ -257,7 +257,7 @@ def _card(world: World, told: list, complete: bool, parts: bool = False) -> Read
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     kinds = {role[:2] for role in roles.values()}
     beside = "X_" in kinds and "P_" not in kinds  # a source whose letter tells what it is of
-    if len(inputs) > 1 or beside:  # each has a letter if it is of the queries, or of keys and values
+    if len(inputs) > 1 or beside:  # each has the letter of the queries, or of keys and values
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
         trees = [_apart(it, uses) for it in trees] if apart and len(inputs) < 3 else []
     first = "cut" in world.said()  # then heads do not stay behind the words
