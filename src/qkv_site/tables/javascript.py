@@ -315,13 +315,15 @@ class _Writer:
         *first, last = node.values
         said = self.write(last)
         for each in reversed(first):
-            value, kept = self.write(each), f"$_{self.kept}"
+            value, known = self.write(each), isinstance(each, ast.Name | ast.Attribute)
             if self._is_plain(each):
                 said = f"({value}{'||' if isinstance(node.op, ast.Or) else '&&'}{said})"
                 continue
-            self.kept += 1
+            kept = value if known else f"$_{self.kept}"
+            self.kept += not known
             both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
-            said = f"(py.truth({kept}={value})?{both[0]}:{both[1]})"
+            asked = value if known else f"{kept}={value}"
+            said = f"(py.truth({asked})?{both[0]}:{both[1]})"
         return said
 
     def _unaryop(self, node: ast.UnaryOp) -> str:
