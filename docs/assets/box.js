@@ -12,7 +12,7 @@ const href = (address) => new URL(address, new URL(base, location))
 const narrow = matchMedia("(max-width: 59.98rem)")
 const KEPT = "wq-typed" // for the page that a hit leads to
 const frame = () => new Promise((shown) => setTimeout(shown, 20)) // the card is painted meanwhile
-let loading, sets = {}
+let loading, sets = {}, titles = new Map() // of each page, when the index is there
 
 async function fetched(address) {
   const answer = await fetch(address)
@@ -45,6 +45,7 @@ function begun() {
   const [finder, found] = [import("./find.js"), fetched(index)]
   letters(chosenNotation()).catch(() => (sets = {}))
   const reader = Promise.all([import("./python.js"), import("./reader.js"), fetched(reading)]).then(reads)
+  found.then(({ pages }) => (titles = new Map(pages.map(({ url, title }) => [url, title])))).catch(() => {})
   const finds = Promise.all([finder, found, reader.then(frame)]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
   loading = { reader, finds }
   finds.catch(() => (loading = undefined))
@@ -89,7 +90,8 @@ function folded(title, parts) {
 function card(reading, data) {
   const { kind, title, texts = [], letters = [], wrong = [], says, line } = reading
   const [file] = reading.page?.split("#") ?? []
-  const [address, page] = reading.address ?? [file.replace(/(index)?\.md$/, (_, index) => (index ? "" : "/")), data.pages[file]]
+  const url = file?.replace(/(index)?\.md$/, (_, index) => (index ? "" : "/"))
+  const [address, page] = reading.address ?? [url, titles.get(url) ?? "The page on it"]
   const there = href(address + (reading.page?.includes("#") ? `#${reading.page.split("#")[1]}` : ""))
   const rows = [...letters].map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, ...isolated(said))))
   return element("section", { className: "wq-card" },
@@ -100,7 +102,7 @@ function card(reading, data) {
     ...folded("More", [
       ...(rows.length ? [element("dl", {}, ...rows)] : []),
       ...(texts.length ? [element("p", {}, element("b", {}, "Letters of "), texts.join("; "), ".")] : []),
-      ...(line ? [element("p", {}, element("b", {}, "In NumPy "), element("code", {}, line)), ...inLetters(reading, data)] : []),
+      ...(line ? [element("p", {}, element("b", {}, `In NumPy${reading.tokens === "columns" ? ", with words as rows" : ""} `), element("code", {}, line)), ...inLetters(reading, data)] : []),
     ]),
     ...(there.href === location.origin + location.pathname ? [] : [element("p", {}, element("a", { href: there }, page))]))
 }
@@ -177,12 +179,13 @@ function begin(box) {
         cards.replaceChildren(...[first].filter(Boolean), ...folded("Other readings", others), ...paragraphs("wq-box-says", found.says ? [found.says] : []))
         open()
       }
+      const named = titles.size
       if (found.readings.length || !found.words) show(found.readings)
       const { find, index: sections } = await finds
       if (late()) return false
       const { hits, nowhere, more, questions } = find(sections, text.slice(0, 400))
       const all = [...found.readings, ...(found.words ? questions : [])]
-      if (found.words) show(all)
+      if (found.words || !named) show(all)
       list.replaceChildren(...hits.map(hit))
       status.replaceChildren(...isolated(count(text.slice(0, 60), hits.length, nowhere, more)))
       shared.href = href(`?q=${encodeURIComponent(text)}`)

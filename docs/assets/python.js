@@ -92,9 +92,7 @@ export const removesuffix = (said, its) => (its && said.endsWith(its) ? said.sli
 export const replace = (said, one, other) => said.replaceAll(one, () => other)
 export const join = (sign, parts) => list(parts).map(text).join(sign)
 const ends = (signs) => (signs ? `[${signs.replace(/[\\\]^-]/g, "\\$&")}]+` : "\\s+")
-export const lstrip = (said, signs) => said.replace(new RegExp(`^${ends(signs)}`), "")
-const rstrip = (said, signs) => said.replace(new RegExp(`${ends(signs)}$`), "")
-export const strip = (said, signs) => rstrip(lstrip(said, signs), signs)
+export const strip = (said, signs) => said.replace(new RegExp(`^${ends(signs)}|${ends(signs)}$`, "g"), "")
 export const split = (said, sign) => (sign === undefined ? said.split(/\s+/).filter(Boolean) : said.split(sign))
 export const partition = (said, sign) => { const n = said.indexOf(sign); return n < 0 ? [said, "", ""] : [said.slice(0, n), sign, said.slice(n + sign.length)] }
 export const format = (said, ...given) => {

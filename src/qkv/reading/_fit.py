@@ -82,6 +82,7 @@ class World:
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
         self.several = False  # whether a formula has several lines
+        self.share = False  # whether an output is one head's part
         self.scored = False  # whether a score is a function: score(q, k)
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
@@ -98,6 +99,8 @@ class World:
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
         every = [it for line in lines for it in walk(line)]
+        self.share = any(bare(it) == "W_O[i]" for it in self.role_of.values())
+        self.share = self.share and not any(it[0] == "sum" for it in every)
         known = ["one"] if any(it[0] == "sum" for it in every) else []  # they are of one word
         if any(it[0] in ("sqrt", "num") or (it[0] == "leaf" and number(it[1])) for it in every):
             known.append("bare")
@@ -387,7 +390,8 @@ class World:
             return Value(turned(other), None, typed)
         fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
         tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
-        guess = a.role == "head[i]" and a.out and a.out[0] == "role"  # any letter may be
+        guess = [it.typed for it in (a, b) if it.role in ("head[i]", "S[i]") and it.out]
+        self.hidden += [it for it, shown in self.shown.items() if shown in guess]
         if not (tables_meet or guess or FAULTS["keys"] in self.faults):
             if made_by(f"mul {b.role} {a.role}"):
                 self.loose, hint = self.loose + 1, FAULTS["side"]
@@ -412,6 +416,8 @@ class World:
         last, names = values[-1], nodes[0][1:] if nodes[0][0] == "list" else nodes[:1]
         letters = [letter_of(self.role_of.get(each[1], "")) for each in names]
         parts = [last for _ in names]
+        if names[2:] and any(it[0] == "cut" for it in walk(nodes[1])[:2]):  # each is cut by itself
+            self.notes = {it: name for it, name in self.notes.items() if name != "inside"}
         if "QKV" in last.role and all(letters):
             own = [bare(self.role_of.get(each[1], "")) for each in names]
             roles = [sub(r"\[\d", "[i", last.role).replace("QKV", each) for each in letters]
@@ -564,6 +570,7 @@ def entering(lines: list) -> list:
     for its in alike:  # Q = K = V
         given += its if all(usual(it[1])[0] == "activation" for it in its) else ()
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
+    pairs += [node[2:] for node in nodes if node[0] == "inner"]
     for pair in [it for it in pairs if [each[0] for each in it] == ["leaf", "leaf"]]:
         meant = [usual(it[1]) for it in pair]
         free = [it[0] == "" and "W_O" not in it[2] for it in meant]

@@ -152,6 +152,7 @@ def _letters(world: World, several: bool) -> dict:
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its, shown = known[MEANING].replace("one head's", head), world.shown[leaf]
+            its = DATA["says"]["share"] if role[:1] == "Y" and world.share else its
             weight = role[:1] in "WP"
             stored = weight and role[-2:] == ".T" and not world.columns
             if world.plain and (weight or bare(role) in ("Q", "K", "V", "QKV")):
@@ -225,6 +226,7 @@ def _card(world: World, told: list, complete: bool, parts: bool = False) -> Read
     named = named and not any(it in ("over", "alone") for it in world.said())
     named = named and (seen or last != "S[i]")  # q · k is one score
     gives, shape = known[last][MEANING] if named else "", _shape(world, last) if seen else ""
+    gives = DATA["says"]["share"] if gives and last == "Y" and world.share else gives
     title = said[which].format(letter, **tables()["base"])
     plainly = which == "packed" and world.plain and not is_cut(world)
     if plainly or wanted[:3] == "W_O":
@@ -249,8 +251,10 @@ def _card(world: World, told: list, complete: bool, parts: bool = False) -> Read
     result += [said["lead"]] if gives and "…" in shape else []
     of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")
     its = "".join(leaf.split("|")[1] for leaf in sources)
+    sides = [] if "sides" in world.said() else [said[tokens]]
     signs = [it for it in "ijmnst" if it in of and it in its]
     result += [said["counts"].format(listed(signs))] if signs else []
+    result += [said["named"].format("Q")] if roles.get("Q|", "")[:2] == "W_" else []
     trees = world.trees() if complete and not world.faults else []
     own = trees and world.steps and "scale" not in world.said() and not world.scored
     texts = _texts(world) if own else []  # a source has a formula only if all of it is read
@@ -274,7 +278,7 @@ def _card(world: World, told: list, complete: bool, parts: bool = False) -> Read
         letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
         | {it: known[role][MEANING] for it, role in made.items()},
         wrong=tuple(world.faults),
-        says=(*result, said[tokens], *notes, *told, *remarks),
+        says=(*result, *sides, *notes, *told, *remarks),
         line="; ".join(map(numpy, trees)),
         page=next(PAGES[reason] for reason in reasons if reason in PAGES),
         trees=tuple(trees),

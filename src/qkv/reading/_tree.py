@@ -81,6 +81,8 @@ def leaves(*nodes: tuple) -> list:
 
 def normal(text: str) -> str:
     """Unicode and LaTeX in one spelling; scripts keep their place, for K² is not K2."""
+    for letter in findall(r"([A-Z])['′]\s*=", text):  # A' = …: it is no transpose
+        text = sub(f"{letter}['′]", f"{letter}_{{ʹ}}", text)
     for sign, written in DATA["scripts"].items():
         text = sub(written, sign + r"{\g<0>}", text)
     for pattern, plain in DATA["spelling"].items():
@@ -268,17 +270,17 @@ class Parser:
         elif token == r"\frac":
             above = self._factor()
             node = divided(above, self._factor())
-        elif token.lstrip("\\") == "sqrt":
+        elif token.replace("\\", "") == "sqrt":
             node = ("sqrt", self._factor())
         elif token == r"\sum":
             index, _, shared = self._scripts()  # of N(i) no index is known
-            below = began == "/" and self._next().lstrip("\\") == "exp"  # exp(a) / ∑ exp(b) v
+            below = began == "/" and self._next().replace("\\", "") == "exp"  # exp(a) / ∑ exp(b) v
             node = ("sum", self._factor() if below else self.product())
             node = node if shared else self._over(index, node)
         elif search(r"^[\d'\"]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
-            node = self._name(token.lstrip("\\"))
+            node = self._name(token.replace("\\", ""))
         elif token:
             self.left.append(token)
         node = self._after(node)

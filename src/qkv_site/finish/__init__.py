@@ -201,7 +201,7 @@ class Build:
             self._write(copies.FULL, everything)
             self._write("robots.txt", copies.robots(base))
             self._write(search.ADDRESS, index.written())
-            self._write(exports.READING, exports.reading({it.name: it.title for it in pages}))
+            self._write(exports.READING, exports.reading())
             self._write(exports.READER, exports.reader())
             for source in notation.sources():
                 self._write(exports.LETTERS.format(source.id), exports.letters(source))

@@ -8,7 +8,7 @@ and the sides on which something stands follow the notation that a reader choose
 
 import inspect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 
@@ -17,7 +17,7 @@ from qkv.costs import Factors, counts, steps
 from qkv.notation.latex import latex
 from qkv.notation.tree import Expression, Glyph, Written, parse
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._tables import named_pages, tables
+from qkv.reading._tables import tables
 from qkv.shapes.rules import per_letters
 from qkv_site.markdown.mathml import inside, mark, to_mathml
 from qkv_site.parts import formulas
@@ -107,17 +107,11 @@ def explorer() -> dict:
     }
 
 
-def reading(titles: Mapping[str, str]) -> dict:
-    """What the box reads with: the data of `qkv.reading`, and the pages that its cards lead to.
-
-    Args:
-        titles: Of each page's file its title.
-    """
-    known = {path.partition("#")[0] for path in named_pages()}
+def reading() -> dict:
+    """What the box reads with: the data of `qkv.reading`."""
     return {  # what is alike stands near: so it packs best
         "messages": MESSAGES
         | {"name": {key: it for key, it in MESSAGES["name"].items() if key not in _TABLED}},
-        "pages": {name: titles[name] for name in sorted(known & {*titles})},
         "data": {name: it for name, it in DATA.items() if name not in _TABLED},
         "tables": tables(),
     }
