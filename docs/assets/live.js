@@ -285,7 +285,7 @@ function drawing(all, base) {
       if (second === "merged" && !misfit) return { parts: [left("one", x, X, "source"), one(X[word], "source", values["M[i]"][head], "weight", Q, "query", "M[i]", "merged", "query")] }
       const between = valueOf(data.lines.two.tree[1], { ...all.world, values: { ...values, X } })[word]
       return { parts: [left("two", x, X, "source", { kind: "wq-left wq-spare" }),
-        one(X[word], "source", values.P_Q, "weight", between, "source", "P_Q", "two", "row after the first matrix"),
+        one(X[word], "source", values.P_Q, "weight", between, "source", "P_Q", "two", "result of the first matrix"),
         one(between, "source", W, "weight", Q, "query", "W_Q[i]", "two", "query")] }
     }
     case "keys": {
@@ -633,7 +633,7 @@ function begin(figure) {
     const others = steps.some(({ mine, other, same }) => mine && other && !same)
     const merged = state.second === "merged" && !state.changed
     const whose = state.changed ? "word" : merged ? "merged" : "layer"
-    const keyed = [`${others ? "other" : "same"}-${whose}`, stage.querySelector(".wq-was") && `was-${whose}`].filter(Boolean)
+    const keyed = [whole && `${others ? "other" : "same"}-${whose}`, stage.querySelector(".wq-was") && `was-${whose}`].filter(Boolean)
     key.innerHTML = base && !misfit ? say(keyed.map((name) => data.phrases[name]).join(" "), namesOf(all)) : ""
     foot.textContent = `${data.phrases.trained} ${formula.querySelector(".wq-borrowed") ? data.phrases.borrowed : ""}`
     if (!whole) return
