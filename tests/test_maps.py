@@ -175,6 +175,12 @@ def test_factor_of_a_lower_rank_misses_what_the_other_singular_values_hold(seed)
     assert np.linalg.norm(W - first @ second) == pytest.approx(np.linalg.norm(rest))
 
 
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+def test_factor_refuses_what_is_not_finite(number):
+    with pytest.raises(ValueError, match="W must be finite"):  # of infinity NumPy's SVD may not end
+        factor(np.diag([number, 1.0, 1.0]), 1)
+
+
 @given(layers(), SEEDS, st.booleans(), st.booleans(), st.booleans())
 def test_gauge_changes_the_weights_and_not_the_output(mh, seed, per_head, change_A, change_B):
     rng = np.random.default_rng(seed)

@@ -201,7 +201,7 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
     return _per_query_head(mh, _linear(mh, "V", constant)) @ mh.W_O
 
 
-@takes_arrays()
+@takes_arrays(finite=True)
 def factor(
     W: Float[np.ndarray, "*heads d_in d_out"], rank: int
 ) -> tuple[Float[np.ndarray, "*heads d_in rank"], Float[np.ndarray, "*heads rank d_out"]]:

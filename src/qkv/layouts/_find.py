@@ -67,9 +67,10 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        ValueError: If no attention layer is found, or a path, a number of heads or `config` cannot
-            be used. A layer that cannot have these heads
-            is listed, with why it is refused.
+        FileNotFoundError: If there is no such safetensors file.
+        ValueError: If no attention layer is found, or a number of heads or `config` cannot be used,
+            or a path leads to no whole safetensors file. A layer that cannot have these heads is
+            listed, with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

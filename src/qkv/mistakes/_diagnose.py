@@ -147,8 +147,9 @@ def diagnose(
         What was found; `print` shows it as sentences.
 
     Raises:
-        TypeError: As in `load` and a call of the layer, or if stored arrays come without `layout`
-            or `h`, or a `MultiHead` with what is for them.
+        TypeError: As in `load` and a call of the layer, or if the output or an intermediate array
+            does not hold floating-point numbers, stored arrays come without `layout` or `h`, or a
+            `MultiHead` with what is for them.
         ValueError: As there, or if the output holds NaN or infinity that nothing explains, the mask
             hides everything, an intermediate array does not fit, or `tolerance` is not between 0
             and 1.
