@@ -503,6 +503,9 @@ def test_the_index_says_which_file_holds_a_name(tmp_path):
     index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, "model-2.safetensors")}))
     with refuses("says that 'a. … is in 'model-2.safetensors', which is not in the folder"):
         find_layers(tmp_path)
+    index.write_text("[]")
+    with refuses("has no weight_map"):
+        find_layers(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,8 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
                 value = _OPERATIONS[sign](one, other)
             except ZeroDivisionError:
                 raise ValueError(f"`{size}` divides by 0.") from None
+            if isinstance(value, complex):
+                raise ValueError(f"`{size}` is a root of {one}, less than 0.")
             return int(value) if value == int(value) else value
     raise ValueError(f"{size} has no number among {', '.join(sizes) or 'none'}.")
 
