@@ -76,7 +76,9 @@ def _files(path: Path) -> list[Path]:
     index = json.loads(indexes[0].read_text())
     named = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(named, dict):
-        raise ValueError(f"{indexes[0].name!r} has no weight_map, which names a file for each array.")
+        raise ValueError(
+            f"{indexes[0].name!r} has no weight_map, which names a file for each array."
+        )
     for name, file in named.items():
         if not (path / file).exists():
             raise ValueError(
