@@ -60,8 +60,8 @@ def check(*lines: str) -> None:
 
     Roles are arrays of random numbers, with distinct primes for d_model, d_k, n_q and the like, or
     what their definitions make of such arrays. Which definition holds follows from all lines
-    together: with `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its sides have
-    the same shape and the same values, for every head.
+    together: with `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its
+    sides have the same shape and the same values, for every head.
 
     Args:
         *lines: `Q[i] = X_Q @ W_Q[i]` states what a role is; `A == B` that two expressions are

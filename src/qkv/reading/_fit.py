@@ -83,6 +83,7 @@ class World:
         self.single = False  # whether what the last line makes is what all of it makes
         self.several = False  # whether a formula has several lines
         self.share = False  # whether an output is one head's part
+        self.narrow = False  # whether three weights in one array are one head's
         self.scored = False  # whether a score is a function: score(q, k)
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
@@ -166,8 +167,10 @@ class World:
         if kind == "shape":  # of R^{d_model × d_k}
             sizes = zip(parts[1:], shape_of(first.role), strict=False)
             for its, size in sizes:  # h d_v is a product, and d any width
+                narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
                 other = "*" not in size if " " in its else number(its) not in ("", size)
-                self.loose += other and its != "d|"
+                self.narrow = self.narrow or narrow
+                self.loose += other and its != "d|" and not narrow
             return first
         if kind == "sqrt" and first.role == "#" and first.out:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")

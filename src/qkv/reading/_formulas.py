@@ -51,7 +51,10 @@ def formulas(typed: str) -> tuple[list, list, str]:
         parts = _parts(lines) if strange and not code else []
         first = fit(parts, shown, code)[0] if parts else None
         if first and not (first.faults or first.loose):
-            return [_card(first, told, False, True)], strange, ""
+            made = [it for it in lines if it[0] == "eq" and it[1][0] == "leaf"]
+            read = leaves(*parts)
+            lefts = [shown[it[1][1]] for it in made if any(leaf in read for leaf in leaves(it))]
+            return [_card(first, told, False, lefts)], strange, ""
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
     for world in [first] if first.faults else worlds:
@@ -212,10 +215,10 @@ def _texts(world: World) -> list:
     return [it for it in names if it[:3] != "ng-" or not search(r"\b[xqkv]_", shown)]
 
 
-def _card(world: World, told: list, complete: bool, parts: bool = False) -> Reading:
+def _card(world: World, told: list, complete: bool, lefts: list | None = None) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
-    made = {it.typed: bare(it.role) for it in world.results} if parts else {}
+    made = {it.typed: bare(it.role) for it in world.results} if lefts is not None else {}
     world.shown = {it: it for it in made} | world.shown
     letter, wanted, which = _which(world, made or roles)
     last = bare(world.results[-1].role).replace("!", "")
@@ -227,6 +230,7 @@ def _card(world: World, told: list, complete: bool, parts: bool = False) -> Read
     named = named and (seen or last != "S[i]")  # q · k is one score
     gives, shape = known[last][MEANING] if named else "", _shape(world, last) if seen else ""
     gives = DATA["says"]["share"] if gives and last == "Y" and world.share else gives
+    which = "head" if which == "packed" and world.narrow else which
     title = said[which].format(letter, **tables()["base"])
     plainly = which == "packed" and world.plain and not is_cut(world)
     if plainly or wanted[:3] == "W_O":
@@ -265,7 +269,10 @@ def _card(world: World, told: list, complete: bool, parts: bool = False) -> Read
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
         trees = [_apart(it, uses) for it in trees] if apart and len(inputs) < 3 else []
     first = "cut" in world.said()  # then heads do not stay behind the words
-    notes = [it for it, name in world.notes.items() if not (first and name == "behind")]
+    notes = world.notes.items()
+    notes = [
+        it for it, name in notes if not ((first and name == "behind") or (signs and name == "one"))
+    ]
     reasons = ["told" for it in told if "Luong" in it]
     reasons += ["output"] if wanted[:3] == "W_O" else []
     reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]
@@ -276,7 +283,8 @@ def _card(world: World, told: list, complete: bool, parts: bool = False) -> Read
         tokens=tokens,
         texts=tuple(tables()["texts"][name]["where"] for name in texts),
         letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
-        | {it: known[role][MEANING] for it, role in made.items()},
+        | {it: known[role][MEANING] for it, role in made.items()}
+        | {it: DATA["says"]["of"].format(listed([*made])) for it in lefts or []},
         wrong=tuple(world.faults),
         says=(*result, *sides, *notes, *told, *remarks),
         line="; ".join(map(numpy, trees)),

@@ -351,6 +351,7 @@ class Parser:
         typed = name + "".join(f"{it} " if len(it) > 1 and it[0] == "\\" else it for it in above)
         typed = sub(r"_\((\w+)\)", r"\1", sub(r"\{(\w)\}", r"\1", typed))
         typed = sub(r"\^(T|\{T\})$", "", typed).replace("_{ʹ}", "ʹ")
+        typed = sub(r"\^\{(\w+) *T\}$", r"^{\1}", typed) if turned else typed
         parts = fullmatch(DATA["token"]["short"], name) if self.code else None
         if parts:
             name, scripts = parts[1], [parts[2], *scripts]
@@ -360,6 +361,7 @@ class Parser:
         if not self.code and of and self._next() in ("[", "("):
             turned = (self._factor() or " ")[0] == "t" or turned
         elif not self.code and name in WORDS["maps"] and self._next() == "(":  # tau(y)
+            self.left.append(typed)
             return ("lost", self._factor())
         elif not self.code and began == 1 and self._next() == "(":  # a_t(s) = …
             began, kept = self.at, len(self.left)
