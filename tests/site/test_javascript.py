@@ -40,3 +40,22 @@ def test_an_empty_list_is_false_and_methods_of_python_are_named():
     written = translate(["def f(a):\n    return a.strip() if a else DATA"], "DATA", "f")
     assert "$a(a)?$b(a):DATA" in written
     assert "$b=py.strip" in written
+
+
+@pytest.mark.parametrize(
+    ("source", "asks"),
+    [
+        ("def f(a: str):\n    return 1 if a else 2", False),
+        ("def f(a: list):\n    return 1 if a else 2", True),
+        ("def f(a: str):\n    a = [a]\n    return 1 if a else 2", True),
+        ("def f(a):\n    b = a.strip()\n    return 1 if b else 2", False),
+        ("def f(a):\n    b = a.strip()\n    b = [a]\n    return 1 if b else 2", True),
+        ("def f(a):\n    for b in a:\n        b = 'x'\n    return 1 if b else 2", True),
+        ("class A:\n    b: str\n\n\ndef f(a):\n    return 1 if a.b else 2", False),
+        ("class A:\n    b: list\n\n\ndef f(a):\n    return 1 if a.b else 2", True),
+        ("def g(a) -> str:\n    return a\n\n\ndef f(a):\n    return g(a) or a", False),
+        ("def g(a) -> list:\n    return a\n\n\ndef f(a):\n    return g(a) or a", True),
+    ],
+)
+def test_only_what_may_be_an_empty_list_is_asked(source, asks):
+    assert ("py.truth" in translate([source], "DATA", "f")) is asks

@@ -77,37 +77,33 @@ class _Writer:
 
     def _is_plain(self, node: ast.expr) -> bool:
         """Whether a value is true where Python's is."""
-        if isinstance(node, ast.Name):
-            return next((it[node.id] for it in reversed(self.scopes) if node.id in it), False)
-        if isinstance(node, ast.Attribute):
-            return node.attr in self.plain
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            return name in self.plain if name in (*self.own, *self.methods) else name in _PLAIN
-        if isinstance(node, ast.UnaryOp):
-            return True
-        parts = {
-            ast.IfExp: lambda: [node.body, node.orelse],
-            ast.BoolOp: lambda: node.values,
-            ast.BinOp: lambda: [node.left],  # of two texts or two lists
-        }.get(type(node))
-        constant = isinstance(node, ast.Compare | ast.Constant | ast.JoinedStr)
-        return all(map(self._is_plain, parts())) if parts else constant
+        match node:
+            case ast.Name(id=name):
+                return next((it[name] for it in reversed(self.scopes) if name in it), False)
+            case ast.Attribute(attr=name):
+                return name in self.plain
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                return name in (self.plain if name in (*self.own, *self.methods) else _PLAIN)
+            case ast.IfExp(body=one, orelse=other):
+                return self._is_plain(one) and self._is_plain(other)
+            case ast.BoolOp(values=values):
+                return all(map(self._is_plain, values))
+            case ast.BinOp(left=left):  # a sum of texts or of lists
+                return self._is_plain(left)
+        return isinstance(node, ast.Compare | ast.Constant | ast.JoinedStr | ast.UnaryOp)
 
     def _locals(self, node: ast.FunctionDef, assigned: set[str]) -> None:
         """Names that a function assigns: one is plain if all that it gets is."""
         walked, known = [*ast.walk(node)], self.scopes[-1]
-        values = [
-            (each.targets[0].id, each.value)
-            for each in walked
-            if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
-        ]
+        given = (it for it in walked if isinstance(it, ast.Assign))
+        values = [(name, it.value) for it in given if (name := _name(it.targets[0])) in assigned]
         alone = Counter(name for name, _ in values)
-        names = (it for it in walked if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store))
-        every = Counter(it.id for it in names)
+        every = Counter(
+            map(_name, (it for it in walked if isinstance(getattr(it, "ctx", 0), ast.Store)))
+        )
         known |= {it: known.get(it, True) and alone[it] == every[it] for it in assigned}
         for name, value in values * len(assigned):  # until nothing changes
-            known[name] = known.get(name, False) and self._is_plain(value)
+            known[name] = known[name] and self._is_plain(value)
 
     def _several(self, nodes: Iterable[ast.AST]) -> str:
         return ",".join(map(self._open, nodes))
@@ -407,6 +403,10 @@ class _Writer:
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
         return said.removesuffix(f".map({given}{given[:-2].strip('()')})")  # of each what it is
+
+
+def _name(node: ast.AST) -> str:
+    return getattr(node, "id", "")
 
 
 def _is_text(node: ast.AST) -> bool:
