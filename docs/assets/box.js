@@ -29,7 +29,10 @@ async function letters(id) {
 
 /** What reads: Python's own functions, what the build wrote with them, and its data. */
 function reads([py, { reader }, data]) {
-  const tables = py.mapped(data.tables), signs = py.mapped(data.data.signs.letters)
+  const steps = Object.entries(data.tables.steps).flatMap(([made, every]) => every.map((step) => [step, made]))
+  const names = Object.entries(data.tables.names).flatMap(([holds, pages]) =>
+    Object.entries(pages).flatMap(([page, every]) => every.map(([called, ways, ...more]) => [called, holds, ways, page, ...more])))
+  const tables = py.mapped({ ...data.tables, steps: Object.fromEntries(steps), names }), signs = py.mapped(data.data.signs.letters)
   const its = reader(py, py.mapped(data.data), py.mapped(data.messages), () => tables)
   const read = (text) => {
     const [readings, says, , words] = its.answer(text)
@@ -101,7 +104,7 @@ function card(reading, data) {
     ...paragraphs("", says),
     ...folded("More", [
       ...(rows.length ? [element("dl", {}, ...rows)] : []),
-      ...(texts.length ? [element("p", {}, element("b", {}, "Letters of "), texts.join("; "), ".")] : []),
+      ...(texts.length ? [element("p", {}, element("b", {}, "Fits the letters of "), texts.join("; "), ".")] : []),
       ...(line ? [element("p", {}, element("b", {}, `In NumPy${reading.tokens === "columns" ? ", with words as rows" : ""} `), element("code", {}, line)), ...inLetters(reading, data)] : []),
     ]),
     ...(there.href === location.origin + location.pathname ? [] : [element("p", {}, element("a", { href: there }, page))]))

@@ -48,13 +48,14 @@ def formulas(typed: str) -> tuple[list, list, str]:
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
     lost = lost and worlds and (worlds[0].loose or worlds[0].faults or "⊗" in left)
     if not worlds or lost or not _is_attention(worlds[0], lines):
-        parts = _parts(lines) if strange and not code else []
+        parts, lefts = _parts(lines) if strange and not code else ([], {})
         first = fit(parts, shown, code)[0] if parts else None
         if first and not (first.faults or first.loose):
-            made = [it for it in lines if it[0] == "eq" and it[1][0] == "leaf"]
-            read = leaves(*parts)
-            lefts = [shown[it[1][1]] for it in made if any(leaf in read for leaf in leaves(it))]
-            return [_card(first, told, False, lefts)], strange, ""
+            typed = [it.typed for it in first.results]
+            made = {
+                shown[it]: [typed[parts.index(each)] for each in of] for it, of in lefts.items()
+            }
+            return [_card(first, told, False, parts, made)], strange, ""
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
     for world in [first] if first.faults else worlds:
@@ -73,18 +74,29 @@ def formulas(typed: str) -> tuple[list, list, str]:
     return cards, strange, ""
 
 
-def _parts(lines: list) -> list:
-    """Products of a source and a weight in what is not read whole, if one makes queries."""
-    rows = [node[1:] for line in lines for node in walk(line) if node[0] in ("mul", "dot")]
-    pairs = [pair for row in rows for pair in pairwise(row) if pair[0][0] == pair[1][0] == "leaf"]
-    found, letters = [], []
-    for pair in pairs:
-        meant = [usual(it[1]) for it in pair]
-        its = [letter for kind, letter, _ in meant if kind == "weight"]
-        wanted = its and any("X" in may for _, _, may in meant) and ("mul", *pair) not in found
-        found += [("mul", *pair)] if wanted else []
-        letters += its
-    return found if "Q" in letters else []
+def _parts(lines: list) -> tuple[list, dict]:
+    """Lines of known letters, and of others products of a source and a weight.
+
+    Of each letter left of =, the products that stand in its line. Nothing is read if none makes
+    queries.
+    """
+    found, lefts, letters = [], {}, []
+    for line in lines:
+        if line[0] == "eq" and all(usual(it)[0] or usual(it)[2] for it in leaves(line)):
+            found.append(line)
+            letters += [usual(it)[1] for it in leaves(line)]
+            continue
+        rows = [node[1:] for node in walk(line) if node[0] in ("mul", "dot")]
+        began = len(found)
+        for pair in [pair for row in rows for pair in pairwise(row)]:
+            meant = [usual(it[1]) for it in pair if it[0] == "leaf"]
+            its = [letter for kind, letter, _ in meant if kind == "weight"]
+            if its and any("X" in may for _, _, may in meant) and ("mul", *pair) not in found:
+                found.append(("mul", *pair))
+                letters += its
+        if line[0] == "eq" and line[1][0] == "leaf" and found[began:]:
+            lefts[line[1][1]] = found[began:]
+    return [found, lefts] if "Q" in letters else [[], {}]
 
 
 def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -> str:
@@ -215,12 +227,15 @@ def _texts(world: World) -> list:
     return [it for it in names if it[:3] != "ng-" or not search(r"\b[xqkv]_", shown)]
 
 
-def _card(world: World, told: list, complete: bool, lefts: list | None = None) -> Reading:
+def _card(
+    world: World, told: list, complete: bool, parts: list | None = None, lefts: dict | None = None
+) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
-    made = {it.typed: bare(it.role) for it in world.results} if lefts is not None else {}
+    results = zip(parts or [], world.results, strict=False)
+    made = {it.typed: bare(it.role) for part, it in results if part[0] == "mul"}
     world.shown = {it: it for it in made} | world.shown
-    letter, wanted, which = _which(world, made or roles)
+    letter, wanted, which = _which(world, roles | made)
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     one = len({*world.last}) < 2  # and not several results, such as q and k
@@ -258,7 +273,8 @@ def _card(world: World, told: list, complete: bool, lefts: list | None = None) -
     sides = [] if "sides" in world.said() else [said[tokens]]
     signs = [it for it in "ijmnst" if it in of and it in its]
     result += [said["counts"].format(listed(signs))] if signs else []
-    result += [said["named"].format("Q")] if roles.get("Q|", "")[:2] == "W_" else []
+    weights = [world.shown[it] for it, role in roles.items() if it[:2] == "Q|" and role[:2] == "W_"]
+    result += [said["named"].format(it) for it in weights[:1]]
     trees = world.trees() if complete and not world.faults else []
     own = trees and world.steps and "scale" not in world.said() and not world.scored
     texts = _texts(world) if own else []  # a source has a formula only if all of it is read
@@ -284,7 +300,7 @@ def _card(world: World, told: list, complete: bool, lefts: list | None = None) -
         texts=tuple(tables()["texts"][name]["where"] for name in texts),
         letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
         | {it: known[role][MEANING] for it, role in made.items()}
-        | {it: DATA["says"]["of"].format(listed([*made])) for it in lefts or []},
+        | {it: DATA["says"]["of"].format(listed(of)) for it, of in (lefts or {}).items()},
         wrong=tuple(world.faults),
         says=(*result, *sides, *notes, *told, *remarks),
         line="; ".join(map(numpy, trees)),

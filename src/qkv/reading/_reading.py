@@ -40,7 +40,7 @@ class Reading:
     def __str__(self):
         lines = [self.title, *self.wrong, *self.says]
         lines += [f"{letter}: {said}" for letter, said in self.letters.items()]
-        lines += [f"Letters of {'; '.join(self.texts)}."] * bool(self.texts)
+        lines += [f"Fits the letters of {'; '.join(self.texts)}."] * bool(self.texts)
         lines += [self.line] * bool(self.line) + [f"See {self.page}."] * bool(self.page)
         return "\n  ".join(lines)
 

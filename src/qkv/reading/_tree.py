@@ -37,6 +37,8 @@ def parse(text: str) -> tuple:
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
         pieces = cut("\n", typed)
+    if pieces[1:] and "=" not in pieces[0] and " ".join(pieces[:2]) in typed:  # q_m^T k_n = …
+        pieces = [" ".join(pieces[:2]), *pieces[2:]]
     lines, shown, left = [], {}, []
     beside = DATA["prose"] if pieces[1:] and not code else ""
     for piece in pieces:
