@@ -547,7 +547,7 @@ def test_nan_where_a_query_may_see_nothing():
     output[:, 2] = np.nan
     assert setting.found(output).right
     found = setting.found(output + np.arange(output.size).reshape(output.shape) % 7)
-    assert not found.right and not found.explanations, "NaN is refused only where keys are seen"
+    assert (found.right, found.explanations) == (False, ()), "NaN is refused where keys are seen"
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
