@@ -546,6 +546,18 @@ def test_nan_where_a_query_may_see_nothing():
     output = setting.right.copy()
     output[:, 2] = np.nan
     assert setting.found(output).right
+    found = setting.found(output + np.arange(output.size).reshape(output.shape) % 7)
+    assert (found.right, found.explanations) == (False, ()), "NaN is refused where keys are seen"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_dropout_of_the_output_where_a_query_may_see_nothing_and_in_each_precision(dtype):
+    mask = np.tri(5, dtype=bool)
+    mask[2] = False
+    setting = dataclasses.replace(MASKED, mask=mask)
+    kept = np.random.default_rng(0).random(setting.right.shape) > 0.3
+    dropped = (setting.right * kept / 0.7).astype(dtype)
+    assert names_of(setting.found(dropped)) == {"dropout-of-the-output"}
 
 
 @pytest.mark.parametrize(

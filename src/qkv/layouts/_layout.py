@@ -46,7 +46,7 @@ class Stored:
         >>> parts["W_K"].shape
         (2, 5, 7)
 
-        Phi-3 stores the heads of the queries first, and then fewer of keys and of values.
+        Phi-3 stores the heads of the queries first, then those of keys and of values, here fewer.
 
         >>> stored = Stored("qkv_proj.weight", "W_Q W_K W_V", "(h+h_kv+h_kv d_k) d_model")
         >>> stored.shape

@@ -103,9 +103,9 @@ def convert_mask(
         dtype: Where a library adds masks of floats, and this is given: 0 where a query may attend,
             and elsewhere the least number of this dtype. Unlike minus infinity it gives no NaN
             where a query may attend to nothing, unless its sum with each score overflows: in
-            float16, with scores of -16 or less. For bfloat16, which NumPy has not, take float16:
-            the least number of float32 is minus infinity in bfloat16. Two such masks that each hide
-            all keys of a query, as attn_mask and key_padding_mask, overflow in their sum too.
+            float16, with scores of -16 or less. Two such masks that each hide all keys of a query,
+            as attn_mask and key_padding_mask, overflow in their sum too. For bfloat16, which NumPy
+            has not, take float16: the least number of float32 is minus infinity in bfloat16.
 
     Returns:
         The argument, as an array of its own.
