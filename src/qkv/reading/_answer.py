@@ -31,7 +31,8 @@ def answer(text: str) -> tuple[list, str, list, bool]:
     readings, unread, why = formulas(typed)
     if unread or not readings:
         why = why or said["unread" if unread else "formula"].format(", ".join(unread) or typed)
-        why = " ".join([why, *alike(unread, [*FUNCTIONS, *WORDS["whole"]])])
+        known = [it for it in [*FUNCTIONS, *WORDS["whole"]] if it != "where"]
+        why = " ".join([why, *alike(unread, known)])
         return readings, why, unread, False
     kinds = " ".join(sorted(each.which for each in readings[:2]))
     decides = DATA["which"].get(kinds, "") if len(readings) > 1 else ""

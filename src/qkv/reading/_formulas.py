@@ -48,14 +48,10 @@ def formulas(typed: str) -> tuple[list, list, str]:
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
     lost = lost and worlds and (worlds[0].loose or worlds[0].faults or "⊗" in left)
     if not worlds or lost or not _is_attention(worlds[0], lines):
-        parts, lefts = _parts(lines) if strange and not code else ([], {})
+        parts = _parts(lines) if strange and not code else []
         first = fit(parts, shown, code)[0] if parts else None
         if first and not (first.faults or first.loose):
-            typed = [it.typed for it in first.results]
-            made = {
-                shown[it]: [typed[parts.index(each)] for each in of] for it, of in lefts.items()
-            }
-            return [_card(first, told, False, parts, made)], strange, ""
+            return [_card(first, told, False, parts)], strange, ""
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
     for world in [first] if first.faults else worlds:
@@ -74,29 +70,22 @@ def formulas(typed: str) -> tuple[list, list, str]:
     return cards, strange, ""
 
 
-def _parts(lines: list) -> tuple[list, dict]:
-    """Lines of known letters, and of others products of a source and a weight.
-
-    Of each letter left of =, the products that stand in its line. Nothing is read if none makes
-    queries.
-    """
-    found, lefts, letters = [], {}, []
+def _parts(lines: list) -> list:
+    """Lines of known letters, of others products of a source and a weight; if one makes queries."""
+    found, letters = [], []
     for line in lines:
         if line[0] == "eq" and all(usual(it)[0] or usual(it)[2] for it in leaves(line)):
             found.append(line)
             letters += [usual(it)[1] for it in leaves(line)]
             continue
         rows = [node[1:] for node in walk(line) if node[0] in ("mul", "dot")]
-        began = len(found)
         for pair in [pair for row in rows for pair in pairwise(row)]:
             meant = [usual(it[1]) for it in pair if it[0] == "leaf"]
             its = [letter for kind, letter, _ in meant if kind == "weight"]
             if its and any("X" in may for _, _, may in meant) and ("mul", *pair) not in found:
                 found.append(("mul", *pair))
                 letters += its
-        if line[0] == "eq" and line[1][0] == "leaf" and found[began:]:
-            lefts[line[1][1]] = found[began:]
-    return [found, lefts] if "Q" in letters else [[], {}]
+    return found if "Q" in letters else []
 
 
 def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -> str:
@@ -227,9 +216,7 @@ def _texts(world: World) -> list:
     return [it for it in names if it[:3] != "ng-" or not search(r"\b[xqkv]_", shown)]
 
 
-def _card(
-    world: World, told: list, complete: bool, parts: list | None = None, lefts: dict | None = None
-) -> Reading:
+def _card(world: World, told: list, complete: bool, parts: list | None = None) -> Reading:
     said, known = DATA["which"], tables()["role"]
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
     results = zip(parts or [], world.results, strict=False)
@@ -299,8 +286,7 @@ def _card(
         tokens=tokens,
         texts=tuple(tables()["texts"][name]["where"] for name in texts),
         letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
-        | {it: known[role][MEANING] for it, role in made.items()}
-        | {it: DATA["says"]["of"].format(listed(of)) for it, of in (lefts or {}).items()},
+        | {it: known[role][MEANING] for it, role in made.items()},
         wrong=tuple(world.faults),
         says=(*result, *sides, *notes, *told, *remarks),
         line="; ".join(map(numpy, trees)),
