@@ -431,10 +431,11 @@ def degrees_of_freedom(mh: MultiHead) -> int:
     $$\dim \{W_i^{QK}\} = d_k\,(2\,d_{model} - d_k) \qquad
       \dim \{W_i^{VO}\} = d_v\,(2\,d_{model} - d_v)$$
 
-    That is for each head, no wider than the model and without biases: matrices of rank d_k, or all
-    the weights but the $d_k^2$ numbers of a `gauge`. Heads that share a key and value share its
-    gauge. A key's bias moves no output, because it adds the same number to all scores of a query; a
-    value's bias adds a constant to the output, as `b_O` does.
+    That is for each head, no wider than the model and without biases, if all sources and the output
+    are $d_{model}$ wide: matrices of rank d_k or d_v, or all the weights but the $d_k^2$ or $d_v^2$
+    numbers of a `gauge`. Heads that share a key and value share its gauge. A key's bias moves no
+    output, because it adds the same number to all scores of a query; a value's bias adds a constant
+    to the output, as `b_O` does.
 
     Args:
         mh: The layer. W_O counts as a weight, also where it was None.
