@@ -23,8 +23,8 @@ def read(text: str) -> Readings:
         sentences, and `says` tells what decides between them, or why there is none.
 
     Raises:
-        ValueError: If the text is empty or too long, or has a bracket, an einsum or a size that
-            cannot be read.
+        ValueError: If the text is empty, too long or too deep, or has a bracket, an einsum or a
+            size that cannot be read.
 
     Examples:
         The formulas of two videos of one course: q is projected in the first, a source in the next.

@@ -20,7 +20,8 @@ class Reading:
             a name, of each library how it stores the weight.
         wrong: What does not fit, or is a known mistake.
         says: What else there is to say.
-        line: A formula as a line in this site's letters, with words as rows.
+        line: A formula as a line of NumPy in this site's letters, with words as rows. The first
+            head is at 0.
         page: The page of the site that explains it.
         trees: The line as trees of roles, for printing it in other letters.
     """
