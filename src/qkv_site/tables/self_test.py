@@ -128,9 +128,9 @@ class Asked(Figure):
         choices = "\n".join(_offer(question, place) for place in range(len(question.choices)))
         answer = textwrap.indent(self._answer('\n  {{: data-choice="{}" }}'), "    ")
         return (
-            f'<div class="wq-question" id="{question.id}" markdown>\n<form autocomplete="off" markdown>\n'
-            f'<fieldset markdown>\n<legend markdown><span class="wq-number">{number}</span> '
-            f"{question.ask}</legend>\n"
+            f'<div class="wq-question" id="{question.id}" markdown>\n'
+            '<form autocomplete="off" markdown>\n<fieldset markdown>\n'
+            f'<legend markdown><span class="wq-number">{number}</span> {question.ask}</legend>\n'
             f'<ol type="A" markdown>\n{choices}\n</ol>\n</fieldset>\n'
             '<div><button class="md-button">Check</button><p role="status"></p></div>\n</form>\n\n'
             f'??? wq-solution "Answer"\n\n{answer}\n</div>'
