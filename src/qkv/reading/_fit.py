@@ -77,7 +77,7 @@ class World:
         self.loose, self.steps = 0, 0  # what is no step of attention, and what is one
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
-        self.last = []  # what it has assigned and not read again
+        self.last, self.again = [], []  # what it has assigned and not read again, or twice
         self.open, self.names, self.key, self.turned = False, [], [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.single = False  # whether what the last line makes is what all of it makes
@@ -471,6 +471,7 @@ class World:
         made = ("role", role.replace("!", "")) if role and not value.lost else None
         lost = value.lost and not role  # q is taken by its name
         self.last += [leaf] if value.role not in ("", "A") else []
+        self.again += [leaf] if leaf in self.made else []
         self.made[leaf] = Value(role, made, self.shown[leaf], value.free, lost, value.axes)
         return self.made[leaf]
 

@@ -166,7 +166,11 @@ def _letters(world: World, several: bool) -> dict:
                 its += known[BEHIND]
             its += DATA["says"]["stored"] if stored else ""
             again = world.made.get(leaf) and said.get(shown, its) != its  # q = W(q)
-            said[shown] = DATA["says"]["left"].format(said[shown], its) if again else its
+            said[shown] = (
+                DATA["says"]["end" if leaf in world.again else "left"].format(said[shown], its)
+                if again
+                else its
+            )
         uses = world.uses.get(world.shown[leaf], {})
         uses = uses if several or world.code or [*uses] == ["V"] else {}
         alone = role == "X" and world.code and "W_QKV" not in world.role_of.values()
