@@ -387,6 +387,8 @@ def test_several_lines_are_pasted_and_enter_does_not_add_one(page):
     page.locator(".wq-card").first.wait_for()
     assert box.get_attribute("rows") == "2"
     assert "X_Q = X @ P_Q" in page.locator(".wq-card").first.inner_text()
+    title = "How do I remove a double projection?"  # it comes with the index
+    page.locator(".wq-card a", has_text=title).first.wait_for()
 
 
 def test_nothing_is_loaded_before_the_box_is_touched_and_then_little(page):

@@ -13,8 +13,9 @@ from qkv.layouts import layouts
 from qkv.notation import sources, typeset
 from qkv.notation.tree import parse as parse_formula
 from qkv.reading import read
+from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._shell import main
-from qkv.reading._tables import cut_out, named_pages, tables
+from qkv.reading._tables import cut_out, tables
 from support import ROOT
 
 INPUTS = tomllib.loads((Path(__file__).parent / "inputs.toml").read_text())
@@ -251,7 +252,11 @@ def test_every_name_that_a_library_stores_is_read():
 
 
 def test_every_page_that_a_card_leads_to_is_there():
-    for page in named_pages():
+    shape, fit = MESSAGES["shape"], MESSAGES["fit"]
+    pages = [*DATA["page"], shape["page"], fit["page"], *fit["pages"].values()]
+    pages += [page for _, _, _, page, *_ in tables()["names"]]
+    pages += [page for _, page, *_ in MESSAGES["message"]]
+    for page in pages:
         name, _, anchor = page.partition("#")
         text = (ROOT / "docs" / name).read_text()
         assert not anchor or f"#{anchor} }}" in text, page

@@ -8,6 +8,7 @@ from qkv.reading._shapes import shapes
 from qkv.reading._tree import FUNCTIONS, WORDS, RefusedError
 
 MOST = 2000  # characters
+KNOWN = [*FUNCTIONS, *WORDS["whole"]]
 
 
 def answer(text: str) -> tuple[list, str, list, bool]:
@@ -31,8 +32,7 @@ def answer(text: str) -> tuple[list, str, list, bool]:
     readings, unread, why = formulas(typed)
     if unread or not readings:
         why = why or said["unread" if unread else "formula"].format(", ".join(unread) or typed)
-        known = [it for it in [*FUNCTIONS, *WORDS["whole"]] if it != "where"]
-        why = " ".join([why, *alike(unread, known)])
+        why = " ".join([why, *alike(unread, [it for it in KNOWN if it != "where"])])
         return readings, why, unread, False
     kinds = " ".join(sorted(each.which for each in readings[:2]))
     decides = DATA["which"].get(kinds, "") if len(readings) > 1 else ""
@@ -41,7 +41,7 @@ def answer(text: str) -> tuple[list, str, list, bool]:
 
 def in_words(typed: str) -> bool:
     """Whether it is a question or words to look for, rather than a formula."""
-    words, known = MESSAGES["words"], [*FUNCTIONS, *WORDS["whole"]]
+    words = MESSAGES["words"]
     if search(DATA["statement"], typed, lines=True) and typed[-1] != "?":
         return False
     if not search(words["sign"], typed):
@@ -50,7 +50,7 @@ def in_words(typed: str) -> bool:
     plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
     first = cut(r"\b(?:where|with|here)\b", plain)[0]
-    strange = {word for word in said if word.lower() not in known and word in first}
+    strange = {word for word in said if word.lower() not in KNOWN and word in first}
     long = [word for word in strange if len(word) > 3]
     asks = search(words["asks"], typed, case=False)
     asks = asks and (said or search(r"\?$|\b(is|are|vs|why|what|how)\b", typed, case=False))

@@ -144,6 +144,11 @@ def is_cut(world: World) -> bool:
     return any(it in ("cut", "behind", "inside", "thirds", "wide", "view") for it in world.said())
 
 
+def _meaning(world: World, role: str) -> str:
+    share = role == "Y" and world.share
+    return DATA["says"]["share"] if share else tables()["role"][role.replace("!", "")][MEANING]
+
+
 def _letters(world: World, several: bool) -> dict:
     """What each letter is, in words; of a weight also which head's, of several sources whose."""
     said, told = {}, world.said()
@@ -155,8 +160,7 @@ def _letters(world: World, several: bool) -> dict:
         other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
-            its, shown = known[MEANING].replace("one head's", head), world.shown[leaf]
-            its = DATA["says"]["share"] if role[:1] == "Y" and world.share else its
+            its, shown = _meaning(world, bare(role)).replace("one head's", head), world.shown[leaf]
             weight = role[:1] in "WP"
             stored = weight and role[-2:] == ".T" and not world.columns
             if world.plain and (weight or bare(role) in ("Q", "K", "V", "QKV")):
@@ -166,11 +170,8 @@ def _letters(world: World, several: bool) -> dict:
                 its += known[BEHIND]
             its += DATA["says"]["stored"] if stored else ""
             again = world.made.get(leaf) and said.get(shown, its) != its  # q = W(q)
-            said[shown] = (
-                DATA["says"]["end" if leaf in world.again else "left"].format(said[shown], its)
-                if again
-                else its
-            )
+            then = DATA["says"]["end" if leaf in world.again else "left"]
+            said[shown] = then.format(said[shown], its) if again else its
         uses = world.uses.get(world.shown[leaf], {})
         uses = uses if several or world.code or [*uses] == ["V"] else {}
         alone = role == "X" and world.code and "W_QKV" not in world.role_of.values()
@@ -194,7 +195,7 @@ def _which(world: World, roles: dict) -> tuple[str, str, str]:
     kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
     leaf = next((leaf for leaf, role in roles.items() if wanted and role == wanted), "")
-    letter, made = world.shown.get(leaf, ""), world.made.get(leaf)
+    letter, made = world.shown.get(leaf, leaf), world.made.get(leaf)
     letter += ", right of =," if made and wanted[0] == "X" != made.role[:1] else ""
     return letter, wanted, "fused" if "alone" in world.said() else which
 
@@ -225,7 +226,6 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     roles = {leaf: bare(role) for leaf, role in world.role_of.items()}
     results = zip(parts or [], world.results, strict=False)
     made = {it.typed: bare(it.role) for part, it in results if part[0] == "mul"}
-    world.shown = {it: it for it in made} | world.shown
     letter, wanted, which = _which(world, roles | made)
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
@@ -234,8 +234,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     named = whole and last in known and last not in roles.values()
     named = named and not any(it in ("over", "alone") for it in world.said())
     named = named and (seen or last != "S[i]")  # q · k is one score
-    gives, shape = known[last][MEANING] if named else "", _shape(world, last) if seen else ""
-    gives = DATA["says"]["share"] if gives and last == "Y" and world.share else gives
+    gives, shape = _meaning(world, last) if named else "", _shape(world, last) if seen else ""
     which = "head" if which == "packed" and world.narrow else which
     title = said[which].format(letter, **tables()["base"])
     plainly = which == "packed" and world.plain and not is_cut(world)

@@ -138,14 +138,6 @@ def _names() -> Iterator[list]:
         yield from ([name, f"{{}} {said}", [], page, [], 1] for name in names.split())
 
 
-def named_pages() -> list[str]:
-    """The pages of the site that cards lead to."""
-    shape, fit = MESSAGES["shape"], MESSAGES["fit"]
-    shapes = [shape["page"], fit["page"], *fit["pages"].values()]
-    names = (each[3] for each in tables()["names"])
-    return [*DATA["page"], *shapes, *names, *(page for _, page, *_ in MESSAGES["message"])]
-
-
 def _page(names_of: list[str]) -> str:
     page = next((each for each in names_of if each in _NAME["pages"].split()), "")
     return _NAME["own"].format(page) if page else _NAME["else"]
