@@ -70,7 +70,6 @@ export const dict = (it) => new Map(it instanceof Map ? it : list(it))
 export const fromkeys = (_, keys) => new Map(list(keys).map((key) => [key, null]))
 export const int = (it) => Math.trunc(Number(it))
 export const float = Number
-export const abs = Math.abs
 export const round = (number, digits) => Number(number.toFixed(digits))
 export const isinstance = (it, kind) => (kind === text ? typeof it === "string" : kind === list ? Array.isArray(it) : kind === int ? Number.isInteger(it) : it instanceof kind)
 
@@ -82,7 +81,6 @@ export const setdefault = (map, key, value) => (map.has(key) || map.set(key, val
 export const append = (array, it) => { array.push(it) }
 export const pop = (array) => array.pop()
 export const index = (array, it) => (typeof array === "string" ? array.indexOf(it) : array.findIndex((each) => same(each, it)))
-export const count = (where, it) => (typeof where === "string" ? where.split(it).length - 1 : where.filter((each) => same(each, it)).length)
 export const lower = (said) => said.toLowerCase()
 export const upper = (said) => said.toUpperCase()
 export const isdigit = (said) => /^\d+$/.test(said)

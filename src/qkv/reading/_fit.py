@@ -88,10 +88,16 @@ class World:
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
-    def run(self, lines: list) -> None:
-        """Read all lines; a letter that only meets what is not known has no role."""
+    def run(self, lines: list, every: list, most: int) -> None:
+        """Read all lines; a letter that only meets what is not known has no role.
+
+        `every` holds the nodes of all lines. Another choice that leaves no more than `most` unread
+        is known, so what leaves more is not read to its end.
+        """
         self.several = len(lines) > 1 and not self.code
         for line in lines:
+            if self.loose > most:
+                return
             self.hidden = []
             result = self.value(line)
             if "eq" not in (line[0], line[1][0]):  # a shape may stand behind an equation
@@ -99,10 +105,9 @@ class World:
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
-        every = [it for line in lines for it in walk(line)]
-        self.share = any(bare(it) == "W_O[i]" for it in self.role_of.values())
-        self.share = self.share and not any(it[0] == "sum" for it in every)
-        known = ["one"] if any(it[0] == "sum" for it in every) else []  # they are of one word
+        sums = any(it[0] == "sum" for it in every)
+        self.share = not sums and any(bare(it) == "W_O[i]" for it in self.role_of.values())
+        known = ["one"] if sums else []  # they are of one word
         if any(it[0] in ("sqrt", "num") or (it[0] == "leaf" and number(it[1])) for it in every):
             known.append("bare")
         self.notes = {it: name for it, name in self.notes.items() if name not in known}
@@ -394,7 +399,8 @@ class World:
         fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
         tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
         guess = [it.typed for it in (a, b) if it.role in ("head[i]", "S[i]") and it.out]
-        self.hidden += [it for it, shown in self.shown.items() if shown in guess]
+        if guess:
+            self.hidden += [it for it, shown in self.shown.items() if shown in guess]
         if not (tables_meet or guess or FAULTS["keys"] in self.faults):
             if made_by(f"mul {b.role} {a.role}"):
                 self.loose, hint = self.loose + 1, FAULTS["side"]
@@ -525,7 +531,9 @@ def meet(a: str, b: str) -> bool:
 def fit(lines: list, shown: dict, code: bool) -> list:
     """All readings of some lines, the likeliest first: `data.toml` says in which order."""
     letters, worlds, kept = read_first(lines, code), [], {}
-    pairs = [node for line in lines for node in walk(line) if node[0] == "mul"]
+    every = [node for line in lines for node in walk(line)]
+    pairs = [node for node in every if node[0] == "mul"]
+    most = 9 * len(every)  # more than any of them leaves
     either = not code or any(it[1][0] == "t" and it[1][2:] for it in pairs)  # code has rows
     for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
         weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
@@ -537,16 +545,17 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                     if columns != (stored and leaf in weights):
                         flipped[leaf] = turned(flipped[leaf])
                 world = World(flipped, shown, columns, code)
-                world.run(lines)
+                world.run(lines, every, most)
                 faults = len(world.faults)
                 said = [it for leaf in letters for it in world.uses.get(shown.get(leaf), {})]
                 sided = len(said) + (said == ["K", "Q"])  # s W h: s asks
                 named = [sided, 6 * int(stored) + kind, int(columns)]
                 world.key = [faults + world.loose, -world.steps, faults, 1, *named]
+                most = min(most, world.key[0])
                 worlds.append(world)
     worlds = sorted(worlds, key=lambda world: world.key)
-    worlds = [world for world in worlds if world.key[0] == worlds[0].key[0]][:40]
-    dots = any(node[0] == "dot" for line in lines for node in walk(line))
+    worlds = [world for world in worlds if world.key[0] == most][:40]
+    dots = any(node[0] == "dot" for node in every)
     widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
         upright = world.key[5] < 6  # no text stores a weight as nn.Linear does

@@ -6,6 +6,7 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import WORDS, bare, raised
 
 INDEX = DATA["token"]["index"]
+NUMBERS = {}  # of each letter that was looked up
 MEANING, SHAPE_IN, BEHIND = 0, 1, 2  # of a role in words
 USUAL = [
     (kind, letter, pattern.format(q=q, query=query, queries=queries))
@@ -29,9 +30,12 @@ def letter_of(role: str) -> str:
 
 def number(leaf: str) -> str:
     """The size that a letter is, or the name of a scale."""
-    its, every = leaf.removesuffix("√"), DATA["sizes"].items()
-    sizes = (size for each in (leaf, its) for size, it in every if fullmatch(it, each.lower()))
-    return next(sizes, its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else "")
+    if leaf not in NUMBERS:
+        its, every = leaf.removesuffix("√"), DATA["sizes"].items()
+        sizes = (size for each in (leaf, its) for size, it in every if fullmatch(it, each.lower()))
+        scale = its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else ""
+        NUMBERS[leaf] = next(sizes, scale)
+    return NUMBERS[leaf]
 
 
 def plain(leaf: str) -> str:
@@ -79,7 +83,7 @@ def choices(letters: list, sources: list) -> list:
     layers = any("()" in leaf for leaf in letters)  # in code, of all heads
     weights = DATA["forms"]["weight"][:: -1 if layers else 1] if "weight" in kinds else [""]
     acts = DATA["forms"]["activation"] if "activation" in kinds else [""]
-    large = kinds.count("activation") > 1 and any(it[0] in "QKV" for it in letters)
+    large = sum(it == "activation" for it in kinds) > 1 and any(it[0] in "QKV" for it in letters)
     if "weight" in kinds or not (large and any("X" in may for _, _, may in meant.values())):
         acts = acts[:3]  # X Q, with Q as a weight, is known by its source
     others = {}  # Z_0 and Z_7 are the same

@@ -39,7 +39,7 @@ def _filled(said: str, found: tuple) -> str:
             return its[0]
         value = float(its[0])
         for each in its[1:]:
-            value = value / (abs(float(each)) or 1)
+            value = value / (float(each) or 1)
         return str(int(value) if value == int(value) else round(value, 1))
 
     return sub(r"\{([\d/#]+)\}", put, said)
@@ -183,9 +183,10 @@ def alike(words: list, known: list) -> list:
 def _slip(a: str, b: str) -> bool:
     """Whether words differ by a letter: another one, one too many, or two that changed places."""
     one, two, n = a.lower(), b.lower(), 0
-    if min(len(one), len(two)) < 4 or abs(len(one) - len(two)) > 1:
+    short, long = sorted([len(one), len(two)])
+    if short < 4 or long > short + 1:
         return False
-    while n < min(len(one), len(two)) and one[n] == two[n]:
+    while n < short and one[n] == two[n]:
         n += 1
     other = one[n + 1 :] in (two[n:], two[n + 1 :]) or one[n:] == two[n + 1 :]
     return other or (one[n : n + 2] == two[n : n + 2][::-1] and one[n + 2 :] == two[n + 2 :])
