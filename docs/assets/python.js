@@ -32,9 +32,9 @@ export function at(where, place) {
 }
 export const put = (where, key, value) => (where instanceof Map ? where.set(key, value) : (where[key] = value))
 
-export function slice(where, from, to, step) {
-  const cut = where.slice(from ?? (step < 0 ? undefined : 0), to ?? undefined)
-  return step !== -1 ? cut : typeof cut === "string" ? [...cut].reverse().join("") : cut.reverse()
+export function slice(where, from, to, step) { // a step of -1 turns an array round
+  const cut = where.slice(from ?? 0, to ?? undefined)
+  return step ? cut.reverse() : cut
 }
 
 export const add = (a, b) => (Array.isArray(a) ? a.concat(list(b)) : a + b)
@@ -50,10 +50,9 @@ export const sorted = (it, { key = (each) => each } = {}) => [...list(it)].sort(
 export const min = (...given) => best(given, -1)
 export const max = (...given) => best(given, 1)
 function best(given, sign) {
-  const options = typeof given.at(-1) === "object" && given.length > 1 && !Array.isArray(given.at(-1)) ? given.pop() : {}
+  const { key = (each) => each } = given.at(-1)
+  if (given.at(-1).key) given.pop()
   const [first, ...others] = given.length > 1 ? given : list(given[0])
-  if (first === undefined) return options.default
-  const key = options.key ?? ((each) => each)
   return others.reduce((kept, each) => (order(key(each), key(kept)) === sign ? each : kept), first)
 }
 
@@ -63,9 +62,8 @@ export const all = (it) => list(it).every(truth)
 export const sum = (it) => list(it).reduce((total, each) => total + Number(each), 0)
 export const prod = (it) => list(it).reduce((total, each) => total * each, 1)
 export const next = (it, otherwise) => { const [first = otherwise] = list(it); return first }
-const range = (...ends) => { const [from, to] = ends.length > 1 ? ends : [0, ends[0]]; return Array.from({ length: Math.max(0, to - from) }, (_, i) => from + i) }
 export const enumerate = (it) => list(it).map((each, i) => [i, each])
-export const zip = (...lists) => { const each = lists.filter((it) => it?.strict === undefined).map(list); return range(Math.min(...each.map((it) => it.length))).map((i) => each.map((it) => it[i])) }
+export const zip = (...lists) => { const each = lists.filter((it) => it?.strict === undefined).map(list); return Array.from({ length: Math.min(...each.map((it) => it.length)) }, (_, i) => each.map((it) => it[i])) }
 export const dict = (it) => new Map(it instanceof Map ? it : list(it))
 export const fromkeys = (_, keys) => new Map(list(keys).map((key) => [key, null]))
 export const int = (it) => Math.trunc(Number(it))

@@ -108,8 +108,9 @@ def choices(letters: list, sources: list) -> list:
 def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     """The role of queries, keys or values or of their weight, as far as it is free."""
     kind, indexed = meant[leaf][0], is_indexed(leaf)
-    alike = [it for it in meant if meant[it] == meant[leaf] and it[0] == leaf[0]]
-    twin = any(is_indexed(it) != indexed for it in alike)
+    others = [it for it in meant if meant[it] == meant[leaf] and is_indexed(it) != indexed]
+    # Q_i is made of q, but q_i may be a row of Q
+    twin = any(it[0] == leaf[0] or (leaf if indexed else it)[0] in "QKV" for it in others)
     if kind == "activation":
         act = act if act[:1] != "W" or leaf[0] in "QKV" else "{}[i]"
         return ("{}[i]" if indexed else "X_{}") if twin else act

@@ -189,4 +189,4 @@ def _slip(a: str, b: str) -> bool:
     while n < short and one[n] == two[n]:
         n += 1
     other = one[n + 1 :] in (two[n:], two[n + 1 :]) or one[n:] == two[n + 1 :]
-    return other or (one[n : n + 2] == two[n : n + 2][::-1] and one[n + 2 :] == two[n + 2 :])
+    return other or one[n:] == "".join([two[n + 1 : n + 2], two[n : n + 1], two[n + 2 :]])
