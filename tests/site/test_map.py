@@ -131,7 +131,7 @@ def test_two_videos_do_not_fit():
     sound = drawn("sound")
     (misfit,) = links(sound, "misfit")
     assert text(misfit) == "a second matrix? it needs 13, but gets 5"
-    assert "The sizes are the paper's base model's; the videos give none." in text(sound)
+    assert "The sizes are the paper's base model's; we do not know the videos'." in text(sound)
 
 
 def test_two_videos_keep_their_own_letters_and_shapes():

@@ -184,7 +184,7 @@ def _sound() -> str:
         f'<div class="wq-map-heard"><p><b>What you hear</b></p>{heard}</div>'
         + f'<div class="wq-map-meant"><p><b>How we read it</b></p>{meant}</div>'
         + '<p class="wq-map-sizes">'
-        "The sizes are the paper's base model's; the videos give none.</p>"
+        "The sizes are the paper's base model's; we do not know the videos'.</p>"
     )
 
 
