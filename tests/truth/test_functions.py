@@ -96,7 +96,7 @@ def test_true_in_a_mask_of_an_attention_function_means_what_the_table_says(funct
 
 @each_function
 def test_a_mask_of_ones_and_zeros_as_floats_is_added_or_read_or_refused(function, rng):
-    """A mask of 1.0 and 0.0 is added by PyTorch, MLX, ONNX; Flax and Keras read it, JAX refuses."""
+    """PyTorch, MLX, ONNX add a mask of floats after the scale; Flax, Keras read it, JAX refuses."""
     (Q, K, V), mask = drawn(rng), a_mask(rng)
     floats = {function["mask"]: of_table(function, mask.astype(float))}
     if function["floats"] == "refused":
