@@ -464,6 +464,11 @@ def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng
             assert near(call(function, Q, K, V, **each), qkv.attention(Q, K, V, mask=mask))
         elif len(axes) == 1:
             assert refused(function, Q, K, V, **each)
+    if function["mask_axes"] == "batch, h, n_q, n_k":
+        of_keys = np.arange(N_K) < 3
+        for one_long in of_keys[None], np.stack([of_keys] * BATCH)[:, None, None]:
+            hidden = call(function, Q, K, V, **option_of(function, one_long))
+            assert near(hidden, qkv.attention(Q, K[:, :, :3], V[:, :, :3]))
 
 
 def test_a_mask_of_keys_alone_is_taken_by_torchs_function_where_it_is_not_fused(torch, rng):
@@ -478,6 +483,10 @@ def test_a_mask_of_keys_alone_is_taken_by_torchs_function_where_it_is_not_fused(
     assert near(sdpa(Q[0], K[0], V[0], attn_mask=of_keys), expected[0])
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         assert near(sdpa(Q, K, V, attn_mask=of_keys), expected)
+    one = K[:, :1], V[:, :1]  # one head of keys for three of queries: no fused kernel
+    assert near(
+        sdpa(Q, *one, attn_mask=of_keys), qkv.attention(Q, one[0][:, :, :3], one[1][:, :, :3])
+    )
     with_dropout = []
     for mask in (of_keys, np.tile(of_keys, (N_Q, 1))):
         torch.manual_seed(0)

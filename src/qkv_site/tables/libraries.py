@@ -247,8 +247,8 @@ def _known(layout: Layout) -> str:
         return f"*Read, not run: {what}.*"
     if kind == "run once":
         return (
-            f"*Run once: {what}.* Later versions have no such layer. A test computes the output "
-            "that was recorded from the weights that were."
+            f"*Run once: {what}.* A test computes the output that was recorded from the weights "
+            "that were."
         )
     return (
         "Another test loads the weights of the library's own layer and computes its output from "
