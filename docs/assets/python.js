@@ -90,7 +90,6 @@ export const join = (sign, parts) => list(parts).map(text).join(sign)
 const ends = (signs) => (signs ? `[${signs.replace(/[\\\]^-]/g, "\\$&")}]+` : "\\s+")
 export const strip = (said, signs) => said.replace(new RegExp(`^${ends(signs)}|${ends(signs)}$`, "g"), "")
 export const split = (said, sign) => (sign === undefined ? said.split(/\s+/).filter(Boolean) : said.split(sign))
-export const partition = (said, sign) => { const n = said.indexOf(sign); return n < 0 ? [said, "", ""] : [said.slice(0, n), sign, said.slice(n + sign.length)] }
 export const format = (said, ...given) => {
   let n = 0
   return said.replace(/\{(\w*)\}/g, (_, name) => text(name === "" ? given[n++] : /^\d/.test(name) ? given[name] : plain(given.at(-1))[name]))

@@ -85,6 +85,7 @@ class World:
         self.share = False  # whether an output is one head's part
         self.narrow = False  # whether three weights in one array are one head's
         self.scored = False  # whether a score is a function: score(q, k)
+        self.sized = False  # whether a shape is given
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
@@ -170,7 +171,7 @@ class World:
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
-            sizes = zip(parts[1:], shape_of(first.role), strict=False)
+            self.sized, sizes = True, zip(parts[1:], shape_of(first.role), strict=False)
             for its, size in sizes:  # h d_v is a product, and d any width
                 narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
                 other = "*" not in size if " " in its else number(its) not in ("", size)

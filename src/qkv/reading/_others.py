@@ -26,6 +26,7 @@ def error(typed: str) -> Reading | None:
             title, *more = (_filled(said, found) for said in says)
             if search(r"^\d+\.", title):  # so many heads there are not
                 title = MESSAGES["words"]["odd"]
+            title = sub("^1 heads", "1 head", title)
             return card("error", title, more, [], {}, page)
     return None
 
@@ -47,11 +48,11 @@ def _filled(said: str, found: tuple) -> str:
 
 def name(typed: str) -> Reading | None:
     """Which weight a library stores under this name, or several, with their shapes or without."""
-    lines = [line for line in cut("\n", typed) if line.strip()]
+    said, lines = MESSAGES["name"], [line for line in cut("\n", typed) if line.strip()]
+    lines = findall(r"[\w.]*[_.]\w+\b(?! *=)", typed) if fullmatch(said["list"], typed) else lines
     found = [_stored(line) for line in lines]
     if len(found) < 2:
         return found[0] if found else None
-    said = MESSAGES["name"]
     pairs = zip(found, lines, strict=True)
     if not any(found) or not all(it or fullmatch(said["line"], line) for it, line in pairs):
         return None
@@ -80,7 +81,7 @@ def _stored(line: str) -> Reading | None:
     for path in [it for it in said["paths"] if search(it, called)]:
         ways = [[sub(said["paths"][path], "", it).strip(", "), *its] for it, *its in ways]
     ways = [it for it in ways if it[0]] or found[0][2]
-    sized = search(said["shape"], line.partition(called)[2]) or sized  # that behind the name
+    sized = search(said["shape"], [*line.split(called), ""][1]) or sized  # that behind the name
     shape = [int(it) for it in findall(r"\d+", sized[0])] if sized and not layer else []
     if layer and layer[2].isdigit() and layer[3].isdigit():
         shape = [int(layer[3]), int(layer[2])]

@@ -42,7 +42,8 @@ def parse(text: str) -> tuple:
     lines, shown, left = [], {}, []
     beside = DATA["prose"] if pieces[1:] and not code else ""
     for piece in pieces:
-        said, _, space = (unfolded(piece) if code else piece).strip().partition("∈")
+        sides = (unfolded(piece) if code else piece).strip().split("∈")
+        said, space = [*sides, ""][:2]
         if sum(map(deeper, said)):  # i ∈ heads, as a script
             said, space = piece, ""
         if code and search(DATA["branch"], said):
@@ -51,7 +52,7 @@ def parse(text: str) -> tuple:
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
-                sizes = cut("[*x]", space.partition("^")[2].strip()[1:-1])
+                sizes = cut("[*x]", sub(r"^[^^]*\^?", "", space).strip()[1:-1])
                 named = [leaves(Parser(it, False, it, it).product()) for it in sizes]
                 tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
@@ -633,7 +634,7 @@ def einsum(equation: str, arrays: list, shown: dict) -> tuple:
     words = [*dict.fromkeys(findall(r"\w+", equation))] if search(r"\w\w \w", equation) else []
     named = {word: "abcdefghijklm"[n] for n, word in enumerate(words[:13])}  # of einops
     short = sub(r"\w+", lambda it: named.get(it[0], it[0]), equation)
-    left, _, out = sub(r"[^A-Za-z,>]", "", short).partition(">")
+    left, out = [*sub(r"[^A-Za-z,>]", "", short).split(">"), ""][:2]
     parts = left.split(",")
     if len(parts) != len(arrays):
         raise RefusedError(DATA["refused"]["einsum"].format(equation, len(parts), len(arrays)))

@@ -15,7 +15,7 @@ from string import ascii_letters
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(", "partition(")
+_ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(")
 _ARRAYS += ("list(", "cut(", "map(", "sorted(", "pairwise(")
 _SIMPLE = (ast.Return, ast.Raise, ast.Assign, ast.AugAssign, ast.Expr)
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
