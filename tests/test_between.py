@@ -113,6 +113,14 @@ def test_samples_may_have_positions_of_their_own():
         np.testing.assert_allclose(together[sample], mh(X[sample], positions=own[sample]))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int8])
+def test_positions_of_a_narrow_or_unsigned_dtype_are_the_same_numbers(dtype):
+    mh = with_steps(*ALL, Temperature(a=1.0, f=2.0))
+    np.testing.assert_array_equal(
+        mh(X, positions=np.arange(121, 128).astype(dtype)), mh(X, positions=np.arange(121, 128))
+    )
+
+
 def test_the_steps_of_a_layer_are_closed():
     """What one returns the next takes, so that a reader may put a step of his own between."""
     np.testing.assert_array_equal(MH.join(MH.attend(*MH.project(X))), MH(X))

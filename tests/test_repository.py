@@ -95,3 +95,4 @@ def test_the_package_is_tested_on_the_oldest_python_and_numpy_that_it_says():
     needed = next(each for each in project()["dependencies"] if each.startswith("numpy"))
     oldest_numpy = re.search(r">=(\d+\.\d+)", needed)[1]
     assert {each["numpy"] for each in matrix["include"]} == {f"numpy=={oldest_numpy}.*"}
+    assert f"if `{needed}` is installed" in (ROOT / "docs/reference/index.md").read_text()

@@ -377,6 +377,7 @@ def as_positions(
             raise TypeError(f"positions must be whole numbers, but those of {of} are {p.dtype}.")
         if p.shape[-1:] != (n,):
             raise ValueError(f"There are {n} {of}, but their positions have shape {p.shape}.")
+        p = p.astype(np.int64)  # of unsigned numbers a difference is not below 0
         columns.append(p[:, None] if p.ndim == 1 else p[..., None, :, None])
     return tuple(columns)
 

@@ -438,7 +438,15 @@ def told(typed):
 def inputs():
     """What people type, and all formulas and letters of all texts: more than a thousand."""
     yield from (typed for part in INPUTS.values() for typed in part)
-    yield from ("softmax(QK^T", "(0, 512)", "Q" * 3000, " ", "E = mc^2", "512x512 then 64x512")
+    yield from (
+        "softmax(QK^T",
+        "(0, 512)",
+        "Q" * 3000,
+        " ",
+        "E = mc^2",
+        "512x512 then 64x512",
+        r"K + \\sqrt",
+    )
     for name in " ".join(names for names, *_ in tables()["names"]).split():
         yield from (name, f"layer.{name}", f"{name} (2304, 768)")
     for rows, columns in itertools.product((1, 5, 64, 512, 1536), (3, 64, 768, 1024)):

@@ -126,6 +126,18 @@ def test_transposed_matrices():
         load(weights, "llama", h=4, h_kv=2)
 
 
+def test_fewer_heads_of_keys_where_a_layout_has_no_such():
+    square, fewer = np.ones((8, 8)), np.ones((4, 8))
+    weights = {"to_q.weight": square, "to_k.weight": fewer, "to_v.weight": fewer}
+    weights |= {"to_out.0.weight": square, "to_out.0.bias": np.ones(8)}
+    with refuses("looks transposed", "Or keys and values have fewer heads than queries"):
+        load(weights, "diffusers", h=4)
+    turned = {"to_q.weight": np.ones((12, 8)), "to_out.0.weight": np.ones((8, 12))}
+    turned |= dict.fromkeys(("to_k.weight", "to_v.weight"), np.ones((5, 8)))
+    with pytest.raises(ValueError, match=r"transposed: layout 'diffusers' stores \(out, in\)\.$"):
+        load(weights | turned | {"to_out.0.bias": np.ones(12)}, "diffusers", h=4)
+
+
 def test_heads_on_an_axis_of_their_own():
     weights = dump(BIASED, "gpt2")
     weights["c_attn.weight"] = weights["c_attn.weight"].reshape(6, 3, 6)

@@ -125,3 +125,9 @@ def test_what_does_not_fit(changed, error, said):
     given = {"weights": packed(PLAIN), "h": 2, "names": NAMES, "stored": "(in, out)"} | changed
     with refuses(said, error=error):
         load(given.pop("weights"), **given)
+
+
+def test_fewer_heads_of_keys_are_not_called_transposed():
+    shorter = packed(PLAIN) | {"k": np.ones((6, 3)), "v": np.ones((6, 3))}
+    with pytest.raises(ValueError, match=r"\. The shapes fit h_kv = 1\.$"):
+        load(shorter, h=2, names=NAMES, stored="(in, out)")

@@ -129,6 +129,7 @@ def test_a_new_source_is_a_new_file():
         ('"Textbooks"', '"Novels"', ["group is one of This site", "'Novels'"]),
         ("year = 2026", 'year = "2026"', ["year has to be a int", "'2026'"]),
         ('index = "j"', 'index = "j"\ncolour = "red"', ["colour"]),
+        ('index = "j"', 'index = "j"\nfirst_heads = [1, 2]', ["first_heads has to be two of str"]),
         ("https://", "", ["link has to begin with https://"]),
         ('"columns"', '"column"', ["tokens is rows or columns, not 'column'"]),
         ('"columns"', '"rows"\nupright = ["A[i]"]', ["upright has a meaning with columns"]),

@@ -196,6 +196,20 @@ def test_what_is_no_attention_gets_no_card(typed):
     assert found.says
 
 
+@pytest.mark.parametrize(
+    "typed", [r"K + \\sqrt", "Q = X W_Q\n\\sqrt", ".transpose()for i inv * ×+"]
+)
+def test_a_root_or_a_call_of_nothing_ends_in_no_other_error(typed):
+    found = read(typed)
+    assert found or found.says
+
+
+def test_a_card_says_what_was_not_read():
+    found = read("scores = q @ k.transpose(-2, -1) / math.sqrt(N)")
+    assert len(found) == 1
+    assert (found.says, found.unread) == ("Not read: N.", ("N",))
+
+
 def test_whatever_is_typed_is_read_or_refused():
     """Lines with slips, as fingers make them: a card, a reason, or a ValueError."""
     lines = [typed for part in INPUTS.values() for typed in part]

@@ -341,6 +341,12 @@ def test_shapes_and_sizes_that_fit_nothing(shape, sizes, message):
         which(*shape, **sizes)
 
 
+def test_whole_numbers_of_numpy_are_sizes():
+    sizes = {"d_model": np.int64(512), "h": np.int64(8)}
+    assert which(np.int64(512), 64, **sizes) == which(512, 64, d_model=512, h=8)
+    assert repr(which(np.int64(512), 64, **sizes).shape) == "(512, 64)"
+
+
 def test_an_array_in_place_of_its_shape():
     for arrays in ((np.ones((30, 20)),), (np.ones((30, 20)), (20, 5))):
         with pytest.raises(ValueError, match=r"array of shape \(30, 20\): pass which\(\*array"):

@@ -122,7 +122,8 @@ class FoundLayer:
             True where a query may attend to a key.
 
         Raises:
-            ValueError: If the configuration does not tell, or a number is no positive whole number.
+            ValueError: If the configuration does not tell all, or a number is no positive whole
+                number.
         """
         if self.known.kind is None or not self.heads:
             raise ValueError(

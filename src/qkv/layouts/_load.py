@@ -265,9 +265,20 @@ def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str)
     transposed = {name: shape[::-1] if len(shape) == 2 else shape for name, shape in shapes.items()}
     if not fitting and succeeds(fit, layout, transposed, sizes):
         stores = "stored says" if layout.name == OWN else f"layout {layout.name!r} stores"
-        yield f"Every matrix looks transposed: {stores} {layout.convention}."
+        shorter = _square_but_for_keys(layout, shapes)
+        if not (groups and shorter):
+            yield f"Every matrix looks transposed: {stores} {layout.convention}."
+        if shorter and not layout.grouped:
+            yield "Or keys and values have fewer heads than queries, which this layout has not."
     if not fitting:
         yield from _other_names(shapes, sizes)
+
+
+def _square_but_for_keys(layout: Layout, shapes: _Shapes) -> bool:
+    """Whether all that may be transposed is of keys and values: these may be shorter instead."""
+    matrices = [stored for stored in find_arrangement(layout, shapes) if not stored.is_bias]
+    turned = [stored for stored in matrices if shapes[stored.name] != shapes[stored.name][::-1]]
+    return all({*stored.parts} <= {"W_K", "W_V"} for stored in turned)
 
 
 def _prefix_hints(layout: Layout, names: Collection[str], prefix: str = "") -> Iterator[str]:

@@ -242,6 +242,10 @@ def _validate(made: Source) -> None:
     _require(
         made.id == "site" or made.link.startswith("https://"), "link has to begin with https://."
     )
+    _require(
+        len(made.first_heads) == 2 and all(isinstance(each, str) for each in made.first_heads),
+        f"first_heads has to be two of str, but is {list(made.first_heads)!r}.",
+    )
     _require(made.group in GROUPS, f"group is one of {', '.join(GROUPS)}, not {made.group!r}.")
     _require(made.tokens in ("rows", "columns"), f"tokens is rows or columns, not {made.tokens!r}.")
     _require(

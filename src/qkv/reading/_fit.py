@@ -101,7 +101,8 @@ class World:
                 return
             self.hidden = []
             result = self.value(line)
-            if "eq" not in (line[0], line[1][0]):  # a shape may stand behind an equation
+            kinds = [line[0], *(it[0] for it in line[1:2] if it)]  # of a root of nothing one
+            if "eq" not in kinds:  # a shape may stand behind an equation
                 self.turned = result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]

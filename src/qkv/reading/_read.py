@@ -20,7 +20,7 @@ def read(text: str) -> Readings:
 
     Returns:
         Its readings, the likeliest first; none where nothing was understood. They print as
-        sentences, and `says` tells what decides between them, or why there is none.
+        sentences, and `says` tells what decides between them, or what is not read.
 
     Raises:
         ValueError: If the text is empty, too long or too deep, or has a bracket, an einsum or a

@@ -50,7 +50,7 @@ class Readings(tuple[Reading, ...]):
     """All ways to understand what was typed, the likeliest first; it prints as a text.
 
     Attributes:
-        says: Why there is no reading, or what decides between several.
+        says: What is not read, or why nothing is, or what decides between several.
         unread: What was not understood.
     """
 

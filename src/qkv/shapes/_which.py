@@ -84,10 +84,11 @@ def which(
     check_sizes(**sizes)
     check_groups(h, sizes["h_kv"])
     free = {name for name, size in {"h_kv": h_kv, "d_k": d_k}.items() if size is None}
-    if not any(isinstance(each, tuple | list) or hasattr(each, "shape") for each in shape):
+    # A whole number of NumPy has a shape too, (), and is a size.
+    if not any(isinstance(each, tuple | list) or getattr(each, "shape", ()) for each in shape):
         return _which_one(shape, sizes, free)
     for each in shape:
-        if hasattr(each, "shape"):
+        if getattr(each, "shape", ()):
             raise ValueError(
                 f"which takes sizes, but came with an array of shape {tuple(each.shape)}: pass "
                 "which(*array.shape, ...)."
@@ -104,6 +105,7 @@ def _which_one(shape: KnownShape, sizes: Mapping[str, int], free: Collection[str
     """The candidates for one shape; sizes that are free were not given."""
     given = {f"axis {axis} of the shape": size for axis, size in enumerate(shape)}
     check_sizes(**{axis: size for axis, size in given.items() if size is not None})
+    shape = tuple(size if size is None else int(size) for size in shape)
     known = _known(sizes)
     grouped = sizes["h_kv"] < sizes["h"]
     candidates = Candidates(
