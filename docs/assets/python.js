@@ -34,7 +34,7 @@ export const put = (where, key, value) => (where instanceof Map ? where.set(key,
 
 export function slice(where, from, to, step) { // a step of -1 turns an array round
   const cut = where.slice(from ?? 0, to ?? undefined)
-  return step ? cut.reverse() : cut
+  return step < 0 ? cut.reverse() : cut
 }
 
 export const add = (a, b) => (Array.isArray(a) ? a.concat(list(b)) : a + b)

@@ -38,8 +38,7 @@ def test_a_name_stands_in_one_module():
 
 def test_an_empty_list_is_false_and_methods_of_python_are_named():
     written = translate(["def f(a):\n    return a.strip() if a else DATA"], "DATA", "f")
-    assert "$a(a)?$b(a):DATA" in written
-    assert "$b=py.strip" in written
+    assert "py.truth(a)?py.strip(a):DATA" in written
 
 
 @pytest.mark.parametrize(

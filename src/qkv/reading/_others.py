@@ -48,7 +48,8 @@ def _filled(said: str, found: tuple) -> str:
 
 def name(typed: str) -> Reading | None:
     """Which weight a library stores under this name, or several, with their shapes or without."""
-    said, lines = MESSAGES["name"], [line for line in cut("\n", typed) if line.strip()]
+    said = MESSAGES["name"]
+    lines = [line for line in cut(said["apart"], typed) if line.strip()]
     lines = findall(r"[\w.]*[_.]\w+\b(?! *=)", typed) if fullmatch(said["list"], typed) else lines
     found = [_stored(line) for line in lines]
     if len(found) < 2:

@@ -87,7 +87,9 @@ def _attention(of: dict) -> Reading:
     """Whether Q, K and V fit, with their axes in the order in which most does."""
     of = {letter: of[letter] for letter in "QKV" if letter in of}
     names, ranks, tried = listed([*of]), [*dict.fromkeys(map(len, of.values()))], []
-    for order in FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
+    orders = FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []
+    lengths = search(FIT["lengths"], " ".join(str(shape[1:2]) for shape in of.values()))
+    for order in orders[::-1] if lengths and ranks == [4] else orders:
         ordered = {letter: [shape[axis] for axis in order] for letter, shape in of.items()}
         tried.append((order, *_fits(ordered)))
     if not tried:
@@ -100,7 +102,7 @@ def _attention(of: dict) -> Reading:
     if wrong:
         return card("shape", FIT["misfit"].format(names), [], wrong, letters, FIT["page"])
     title, says = says[0], says[1:]
-    if best != tried[0]:
+    if order != orders[0]:
         title = f"{FIT['turned'][len(order) - 2]} {title}"
         says += [FIT["else"].format(it) for it in tried[0][1]]
         output = [output[axis] for axis in order]

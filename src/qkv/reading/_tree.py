@@ -470,6 +470,8 @@ class Parser:
 
     def _call(self, name: str, owner: tuple | None) -> tuple | None:
         """What a call makes of arrays: `calls` in the data has its meaning. No batch is left."""
+        if owner and owner[0] == "leaf" and fullmatch(DATA["token"]["map"], name):
+            owner = None  # attn.to_q(x) takes x alone
         given = ([("", owner, "")] if owner else []) + self._arguments()
         arrays = [node for key, node, _ in given if node and not key]
         texts = [(key, it if key else sub(r"^[(\[](.*)[)\]]$", r"\1", it)) for key, _, it in given]

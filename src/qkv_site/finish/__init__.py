@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,9 +24,13 @@ from qkv_site.run import blocks_of
 from qkv_site.tables import exports, labels, wheel
 from qkv_site.write import copies, notebooks, search
 
+try:
+    import minify
+except ImportError:  # none is built for Apple's chips
+    minify = None
+
 # Of each file below the folder of pages, its address below the site's.
 Addresses = Mapping[str, str]
-_COMMENT = re.compile(r"^ *(?://|/\*\*| \* ).*\n| // .*$", re.M)  # of a script
 
 
 @dataclass(frozen=True)
@@ -155,8 +158,8 @@ class Build:
         if any(isinstance(part, live.Live) for page in self._pages for part in page.fences()):
             self._write(live.FILE, live.data())
         docs = self.settings.site.docs
-        for script in docs.glob("assets/*.js"):  # what is loaded has no comments
-            self._write(f"assets/{script.name}", _COMMENT.sub("", script.read_text("utf-8")))
+        for script in docs.glob("assets/*.js"):
+            self._write(f"assets/{script.name}", _short(script.read_text("utf-8")))
         styles = "\n".join((docs / style).read_text() for style in self.settings.styles)
         for name in ("regular", "italic", "bold"):  # bold italic comes where a page has some
             face = base64.b64encode((docs / f"assets/fonts/{name}.woff2").read_bytes())
@@ -202,7 +205,7 @@ class Build:
             self._write("robots.txt", copies.robots(base))
             self._write(search.ADDRESS, index.written())
             self._write(exports.READING, exports.reading())
-            self._write(exports.READER, exports.reader())
+            self._write(exports.READER, _short(exports.reader()))
             for source in notation.sources():
                 self._write(exports.LETTERS.format(source.id), exports.letters(source))
             self._write(evidence.PLACES, evidence.places(settings.site, addresses))
@@ -233,3 +236,8 @@ def _order(page: Page) -> tuple[str, bool, str]:
     """A folder before those in it, and its index before its other pages."""
     folder, _, file = page.name.rpartition("/")
     return folder, file != "index.md", file
+
+
+def _short(script: str) -> str:
+    """A script as it is loaded: without comments, and with short names."""
+    return minify.string("application/javascript", script) if minify else script

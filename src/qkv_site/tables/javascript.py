@@ -7,17 +7,12 @@ that no translated module has is Python's own: `docs/assets/python.js` has it un
 
 import ast
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from string import ascii_letters
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
 _ORDER = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_ARRAYS = ("[", "items(", "values(", "split(", "findall(", "enumerate(", "zip(")
-_ARRAYS += ("list(", "cut(", "map(", "sorted(", "pairwise(")
-_SIMPLE = (ast.Return, ast.Raise, ast.Assign, ast.AugAssign, ast.Expr)
 _COMPREHENSIONS = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 # What these give is true in both languages or in none, as text, numbers and values of classes are;
 # an empty array or map, which is false in Python alone, is asked with `truth`.
@@ -34,12 +29,7 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
-    called = Counter(re.findall(r"\bpy\.(\w+)\(", lines)).most_common(len(ascii_letters))
-    short = {name: f"${letter}" for (name, _), letter in zip(called, ascii_letters, strict=False)}
-    lines = re.sub(r"\bpy\.(\w+)\(", lambda it: f"{short.get(it[1], it[0][:-1])}(", lines)
-    own = ",".join(f"{letter}=py.{name}" for name, letter in short.items())
-    lines = f"const {own};\n{lines}\nreturn {{ {wanted} }}"
-    return f"export function reader(py, {given}) {{\n{lines}\n}}\n"
+    return f"export function reader(py, {given}) {{\n{lines}\nreturn {{ {wanted} }}\n}}\n"
 
 
 class _Writer:
@@ -49,7 +39,6 @@ class _Writer:
         self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
         self.scopes: list[dict[str, bool]] = []  # of each name whether it is plain
-        self.short: dict[str, str] = {}  # a function's own names, as letters: little is loaded
         self.kept = 0  # values of `or` and `and` that are looked at twice
         self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
@@ -106,23 +95,16 @@ class _Writer:
             known[name] = known[name] and self._is_plain(value)
 
     def _several(self, nodes: Iterable[ast.AST]) -> str:
-        return ",".join(map(self._open, nodes))
+        return ",".join(map(self.write, nodes))
 
     def _block(self, nodes: list[ast.stmt]) -> str:
-        said = "".join(filter(None, map(self.write, nodes)))
-        return f"{{{said.removesuffix(';')}}}"
-
-    def _body(self, nodes: list[ast.stmt]) -> str:
-        """A block, or one statement without brackets, after which an else is not its own."""
-        alone = len(nodes) == 1 and isinstance(nodes[0], _SIMPLE)
-        return self.write(nodes[0]) if alone else self._block(nodes)
+        return f"{{{''.join(map(self.write, nodes))}}}"
 
     def _truth(self, node: ast.expr) -> str:
         """A condition: an empty list is false, as in Python."""
         if isinstance(node, ast.BoolOp):
             sign = "&&" if isinstance(node.op, ast.And) else "||"
-            ways = {ast.Compare: self._test}  # it binds closer
-            return f"({sign.join(ways.get(type(it), self._truth)(it) for it in node.values)})"
+            return f"({sign.join(map(self._truth, node.values))})"
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
         said = self.write(node)
@@ -130,7 +112,6 @@ class _Writer:
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
-        self.short = self.short if self.scopes else {}
         inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         assigned = _assigned(node) - {*names, *inner}
         again = _assigned(node) & {*names}
@@ -141,19 +122,15 @@ class _Writer:
         ends = node.args.defaults
         defaults = dict(zip(names[len(names) - len(ends) :], ends, strict=True)) if ends else {}
         ends = [f"={self.write(defaults[name])}" if name in defaults else "" for name in names]
-        said = [*map(self._shortened, names)]
         if node.args.vararg:
-            said[-1] = f"...{said[-1]}"
-        given = [*map("".join, zip(said[method:], ends[method:], strict=True))]
-        name = self._shortened(node.name) if len(self.scopes) > 1 else node.name
+            names[-1] = f"...{names[-1]}"
+        given = map("".join, zip(names[method:], ends[method:], strict=True))
         body = self._block(node.body)[1:]
-        local = sorted(map(self._shortened, sorted(assigned)), key=ascii_letters.find)
-        local += [f"$_{n}" for n in range(self.kept)]
+        local = ",".join([*sorted(assigned), *(f"$_{n}" for n in range(self.kept))])
         self.scopes.pop()
         self.kept = began
-        first = f"let {','.join(local)};" if local and node.args.vararg else ""
-        given += [] if first else local  # behind what is given: that is shorter
-        return f"{'' if method else 'function '}{name}({','.join(given)}){{{first}{body}"
+        local = f"let {local};" if local else ""
+        return f"{'' if method else 'function '}{node.name}({','.join(given)}){{{local}{body}"
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
@@ -178,7 +155,7 @@ class _Writer:
         return f"{self.write(made)}()" if made else self.write(value)
 
     def _return(self, node: ast.Return) -> str:
-        return f"return {self._open(node.value)};" if node.value else "return null;"
+        return f"return {self.write(node.value)};" if node.value else "return null;"
 
     def _expr(self, node: ast.Expr) -> str:
         docstring = isinstance(node.value, ast.Constant)
@@ -186,7 +163,7 @@ class _Writer:
 
     def _assign(self, node: ast.Assign) -> str:
         (target,) = node.targets
-        value = (self._every if isinstance(target, ast.Tuple) else self._open)(node.value)
+        value = (self._every if isinstance(target, ast.Tuple) else self.write)(node.value)
         if isinstance(target, ast.Subscript):
             return f"py.put({self.write(target.value)},{self.write(target.slice)},{value});"
         return f"{'' if self.scopes else 'const '}{self._target(target)}={value};"
@@ -203,33 +180,16 @@ class _Writer:
 
     def _if(self, node: ast.If) -> str:
         again = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
-        other = self.write(node.orelse[0]) if again else self._body(node.orelse)
+        other = self.write(node.orelse[0]) if again else self._block(node.orelse)
         other = f"else {other}" if node.orelse else ""
-        return f"if{self._condition(node.test)}{self._body(node.body)}{other}"
-
-    def _condition(self, node: ast.expr) -> str:
-        """A condition in its brackets, which comparisons have."""
-        return f"({self._test(node)})"
-
-    def _test(self, node: ast.expr) -> str:
-        """A condition without brackets round all of it."""
-        if isinstance(node, ast.BoolOp):
-            return self._truth(node)[1:-1]
-        return self._open(node) if isinstance(node, ast.Compare) else self._truth(node)
-
-    def _open(self, node: ast.expr) -> str:
-        """What stands where nothing can stand beside it, without brackets round all of it."""
-        if isinstance(node, ast.Compare):
-            return "&&".join(self._comparisons(node))
-        said = self.write(node)
-        return said[1:-1] if isinstance(node, ast.IfExp) else said
+        return f"if({self._truth(node.test)}){self._block(node.body)}{other}"
 
     def _while(self, node: ast.While) -> str:
-        return f"while{self._condition(node.test)}{self._block(node.body)}"
+        return f"while({self._truth(node.test)}){self._block(node.body)}"
 
     def _for(self, node: ast.For) -> str:
         every = self._every(node.iter)
-        return f"for({self._target(node.target)} of {every}){self._body(node.body)}"
+        return f"for({self._target(node.target)} of {every}){self._block(node.body)}"
 
     def _break(self, _: ast.Break) -> str:
         return "break;"
@@ -242,13 +202,8 @@ class _Writer:
 
     def _name(self, node: ast.Name) -> str:
         if any(node.id in scope for scope in self.scopes):
-            return self._shortened(node.id)
+            return "this" if node.id == "self" else node.id
         return node.id if node.id in self.own else f"py.{node.id}"
-
-    def _shortened(self, name: str) -> str:
-        n = len(self.short)
-        short = ascii_letters[n] if n < len(ascii_letters) else f"${n}"
-        return "this" if name == "self" else self.short.setdefault(name, short)
 
     def _constant(self, node: ast.Constant) -> str:
         return json.dumps(node.value)
@@ -280,10 +235,7 @@ class _Writer:
 
     def _every(self, node: ast.expr) -> str:
         """What is gone through, as an array."""
-        said = self.write(node)
-        whole = said[0] == "[" or said[-1] == ")"  # and not cut(a)[0]
-        is_array = whole and said.removeprefix("py.").startswith(_ARRAYS)
-        return said if is_array else f"py.list({said})"
+        return f"py.list({self.write(node)})"
 
     def _attribute(self, node: ast.Attribute) -> str:
         return f"{self.write(node.value)}.{node.attr}"
@@ -303,8 +255,8 @@ class _Writer:
         return f"py.slice({value},{','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
-        one, other = self._open(node.body), self._open(node.orelse)
-        return f"({self._test(node.test)}?{one}:{other})"
+        one, other = self.write(node.body), self.write(node.orelse)
+        return f"({self._truth(node.test)}?{one}:{other})"
 
     def _boolop(self, node: ast.BoolOp) -> str:
         """The first value that decides, as in Python."""
@@ -351,13 +303,13 @@ class _Writer:
         return f"{no}py.has({right},{left})" if contains else f"{no}py.same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
-        called, given = node.func, [*map(self._open, node.args)]
+        called, given = node.func, [*map(self.write, node.args)]
         name = getattr(called, "id", getattr(called, "attr", ""))
         said, first = self.write(called), []
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
             said, first = f"py.{name}", [self.write(called.value)]
-        named = {each.arg: self._open(each.value) for each in node.keywords}
+        named = {each.arg: self.write(each.value) for each in node.keywords}
         if named and order:
             every = dict(zip(order, given, strict=False)) | named
             last = max(map(order.index, every))
@@ -371,13 +323,13 @@ class _Writer:
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
         self.scopes.append(dict.fromkeys(names, False))
-        said = ",".join(map(self._shortened, names))
+        said = ",".join(names)
         said = f"{said if len(names) == 1 else f'({said})'}=>{self.write(node.body)}"
         self.scopes.pop()
         return said
 
     def _generatorexp(self, node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> str:
-        return self._comprehension(node, lambda: self._open(node.elt))
+        return self._comprehension(node, lambda: self.write(node.elt))
 
     _listcomp = _generatorexp
 
@@ -397,7 +349,7 @@ class _Writer:
             self.scopes.append(dict.fromkeys(targets, False))
             given = self._target(each.target)
             given = f"{given}=>" if isinstance(each.target, ast.Name) else f"({given})=>"
-            tests = (f".filter({given}{self._test(test)})" for test in each.ifs)
+            tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
             way = ".map(" if each is node.generators[-1] else ".flatMap("
             said += "".join([every, *tests, way, given])
         said += element() + ")" * len(node.generators)
