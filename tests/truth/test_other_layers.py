@@ -24,7 +24,7 @@ def vit_attention(rng, **options):
 
 
 def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
-    """vit.py of `vit-pytorch` normalises what it receives: the source of its maps is norm(x)."""
+    """`vit.py` of vit-pytorch normalises what it receives: the source of its maps is norm(x)."""
     layer = vit_attention(rng, heads=H, dim_head=D_K)
     mh = loaded(layer, "vit-pytorch")
     output = called(layer, x)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
-from qkv.reading._letters import BEHIND, MEANING, number, plain, shape_of, usual
+from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
@@ -227,6 +227,11 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     results = zip(parts or [], world.results, strict=False)
     made = {it.typed: bare(it.role) for part, it in results if part[0] == "mul"}
     letter, wanted, which = _which(world, roles | made)
+    keys = [it for it, role in roles.items() if search("^W_[KV]", role)]
+    if keys and any(role[:3] == "W_Q" and is_indexed(it) for it, role in roles.items()):
+        if not any(map(is_indexed, keys)):  # all heads have these
+            world.notes[NOTES["shared"].format(listed([world.shown[it] for it in keys]))] = "shared"
+            complete = False
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     one = len({*world.last}) < 2  # and not several results, such as q and k
@@ -282,16 +287,18 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     reasons = ["told" for it in told if "Luong" in it]
     reasons += ["output"] if wanted[:3] == "W_O" else []
     reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]
+    letters = _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
+    letters |= {it: known[role][MEANING] for it, role in made.items()}
+    sized = search(r"\d\d", " ".join(letters.values())) and "base model" not in title
     return Reading(
         kind="formula",
         title=title,
         which=which,
         tokens=tokens,
         texts=tuple(tables()["texts"][name]["where"] for name in texts),
-        letters=_letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
-        | {it: known[role][MEANING] for it, role in made.items()},
+        letters=letters,
         wrong=tuple(world.faults),
-        says=(*result, *sides, *notes, *told, *remarks),
+        says=(*result, *sides, *notes, *told, *remarks, *([said["sized"]] if sized else [])),
         line="; ".join(map(numpy, trees)),
         page=next(PAGES[reason] for reason in reasons if reason in PAGES),
         trees=tuple(trees),
