@@ -70,7 +70,7 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Inputs]]:
         _drawn(mh, "QKV", n_q, n_k, other),
     )
     yield "a layer with random weights and biases", _drawn(random, "QKV", n_q, n_k, mask)
-    yield "a layer of another width, where d_v is not d_k", _drawn(wider, "QKV", n_q, n_k, other)
+    yield f"a layer of these sizes: {wider}", _drawn(wider, "QKV", n_q, n_k, other)
 
 
 def _drawn(mh: MultiHead, letters: str, n_q: int, n_k: int, mask: np.ndarray) -> Inputs:
