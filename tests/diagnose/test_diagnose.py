@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from real_layers import keras_library
 
-from qkv import MultiHead, diagnose, dump, load, softmax
+from qkv import MultiHead, diagnose, dump, find_layers, load, softmax
 from qkv.between import ALiBi, QKNorm, Rotation, Sinks, SoftCap
 from qkv.layouts import layouts
 from qkv.mistakes import _search, known, parts, symptoms
@@ -626,6 +626,9 @@ def test_bad_input_is_refused():
         diagnose(mh, output.astype(int), X)
     with refuses("mh must be a MultiHead, or stored arrays … dict", error=TypeError):
         diagnose(dump(mh, "pytorch"), output, X)
+    [layer] = find_layers(dump(mh, "pytorch"), h=2)
+    with refuses("is a FoundLayer with … Pass what its load() gives.", error=TypeError):
+        diagnose(layer, output, X)
     with refuses("are for stored arrays, but mh is a MultiHead", error=TypeError):
         diagnose(mh, output, X, h=2)
     with refuses("name in intermediates … 'Q', 'K' … 'score'"):

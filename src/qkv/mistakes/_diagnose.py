@@ -205,6 +205,8 @@ def _as_layer(
             raise TypeError(
                 "mh must be a MultiHead, or stored arrays with layout and h, but is a "
                 f"{type(mh).__name__} with layout = {layout!r} and h = {h!r}."
+                + " Pass what its load() gives."
+                * hasattr(mh, "load")
             )
         return load(mh, layout, h=h, h_kv=h_kv, prefix=prefix)
     if layout is not None or h is not None or h_kv is not None or prefix:
