@@ -274,6 +274,17 @@ def test_sizes_that_would_decide_are_said_and_decide():
         assert names_of(other.found(other.wrong(name))) == {name}
 
 
+def test_what_would_decide_keeps_the_scale_of_the_layer():
+    """With the scale 1/√d_model its square is 1/d_model, whatever the weights are."""
+    X = normal(5, 24)
+    mh = dataclasses.replace(MultiHead.random(24, 4), scale=24**-0.5)
+    setting = Setting(mh, (X, X, X))
+    found = setting.found(setting.wrong("scale-by-d_model"))
+    assert names_of(found) == {"scale-by-d_model", "scale-twice-or-by-d_k"}
+    assert "random weights" not in found.decide
+    assert "a layer of these sizes" in found.decide
+
+
 def test_symmetric_inputs_are_not_a_proof():
     X = np.ones((5, 12))
     setting = Setting(MultiHead.random(12, 2, seed=11), (X, X, X))
