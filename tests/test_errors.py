@@ -324,7 +324,7 @@ def test_sources_of_a_layer(sources, parts):
 
 
 def test_a_layer_of_which_a_step_is_not_known_is_not_called():
-    with refuses("RoPE … dataclasses.replace(mh, between=())"):
+    with refuses("RoPE … dataclasses.replace(mh, between=()) … of mh = load(...)."):
         rotated = dataclasses.replace(MultiHead.random(6, 2), between=(ROTATION,))
         load(dump(rotated, "llama"), "llama", h=2)(X)
 
@@ -362,6 +362,8 @@ def test_maps_that_do_not_meet(shapes, parts):
         ),
         ({"P_K": np.ones((5, 7))}, "P_K must have shape (d_in_k, 6) … W_K … (2, 6, 3) … (5, 7)"),
         ({"P_V": np.ones((2, 6, 6))}, "P_V must have shape (d_in_v, d_source_v) … (2, 6, 6)"),
+        ({"P_Q": np.ones(6)}, "shape (d_in, d_model) … (6,). If it is a gain … P_Q=np.diag(gain)."),
+        ({"P_Q": np.ones((6, 1))}, "has shape (6, 1). If it is a gain … P_Q=np.diag(gain)."),
         ({"c_V": np.ones(7)}, "c_V must have shape (6,) … W_V has shape (2, 6, 5) … (7,)"),
     ],
 )

@@ -120,6 +120,10 @@ def test_floats_that_are_added(form, dtype):
         (lambda: causal(3, aligned="left"), "aligned must be one of 'start', 'end'"),
         (lambda: convert_mask(causal(3), "torch"), "form must be one of 'attn_mask'"),
         (
+            lambda: convert_mask(causal(3), "pytorch"),
+            "'attn_mask' (attn_mask of torch.nn.MultiheadAttention), … but is 'pytorch'.",
+        ),
+        (
             lambda: convert_mask(np.ones((2, 3, 3), bool), "sdpa"),
             "(n_q, n_k) or (batch, h, n_q, n_k) … shape (2, 3, 3) … pass mask[:, None]",
         ),

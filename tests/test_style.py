@@ -29,3 +29,13 @@ def test_where_shapes_are_annotated_they_are_checked(pytestconfig):
     assert _arrays.Float is jaxtyping.Float
     with pytest.raises(jaxtyping.TypeCheckError):
         masks.padding([2, 3], n_k=3)
+
+
+def test_a_signature_shows_the_shapes_as_the_site_does():
+    """Without jaxtyping too, as whoever installs the package has it."""
+    shown = (
+        "import inspect, qkv; print(inspect.signature(qkv.MultiHead), inspect.signature(qkv.fold))"
+    )
+    ran = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    assert 'W_Q: Float[ndarray, "h d_model d_k"], ' in ran.stdout
+    assert 'P_Q: Float[ndarray, "d_in d_model"] | None = None' in ran.stdout

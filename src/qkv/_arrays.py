@@ -26,10 +26,12 @@ else:
         """Reads `Float[np.ndarray, "n_q d_k"]`, and keeps the shape as jaxtyping does."""
 
         def __class_getitem__(cls, array_and_shape):
-            _, shape = array_and_shape
-            return type(cls.__name__, (cls,), {"dim_str": shape})
+            array, shape = array_and_shape
+            name = f'{cls.__name__}[{array.__name__}, "{shape.strip()}"]'
+            # Of what is built in, `help` shows the name alone.
+            return type(name, (cls,), {"dim_str": shape, "__module__": "builtins"})
 
-    Bool = Float = Int = _Annotation
+    Bool, Float, Int = (type(name, (_Annotation,), {}) for name in ("Bool", "Float", "Int"))
 
 _SPELLED = {"h": "h, the number of heads", "h_kv": "h_kv, the number of heads of keys and values"}
 _Hint = Callable[[str, Mapping[str, tuple[int, ...]]], str]

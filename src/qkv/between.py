@@ -435,5 +435,5 @@ class Unknown(Step, changes="QKVSA"):
     def vectors(self, Q, K, V, i, j):
         raise ValueError(
             f"{self.why} To compute the layer all the same, say what stands between its maps: "
-            "dataclasses.replace(mh, between=()) if nothing does."
+            "dataclasses.replace(mh, between=()) if nothing does, of mh = load(...)."
         )

@@ -11,7 +11,10 @@ from qkv.multi_head import MultiHead
 
 
 def _linear_transposes(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Say where a transposed matrix may come from."""
+    """Say where a transposed matrix may come from, or what a gain is as a matrix."""
+    for name, shape in shapes.items():
+        if (guess and shape[1:] == (1,)) or (len(shape), len(shapes)) == (1, 1):
+            return f"If it is a gain for each number of a source, pass {name}=np.diag(gain)."
     return guess and f"{guess} nn.Linear stores the transpose."
 
 
@@ -82,19 +85,20 @@ def fold(
     c_K: Float[np.ndarray, " d_source_k"] | None = None,
     c_V: Float[np.ndarray, " d_source_v"] | None = None,
 ) -> MultiHead:
-    r"""Fold a projection of the sources into the layer's own weights.
+    r"""Fold a projection of the sources into the layer's weights.
 
     $$X_Q P_Q W_i^Q = X_Q\,(P_Q W_i^Q)$$
 
     `fold(mh, P_Q=P_Q, P_K=P_K, P_V=P_V)(X)` equals `mh(X @ P_Q, X @ P_K, X @ P_V)` up to rounding.
-    As with `merge`, nothing may stand between the two projections.
+    As with `merge`, nothing may stand between the two. A norm's gain is `P_Q=np.diag(g)`, its shift
+    `c_Q=b`: the site's page how-to/fold-a-norm.
 
     Args:
-        mh: The layer, with the weights of the second projection.
+        mh: The layer of the second projection.
         P_Q: Applied to the source of the queries first,
             $P_Q \in \mathbb{R}^{d_{in} \times d_{model}}$; the identity where None.
-        P_K: Applied to the source of the keys first.
-        P_V: Applied to the source of the values first.
+        P_K: The same for the keys.
+        P_V: The same for the values.
         c_Q: Added after `P_Q`.
         c_K: Added after `P_K`.
         c_V: Added after `P_V`.
@@ -114,7 +118,7 @@ def fold(
 
     Source:
         The double projection of the TransformerLayer of YOLOv5 (models/common.py), whose
-        linear maps feed a torch.nn.MultiheadAttention that has its own.
+        linear maps feed a torch.nn.MultiheadAttention with its own.
     """
     folded = {}
     for x, P, c in ("Q", P_Q, c_Q), ("K", P_K, c_K), ("V", P_V, c_V):

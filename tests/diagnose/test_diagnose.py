@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from real_layers import keras_library
 
-from qkv import MultiHead, diagnose, dump, load, softmax
+from qkv import MultiHead, diagnose, dump, find_layers, load, softmax
 from qkv.between import ALiBi, QKNorm, Rotation, Sinks, SoftCap
 from qkv.layouts import layouts
 from qkv.mistakes import _search, known, parts, symptoms
@@ -258,6 +258,33 @@ def test_what_would_decide_is_looked_for_where_a_layer_rotates():
     assert "look at the code" in found.decide
 
 
+def test_sizes_that_would_decide_are_said_and_decide():
+    """Where d_model = d_k², another d_v does not: the two are one there too."""
+    X = normal(5, 64)
+    setting = Setting(MultiHead.random(64, 8), (X, X, X))
+    both = {"scale-by-root-of-d_model", "scale-twice-or-by-d_k"}
+    found = setting.found(setting.wrong("scale-by-root-of-d_model"))
+    assert names_of(found) == both
+    assert "This can: a layer of these sizes: MultiHead(h=5, d_model=30, d_k=6, d_v=7)." in str(
+        found
+    )
+    X = normal(5, 30)
+    other = Setting(MultiHead.random(30, 5, d_k=6, d_v=7), (X, X, X))
+    for name in both:
+        assert names_of(other.found(other.wrong(name))) == {name}
+
+
+def test_what_would_decide_keeps_the_scale_of_the_layer():
+    """With the scale 1/√d_model its square is 1/d_model, whatever the weights are."""
+    X = normal(5, 24)
+    mh = dataclasses.replace(MultiHead.random(24, 4), scale=24**-0.5)
+    setting = Setting(mh, (X, X, X))
+    found = setting.found(setting.wrong("scale-by-d_model"))
+    assert names_of(found) == {"scale-by-d_model", "scale-twice-or-by-d_k"}
+    assert "random weights" not in found.decide
+    assert "a layer of these sizes" in found.decide
+
+
 def test_symmetric_inputs_are_not_a_proof():
     X = np.ones((5, 12))
     setting = Setting(MultiHead.random(12, 2, seed=11), (X, X, X))
@@ -317,6 +344,24 @@ def test_grouped_keys_may_be_given_repeated_or_not():
     for intermediates in ({"K": K, "V": V}, {"K": np.repeat(K, 3, axis=1)}):
         found = setting.found(setting.right, intermediates=intermediates)
         assert "right too" in found.first_difference
+    tiled = setting.found(setting.right + 1, intermediates={"K": np.tile(K, (1, 3, 1, 1))})
+    assert tiled.first_difference == (
+        "The intermediates differ first in the projected keys of heads 1, 4 (counted from 0). "
+        "They are the layer's heads in the order 0, 1, 0, 1, 0, 1."
+    )
+
+
+def test_repeated_keys_tell_mistakes_apart():
+    """Where heads 1 and 3 are not read, head 2 has the first keys in both."""
+    mh = MultiHead.random(24, 4, h_kv=2)
+    mh = dataclasses.replace(mh, W_O=mh.W_O * np.array([1, 0, 1, 0])[:, None, None])
+    X = normal(7, 24)
+    setting = Setting(mh, (X, X, X))
+    output, (_, K, _) = setting.wrong("groups-tiled"), mh.project(X)
+    orders = {"groups-tiled": [0, 1, 0, 1], "first-group-used-for-all": [0, 0, 0, 0]}
+    assert names_of(setting.found(output)) == {*orders}
+    for name, order in orders.items():
+        assert names_of(setting.found(output, intermediates={"K": K[order]})) == {name}
 
 
 # Precision
@@ -419,6 +464,84 @@ def test_a_layer_is_judged_with_what_stands_between_its_maps():
     assert "b_K-left-out" not in ROTATED.found(ROTATED.right).unseen  # rotated keys show it
 
 
+BETWEEN = {
+    "nothing": lambda h_kv: (),
+    "rotation": lambda h_kv: (Rotation.of(1e4, 4),),
+    "norm, rotation": lambda h_kv: (QKNorm(None, normal(h_kv, 4)), Rotation.of(1e4, 4)),
+    "cap": lambda h_kv: (SoftCap(0.5),),
+}
+
+
+def output_of(mh, X, heads):
+    """A layer that makes its heads so, after its norm and its rotation."""
+    Q, K, V = mh.project(X)
+    t = np.arange(len(X))[:, None]
+
+    def weights(S):
+        for step in mh.between:
+            S = step.scores(S, t, t)
+        return softmax(S)
+
+    for step in mh.between:
+        Q, K, V = step.vectors(Q, K, V, t, t)
+    return mh.join(heads(Q, K, V, weights))
+
+
+def tiled(Q, K, V, weights):
+    K, V = (np.tile(x, (len(Q) // len(K), 1, 1)) for x in (K, V))
+    return weights(Q @ K.swapaxes(-1, -2) / 2) @ V
+
+
+def first(Q, K, V, weights):
+    return weights(Q @ K[0].T / 2) @ V[0]
+
+
+def by_token(Q, K, V, weights):
+    Q, K, V = (x.swapaxes(0, 1) for x in (Q, K, V))
+    return (weights(Q @ K.swapaxes(-1, -2) / 2) @ V).swapaxes(0, 1)
+
+
+def scaled_late(Q, K, V, weights):
+    return weights(Q @ K.swapaxes(-1, -2)) / 2 @ V
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize(
+    ("name", "heads", "h", "h_kv"),
+    [
+        *(("groups-tiled", tiled, *n) for n in [(4, 2), (6, 3), (6, 2), (8, 2), (8, 4), (9, 3)]),
+        ("first-group-used-for-all", first, 4, 2),
+        ("heads-attend-to-heads", by_token, 4, 4),
+        ("scale-after-the-softmax", scaled_late, 4, 4),
+    ],
+)
+def test_a_mistake_is_found_whatever_stands_between_the_maps(name, heads, h, h_kv, between):
+    mh = MultiHead.random(24, h, h_kv=h_kv, d_k=4)
+    mh = dataclasses.replace(mh, between=BETWEEN[between](h_kv))
+    X = normal(7, 24)
+    assert names_of(diagnose(mh, output_of(mh, X, heads), X)) == {name}
+
+
+def test_unsplit_heads_are_rotated_and_normed():
+    mh = MultiHead.random(24, 4, d_k=4)
+    mh = dataclasses.replace(mh, between=(QKNorm(), Rotation.of(1e4, 4)))
+    wide = MultiHead(
+        *(np.hstack(W)[None] for W in (mh.W_Q, mh.W_K, mh.W_V)), np.vstack(mh.W_O)[None]
+    )
+    X = normal(7, 24)
+    output = dataclasses.replace(wide, between=mh.between)(X)
+    assert names_of(diagnose(mh, output, X)) == {"heads-not-split"}
+
+
+def test_where_no_heads_share_keys_no_groups_are_blamed():
+    """The keys are not rotated here."""
+    mh = dataclasses.replace(MultiHead.random(24, 6, d_k=4), between=(Rotation.of(1e4, 4),))
+    X, t = normal(7, 24), np.arange(7)[:, None]
+    Q, K, V = mh.project(X)
+    output = mh.join(softmax(mh.between[0].turn(Q, t) @ K.swapaxes(-1, -2) / 2) @ V)
+    assert not names_of(diagnose(mh, output, X))
+
+
 def test_a_layer_of_which_a_step_is_not_known_is_not_judged():
     unknown = dataclasses.replace(SMALL.mh, between=layouts()["llama"].between)
     with refuses("rotate queries and keys (RoPE) … find_layers … between=()"):
@@ -469,6 +592,17 @@ def test_tensors_that_require_a_gradient():
     assert diagnose(SMALL.mh, output, X).right
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_a_mask_may_be_a_tensor():
+    mask = torch.from_numpy(MASKED.mask)
+    assert diagnose(MASKED.mh, MASKED.right, MASKED.sources[0], mask=mask).right
+
+
+def test_no_mask_that_was_given_is_spoken_of_where_none_was():
+    found = SMALL.found(MASKED.right)
+    assert "the layer is causal, and no causal mask was given (causal-mask-added)" in str(found)
+
+
 # Bad input
 
 
@@ -503,6 +637,9 @@ def test_bad_input_is_refused():
         diagnose(mh, output.astype(int), X)
     with refuses("mh must be a MultiHead, or stored arrays … dict", error=TypeError):
         diagnose(dump(mh, "pytorch"), output, X)
+    [layer] = find_layers(dump(mh, "pytorch"), h=2)
+    with refuses("is a FoundLayer with … Pass what its load() gives.", error=TypeError):
+        diagnose(layer, output, X)
     with refuses("are for stored arrays, but mh is a MultiHead", error=TypeError):
         diagnose(mh, output, X, h=2)
     with refuses("name in intermediates … 'Q', 'K' … 'score'"):
@@ -537,6 +674,8 @@ def test_nan_that_no_mask_explains():
     output[1, 2, 3] = np.nan
     with refuses("output must be finite … output[1, 2, 3] is nan"):
         SMALL.found(output)
+    with refuses("output must be finite … output[2, 3] is nan (output has shape (5, 12))"):
+        diagnose(SMALL.mh, output[1], SMALL.sources[0][1])
 
 
 def test_nan_where_a_query_may_see_nothing():

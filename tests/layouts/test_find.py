@@ -399,7 +399,11 @@ def test_weights_that_are_no_mapping(weights, said):
     [
         ({"h": 0}, ValueError, "h must be a positive whole number, but is 0"),
         ({"h_kv": 2.0}, ValueError, "h_kv must be a positive whole number, but is 2.0"),
-        ({"config": "config.json"}, TypeError, "config must be a mapping … but is a str"),
+        (
+            {"config": "config.json"},
+            TypeError,
+            'config must be a mapping, such as json.load(open("config.json")), … but is a str',
+        ),
         (
             {"config": {"hidden_size": 6}},
             ValueError,

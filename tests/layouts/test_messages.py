@@ -1,6 +1,7 @@
 """Every refusal says what came, what was expected, and what would fit."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -110,6 +111,19 @@ def test_a_prefix_that_stops_short():
     weights = dump(BIASED, "pytorch", prefix="layers.0.self_attn.")
     with refuses("is there with prefix = 'layers.0.self_attn.'"):
         load(weights, "pytorch", h=2, prefix="layers.0.")
+
+
+@pytest.mark.parametrize("prefix", ["", "model.", "x."])
+def test_of_a_prefix_that_is_missing_nothing_else_is_said(prefix):
+    weights = {"lm_head.weight": np.ones((3, 12))}
+    for i in range(6):
+        weights |= dump(GROUPED, "llama", prefix=f"model.layers.{i}.self_attn.")
+    each = ", ".join(f"'model.layers.{i}.self_attn.'" for i in range(4))
+    with pytest.raises(ValueError, match="there with prefix") as raised:
+        load(weights, "llama", h=4, h_kv=2, prefix=prefix)
+    assert str(raised.value) == (
+        f"Layout 'llama' is there with prefix = {each} and 2 more. But prefix is {prefix!r}."
+    )
 
 
 def test_gpt2_stored_as_nanogpt_and_the_reverse():
@@ -349,6 +363,23 @@ def test_dump_of_grouped_heads():
         "Layouts that can hold"
     ):
         dump(dataclasses.replace(GROUPED, between=()), "haiku")
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_dump_of_grouped_heads_says_how_the_layer_fits(bias):
+    mh = MultiHead.random(12, 4, h_kv=2, bias=bias)
+    with pytest.raises(ValueError, match="the layer is the same: ") as raised:
+        dump(mh, "pytorch")
+    said = re.search(r"the layer is the same: (.*\))\.", str(raised.value))[1]
+    full = eval(said, {"dataclasses": dataclasses, "mh": mh})
+    X = np.random.default_rng(0).normal(size=(5, 12))
+    np.testing.assert_allclose(load(dump(full, "pytorch"), "pytorch", h=4)(X), mh(X), rtol=1e-9)
+
+
+def test_dump_without_what_stands_between_is_another_layer():
+    rotated = dataclasses.replace(PLAIN, between=ROTATED)
+    with refuses("all the same, for a layer that computes something else: dataclasses.replace"):
+        dump(rotated, "pytorch")
 
 
 def test_dump_of_a_number_of_key_heads_that_the_library_does_not_have():

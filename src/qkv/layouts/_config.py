@@ -59,7 +59,7 @@ def as_mapping(config: object) -> Mapping[str, Any]:
     config = config.to_dict() if hasattr(config, "to_dict") else config
     if not isinstance(config, Mapping):
         raise TypeError(
-            "config must be a mapping, such as json.load gives of a config.json, or have a method "
+            'config must be a mapping, such as json.load(open("config.json")), or have a method '
             f"to_dict, but is a {type(config).__name__}."
         )
     return config

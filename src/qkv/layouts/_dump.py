@@ -68,7 +68,7 @@ def _find_arrangement(
 ) -> tuple[tuple[Stored, ...], _Sizes]:
     """The arrays in which a layout can hold a layer, and the layer's sizes."""
     _check_scores(layout, mh)
-    layout.check_heads({"h": mh.h, "h_kv": mh.h_kv})
+    _check_heads(layout, mh)
     biased = any(getattr(mh, bias) is not None for bias in BIASES)
     for each in layout.forms:
         if form not in (None, each.when):
@@ -102,6 +102,18 @@ def _solve(layout: Layout, arrangement: tuple[Stored, ...], mh: MultiHead) -> _S
     return sizes
 
 
+def _check_heads(layout: Layout, mh: MultiHead) -> None:
+    try:
+        layout.check_heads({"h": mh.h, "h_kv": mh.h_kv})
+    except ValueError as error:
+        names = [name for name in ("W_K", "W_V", "b_K", "b_V") if getattr(mh, name) is not None]
+        repeat = ", ".join(f"{name}=mh.{name}.repeat({mh.h // mh.h_kv}, axis=0)" for name in names)
+        raise ValueError(
+            f"{error} With these heads repeated the layer is the same: "
+            f"dataclasses.replace(mh, {repeat})."
+        ) from None
+
+
 def _check_scores(layout: Layout, mh: MultiHead) -> None:
     others = [step for step in mh.between if not isinstance(step, Rotation | Unknown)]
     if others or bool(mh.between) != layout.rotary:
@@ -109,7 +121,7 @@ def _check_scores(layout: Layout, mh: MultiHead) -> None:
         raise ValueError(
             f"Layout {layout.name!r} belongs to a model that {rotates} queries and keys (RoPE) and "
             f"does nothing else between its maps, but the layer has between = {mh.between!r}. To "
-            "dump the weights all the same: "
+            "dump the weights all the same, for a layer that computes something else: "
             f"dataclasses.replace(mh, between=layouts()[{layout.name!r}].between)."
         )
     if mh.scale != layout.scale:

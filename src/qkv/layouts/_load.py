@@ -188,11 +188,14 @@ def _below_prefix(prefix: str, weights: Mapping[str, Any], layout: Layout) -> di
         for name, value in weights.items()
         if name.startswith(prefix)
     }
+    own = {stored.name for each in layout.arrangements() for stored in each}
+    if own.isdisjoint(under):  # what is missing and what is surplus would be all of it
+        for hint in _prefix_hints(layout, under, prefix) or _prefix_hints(layout, weights):
+            raise ValueError(f"{hint} But prefix is {prefix!r}.")
     if not under:
-        hint = "".join(f" {hint}" for hint in _prefix_hints(layout, weights))
         raise ValueError(
             f"weights has no name that begins with prefix = {prefix!r}; it has "
-            f"{quote(weights, 16)}.{hint}"
+            f"{quote(weights, 16)}."
         )
     return under
 
@@ -281,10 +284,10 @@ def _square_but_for_keys(layout: Layout, shapes: _Shapes) -> bool:
     return all({*stored.parts} <= {"W_K", "W_V"} for stored in turned)
 
 
-def _prefix_hints(layout: Layout, names: Collection[str], prefix: str = "") -> Iterator[str]:
+def _prefix_hints(layout: Layout, names: Collection[str], prefix: str = "") -> list[str]:
     every = (start for each in layout.arrangements() for start in prefixes(each, names))
-    if found := dict.fromkeys(prefix + start for start in every if start):
-        yield f"Layout {layout.name!r} is there with prefix = {quote(found, 4)}."
+    found = dict.fromkeys(prefix + start for start in every if start)
+    return [f"Layout {layout.name!r} is there with prefix = {quote(found, 4)}."] * bool(found)
 
 
 def prefixes(arrangement: tuple[Stored, ...], names: Collection[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qkv._arrays import Bool, Float, as_mask, check_one_of, check_sizes
+from qkv._arrays import Bool, Float, as_mask, check_sizes
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,9 @@ def convert_mask(
     Source:
         Each form's `read_in`: the library's own code.
     """
-    check_one_of("form", form, MASK_FORMS)
+    if form not in MASK_FORMS:
+        forms = ", ".join(f"{name!r} ({each.argument})" for name, each in MASK_FORMS.items())
+        raise ValueError(f"form must be one of {forms}, but is {form!r}.")
     array = as_mask(mask, np.shape(mask))
     if array.ndim not in (2, 4) or not array.size:
         raise ValueError(

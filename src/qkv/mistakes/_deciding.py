@@ -1,6 +1,7 @@
 r"""What would tell mistakes apart that give the same: other inputs are tried, and other weights."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -55,8 +56,10 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Inputs]]:
     groups = mh.h // mh.h_kv
     sizes = {"h": mh.h, "h_kv": mh.h_kv, "d_k": mh.d_k, "d_v": mh.d_v}
     random = MultiHead.random(mh.d_model, bias=True, **sizes)
+    random = replace(random, scale=mh.scale, between=mh.between)  # as they have to be
     # No two of its sizes are equal, so a mistake that equal widths hide shows.
     wider = MultiHead.random(30, 5 * groups, h_kv=5, d_k=6, d_v=7, bias=True)
+    wider = replace(wider, scale=mh.scale)
 
     yield "random numbers as sources", _drawn(mh, f"Q{k}{v}", n_q, n_k, mask)
     yield "X_K that differs from X_Q", _drawn(mh, memory, n_q, n_k, mask)
@@ -70,7 +73,7 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Inputs]]:
         _drawn(mh, "QKV", n_q, n_k, other),
     )
     yield "a layer with random weights and biases", _drawn(random, "QKV", n_q, n_k, mask)
-    yield "a layer of another width, where d_v is not d_k", _drawn(wider, "QKV", n_q, n_k, other)
+    yield f"a layer of these sizes: {wider}", _drawn(wider, "QKV", n_q, n_k, other)
 
 
 def _drawn(mh: MultiHead, letters: str, n_q: int, n_k: int, mask: np.ndarray) -> Inputs:

@@ -179,7 +179,8 @@ def diagnose(
         if not found:
             # A query that sees nothing has no right output, so its numbers may be any.
             defined = np.isfinite(problem.right.output)
-            check_finite("output", np.where(defined, problem.output, 0))
+            shape = (*problem.sources[0].shape[:-2], *problem.output.shape[1:])
+            check_finite("output", np.where(defined, problem.output, 0).reshape(shape))
         found = agreeing(found, problem, given)
         # The softmax cancels the bias of the keys; the keys, the scores or a step show it.
         shown = {"b_K-left-out"} if mh.between or {"K", "scores"} & {*given} else set()
@@ -204,6 +205,8 @@ def _as_layer(
             raise TypeError(
                 "mh must be a MultiHead, or stored arrays with layout and h, but is a "
                 f"{type(mh).__name__} with layout = {layout!r} and h = {h!r}."
+                + " Pass what its load() gives."
+                * hasattr(mh, "load")
             )
         return load(mh, layout, h=h, h_kv=h_kv, prefix=prefix)
     if layout is not None or h is not None or h_kv is not None or prefix:
@@ -226,6 +229,7 @@ def _problem(
             "returns (output, weights), pass the first."
         )
     output, X_Q, X_K, X_V = map(detached, (output, *sources))
+    mask = None if mask is None else np.asarray(mask)
     X_K = X_Q if X_K is None else X_K
     X_V = X_K if X_V is None else X_V
     right = mh(X_Q, X_K, X_V, mask=mask, positions=positions)  # refuses what does not fit
@@ -240,7 +244,6 @@ def _problem(
     if tolerance is not None and not (isinstance(tolerance, Real) and 0 < tolerance < 1):
         raise ValueError(f"tolerance must be between 0 and 1, but is {tolerance!r}.")
     sources = bind(MultiHead.__call__, X_Q=X_Q, X_K=X_K, X_V=X_V)
-    mask = None if mask is None else np.asarray(mask)
     return Problem(mh, sources, mask, output, tolerance, positions)
 
 

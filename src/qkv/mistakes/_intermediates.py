@@ -41,20 +41,28 @@ def _fitting(name: str, value: object, right: np.ndarray, problem: Problem) -> n
     shape = (*batch, *right.shape[1:])
     array = as_floats(f"intermediates[{name!r}]", detached(value), shape)
     repeated = (*batch, problem.mh.h, *right.shape[2:])
-    if name in ("K", "V") and array.shape == repeated != shape:
-        groups = problem.mh.h // problem.mh.h_kv
-        return array.reshape(-1, problem.mh.h_kv, groups, *right.shape[2:])[:, :, 0]
-    if array.shape != shape:
+    if array.shape != shape and not (name in ("K", "V") and array.shape == repeated):
         raise ValueError(
             f"intermediates[{name!r}] must have shape {shape}, but has shape {array.shape}."
         )
-    return array.reshape(right.shape)
+    return array.reshape(len(right), *array.shape[len(batch) :])
+
+
+# Keys and values that were given as repeated: nothing stands between the maps and the repetition.
+_AT_ONCE = {"between": lambda s, step: (s.Q, s.K, s.V)}
+
+
+def _of(layer: Layer, name: str, array: np.ndarray) -> np.ndarray:
+    """What a layer has where this array was given."""
+    if name in ("K", "V") and array.shape[1] != layer.h_kv:
+        return getattr(Layer(layer.inputs, (*layer.mistakes, _AT_ONCE)), f"{name}_repeated")
+    return getattr(layer, name)
 
 
 def _agrees(name: str, array: np.ndarray, layer: Layer, problem: Problem) -> np.ndarray | None:
     """For each element, whether it is the layer's; None if the layer has another shape there."""
     try:
-        computed = getattr(layer, name)
+        computed = _of(layer, name, array)
     except (ValueError, IndexError):
         return None
     if computed.shape != array.shape:
@@ -71,10 +79,9 @@ def first_difference(problem: Problem, given: Mapping[str, np.ndarray]) -> str:
     for name, array in given.items():
         equal = _agrees(name, array, problem.right, problem)
         if not equal.all():
-            right = getattr(problem.right, name)
             return (
                 f"The intermediates differ first in the {_NAMES[name]}{_where(name, equal)}."
-                f"{_in_common(name, array, right, problem.tolerances[-1])}"
+                f"{_in_common(name, array, problem)}"
             )
     if not given:
         return ""
@@ -100,20 +107,21 @@ def _where(name: str, equal: np.ndarray) -> str:
     return "".join(places)
 
 
-def _in_common(name: str, array: np.ndarray, right: np.ndarray, tolerance: float) -> str:
+def _in_common(name: str, array: np.ndarray, problem: Problem) -> str:
     """Whether a factor, or another order of the heads, makes all of it the layer's."""
-    if array.shape != right.shape or not (np.isfinite(array) & np.isfinite(right)).all():
+    right = _of(problem.right, name, array)
+    if not (np.isfinite(array) & np.isfinite(right)).all():
         return ""
-    near = tolerance * np.abs(array).max(initial=0)
+    near = problem.tolerances[-1] * np.abs(array).max(initial=0)
     factor = float(np.vdot(right, array) / np.vdot(right, right)) if right.any() else 0.0
     if factor and np.abs(array - factor * right).max() <= near:
         return f" They are {factor:.4g} times the layer's."
     if name == "joined":
         return ""
-    # Each given head with each of the layer's: a permutation of heads has one match in each row.
-    far = np.abs(array[:, :, None] - right[:, None]).max(axis=(0, 3, 4))  # (h, h)
+    # Each given head with each of the layer's.
+    far = np.abs(array[:, :, None] - getattr(problem.right, name)[:, None]).max(axis=(0, 3, 4))
     order = far.argmin(axis=1).tolist()
-    if sorted(order) == [*range(len(order))] and far.min(axis=1).max() <= near:
+    if far.min(axis=1).max() <= near:
         return f" They are the layer's heads in the order {', '.join(map(str, order))}."
     return ""
 

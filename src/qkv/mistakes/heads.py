@@ -49,8 +49,14 @@ def _swapped(s, step):
     return step(s).swapaxes(1, 2)
 
 
-def _tiled(letter):
-    return lambda s, step: np.tile(getattr(s, letter), (1, s.h // s.h_kv, 1, 1))
+def _tiled(place):
+    return lambda s, step: np.tile(s.between[place], (1, s.h // s.h_kv, 1, 1))
+
+
+def _queries_swapped(s, step):
+    """After what stands between the maps: that may be of a head, or of a position."""
+    Q, K, V = step(s)
+    return Q.swapaxes(1, 2), K, V
 
 
 def _first(s, step):
@@ -65,17 +71,16 @@ MISTAKES = {
     "twice-as-many-heads": _another_number(lambda s: s.h * 2),
     "h-and-d_k-exchanged": _another_number(lambda s: s.d_k),
     "heads-not-split": {
-        "Q": _whole("Q"),
-        "K_repeated": _whole("K"),
-        "V_repeated": _whole("V"),
+        **{letter: _whole(letter) for letter in "QKV"},
         "mask": _no_heads,
         "joined": lambda s, step: s.heads[:, 0],
     },
     "heads-attend-to-heads": {
-        **dict.fromkeys(("Q", "K_repeated", "V_repeated", "heads"), _swapped),
+        "between": _queries_swapped,
+        **dict.fromkeys(("K_repeated", "V_repeated", "heads"), _swapped),
         "mask": no_mask,
     },
-    "groups-tiled": {f"{letter}_repeated": _tiled(letter) for letter in "KV"},
+    "groups-tiled": {"K_repeated": _tiled(1), "V_repeated": _tiled(2)},
     "first-group-used-for-all": dict.fromkeys(("K_repeated", "V_repeated"), _first),
     "heads-joined-by-view": {"joined": lambda s, step: s.heads.reshape(step(s).shape)},
     "heads-joined-interleaved": {

@@ -45,7 +45,7 @@ MISTAKES = {
     "scale-by-root-of-d_model": {"scale": lambda s, step: s.X_Q.shape[-1] ** -0.5},
     "scale-by-d_model": {"scale": lambda s, step: 1 / s.X_Q.shape[-1]},
     "scale-after-the-softmax": {
-        "scores": lambda s, step: s.products,
+        "scores": lambda s, step: s.inputs.scores_after(s.products, s.asked(s.i), s.j),
         "weights": lambda s, step: step(s) * s.scale,
     },
     "softmax-over-queries": {"weights": _over(-2)},
