@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from qkv_site import finish
 from qkv_site.tables import exports
 from qkv_site.tables.javascript import translate
 from support import ROOT
@@ -58,3 +59,23 @@ def test_an_empty_list_is_false_and_methods_of_python_are_named():
 )
 def test_only_what_may_be_an_empty_list_is_asked(source, asks):
     assert ("py.truth" in translate([source], "DATA", "f")) is asks
+
+
+SCRIPT = """// Why it is there.
+export function said(one, other) {
+  return `${one}${other ? ` = ${other}` : ""}`
+}
+"""
+
+
+def test_what_is_loaded_has_no_comments_and_says_the_same():
+    pytest.importorskip("minify")
+    short = finish._short(SCRIPT)
+    assert len(short) < 100
+    assert "Why" not in short
+    assert "` = ${" in short
+
+
+def test_where_no_minifier_is_a_script_stays_as_it_is(monkeypatch):
+    monkeypatch.setattr(finish, "minify", None)
+    assert finish._short(SCRIPT) == SCRIPT
