@@ -228,10 +228,10 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     made = {it.typed: bare(it.role) for part, it in results if part[0] == "mul"}
     letter, wanted, which = _which(world, roles | made)
     keys = [it for it, role in roles.items() if search("^W_[KV]", role)]
-    if keys and any(role[:3] == "W_Q" and is_indexed(it) for it, role in roles.items()):
-        if not any(map(is_indexed, keys)):  # all heads have these
-            world.notes[NOTES["shared"].format(listed([world.shown[it] for it in keys]))] = "shared"
-            complete = False
+    own = any(role[:3] == "W_Q" and is_indexed(it) for it, role in roles.items())
+    if own and keys and not any(map(is_indexed, keys)):  # all heads have these
+        world.notes[NOTES["shared"].format(listed([world.shown[it] for it in keys]))] = "shared"
+        complete = False
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     one = len({*world.last}) < 2  # and not several results, such as q and k
