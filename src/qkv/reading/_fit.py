@@ -363,6 +363,8 @@ class World:
                 self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
+                if not axes and "swap" in (a.free, b.free):  # k.transpose(1, 2) has three
+                    axes = "..."
                 axes = f"{axes[:-2]}12" if axes else ""
                 return Value(role, out, f"{a.typed} {b.typed}", axes=axes)
         return None

@@ -157,6 +157,7 @@ def _letters(world: World, several: bool) -> dict:
         heads = findall(r"\d", leaf.split("|")[1])
         other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
         other = other or ("alone" in told and role in ("Q", "K", "V"))
+        other = other or ("order" in told and role[:2] == "X_")  # what it is called
         other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
         if known and leaf != "_|" and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
