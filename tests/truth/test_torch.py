@@ -304,6 +304,25 @@ def test_torch_attention_without_positions_is_equivariant(torch, rng, mha, x):
         assert not close(layer(x[:, order]), layer(x), 1e-3)
 
 
+def test_torch_encoder_layer_without_gradients_may_read_a_score_bias_as_true(torch, rng, x):
+    """Without gradients PyTorch's encoder layer may read a bias of the scores as True or False.
+
+    Covers: `TransformerEncoderLayer` with `batch_first=True`, in evaluation on a CPU, a bias
+    of minus the distance in `src_mask`. With gradients it adds the bias.
+    """
+    layer = randomised(torch.nn.TransformerEncoderLayer(E, H, 11, batch_first=True), rng).eval()
+    x, place = torch.from_numpy(x), torch.arange(N_Q)
+    apart = (place[:, None] - place).abs()
+    layer.requires_grad_(True)
+    with torch.enable_grad():
+        added = layer(x, src_mask=-apart.double()).detach()
+        each_alone = layer(x, src_mask=apart > 0).detach()
+    with torch.no_grad():
+        read = layer(x, src_mask=-apart.double())
+    assert close(read, each_alone, 1e-6)
+    assert not close(read, added, 1e-3)
+
+
 def test_torch_refuses_values_of_another_length_than_the_keys(mha, x, y, rng):
     """PyTorch's layer refuses values of another length than the keys, and takes others as long.
 
