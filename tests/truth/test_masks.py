@@ -72,6 +72,15 @@ def test_torch_mask_with_three_axes_is_per_head(mha, rng):
     blocked[1 * H + 0, :, 4] = True
     _, weights = called(mha, x, x, x, attn_mask=blocked, average_attn_weights=False)
     assert_array_equal(np.argwhere((weights[..., 4] == 0).all(axis=-1)), [[1, 0]])
+    by_sentence = np.arange(N_Q) > np.arange(3)[:, None, None] + np.zeros((N_Q, 1))
+    on_the_fast_path, _ = called(
+        lambda x, **masks: mha(x, x, x, **masks),
+        x,
+        attn_mask=by_sentence,
+        key_padding_mask=np.zeros((3, N_Q), dtype=bool),
+    )
+    as_stated, _ = called(mha, x, x, x, attn_mask=by_sentence.repeat(H, axis=0))
+    assert close(on_the_fast_path, as_stated)
 
 
 def test_torch_returns_the_mean_of_the_heads_weights(mha, x, y):

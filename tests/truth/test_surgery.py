@@ -321,6 +321,7 @@ ONE_PLUS = (
 AS_STORED = (
     *("llama.LlamaRMSNorm", "mistral.MistralRMSNorm", "qwen2.Qwen2RMSNorm"),
     *("qwen3.Qwen3RMSNorm", "gemma3n.Gemma3nRMSNorm", "gemma4.Gemma4RMSNorm"),
+    "nemotron_h.NemotronHRMSNorm",
 )
 
 
