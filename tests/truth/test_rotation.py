@@ -136,7 +136,7 @@ def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, 
 
 
 def test_qk_norm_makes_weights_ignore_the_length_of_a_token(rng, x):
-    """Without biases QK-norm makes Qwen3's attention weights ignore the length of a token."""
+    """Without biases QK-norm makes Qwen3's weights ignore a token's length, but for its eps."""
     longer = x.copy()
     longer[:, 1] *= 5
     for model, biased, ignores in ("Qwen3", 0, True), ("Qwen3", 1, False), ("Llama", 0, False):
