@@ -29,6 +29,8 @@ MH = MultiHead.random(12, 6, h_kv=2, d_k=4, d_v=5, bias=True)
 X = RNG.normal(size=(2, 7, 12))
 Q, K, V = MH.project(X)
 COLUMN = np.arange(7)[:, None]
+LINEAR = {"rope_type": "linear", "factor": None}
+YARN = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64}
 ALL = (
     Clip(0.5),
     QKNorm(*(RNG.normal(size=(n, 4)) for n in (6, 2)), all_heads=True),
@@ -191,6 +193,8 @@ def test_values_are_equal_by_their_numbers_and_do_not_change():
         (lambda: Rotation.of(1e4, 4, scaling={"rope_type": "longer"}), "rope_type must be one of"),
         (lambda: Rotation.of(1e4, 4, scaling={"type": "longer"}), "rope_type must be one of"),
         (lambda: Rotation.of(1e4, 4, scaling={"rope_type": "linear"}), "must have 'factor'"),
+        (lambda: Rotation.of(1e4, 4, scaling=LINEAR), "No angles follow from"),
+        (lambda: Rotation.of(1.0, 4, scaling=YARN), "No angles follow from base = 1.0"),
         (lambda: with_steps(QKNorm(np.ones(5))), "g_Q must have shape (4,), because W_Q has"),
         (lambda: with_steps(QKNorm(g_K=np.ones((6, 4)))), "g_K must have shape (2, 4), because"),
         (lambda: with_steps(ALiBi.of(8)), "slopes must have shape (6,), because W_Q has shape"),
@@ -224,3 +228,19 @@ def test_what_is_no_step_or_no_position_is_refused():
         replace(MH, between=("RoPE",))
     with pytest.raises(TypeError, match="positions must be whole numbers, but those"):
         with_steps(*ALL)(X, positions=np.arange(7.0))
+
+
+def test_whole_numbers_turn_as_floats_do():
+    eighth, p = Rotation(np.array([np.pi / 4])), np.array([[1]])
+    whole, real = eighth.turn(np.array([[1, 0]]), p), eighth.turn(np.array([[1.0, 0.0]]), p)
+    assert np.array_equal(whole, real)
+
+
+def test_scores_are_scaled_before_they_overflow_with_steps_and_without():
+    """In float16 a product of 90,000 is infinite, and an eighth of it is not."""
+    one_head = [np.eye(64, dtype=np.float16)[None]] * 3
+    X = np.full((2, 64), 37.5, np.float16)
+    with np.errstate(over="ignore"):
+        assert np.isinf(X @ X.T).all()
+    level = ALiBi(np.zeros(1))
+    assert np.array_equal(MultiHead(*one_head, between=(level,))(X), MultiHead(*one_head)(X))

@@ -59,6 +59,7 @@ HERE = [
     ("size_of", ValueError, "is no size", lambda: notation.size_of("Q[i]", {})),
     ("size_of", ValueError, "h has no number", lambda: notation.size_of("h", {})),
     ("size_of", ValueError, "divides by 0", lambda: notation.size_of("1 / 0", {})),
+    ("size_of", ValueError, "is too large", lambda: notation.size_of(f"sqrt({10**400})", {})),
     ("size_of", ValueError, "exponent", lambda: notation.size_of("9**9**9**9", {})),
     ("size_of", ValueError, "root of -1", lambda: notation.size_of("(1 - 2)**(1 / 2)", {})),
     ("size_of", ValueError, "root of -3", lambda: notation.size_of("sqrt(0 - d_k)", {"d_k": 3})),

@@ -126,7 +126,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
 
         Raises:
             ValueError: If `width` is no even number from 2 on, `base` is not positive, `pairs` is
-                another word, or the scaling is not known or lacks a number.
+                another word, or the scaling is not known or gives no angles.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
@@ -146,6 +146,8 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             angles, magnitude = SCALINGS[scaling["rope_type"]](angles, base, scaling)
         except KeyError as missing:
             raise ValueError(f"scaling must have {missing}, but is {scaling}.") from None
+        except (TypeError, ZeroDivisionError):  # null in a config.json, or a base of 1
+            raise ValueError(f"No angles follow from base = {base} and {scaling}.") from None
         return cls(angles, pairs, magnitude)
 
     def vectors(self, Q, K, V, i, j):
@@ -159,7 +161,8 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             a, b = slice(0, 2 * r, 2), slice(1, 2 * r, 2)
         turned = (self.magnitude * np.exp(1j * p * self.angles)).astype(np.result_type(x, 1j))
         cos, sin = turned.real, turned.imag
-        y = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, (*p.shape[:-1], 1))))
+        shape = np.broadcast_shapes(x.shape, (*p.shape[:-1], 1))
+        y = np.array(np.broadcast_to(x, shape), np.result_type(x, np.float16))  # never integers
         y[..., a] = x[..., a] * cos - x[..., b] * sin
         y[..., b] = x[..., a] * sin + x[..., b] * cos
         return y

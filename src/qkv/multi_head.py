@@ -269,7 +269,8 @@ class MultiHead:
         if not any({"S", "A"} & {*step.changes} for step in self.between):  # none inside it
             return attention(Q, K, V, mask=mask, scale=self.scale)
 
-        S = Q @ K.swapaxes(-1, -2) * (self.d_k**-0.5 if self.scale is None else self.scale)
+        scale = self.d_k**-0.5 if self.scale is None else self.scale
+        S = Q * scale @ K.swapaxes(-1, -2)  # as `attention` does: the product may overflow
         for step in self.between:
             S = step.scores(S, i, j)
         allowed = as_mask(np.True_ if mask is None else mask, S.shape)
@@ -329,8 +330,8 @@ class MultiHead:
             TypeError: If a source does not hold floating-point numbers, the mask is not boolean,
                 or positions are no whole numbers.
             ValueError: If shapes or positions do not fit, a source, Q, K or V holds NaN or
-                infinity, the largest score that enters the softmax is not finite, or what stands
-                between the maps is not known.
+                infinity, the largest computed score that enters the softmax is not finite, or what
+                stands between the maps is not known.
 
         Examples:
             Cross-attention: 3 queries attend to 5 keys.

@@ -222,6 +222,11 @@ def test_an_option_that_is_not_computed_is_named():
         )
         with refuses(f"rope_type {next(iter(scaling.values()))!r}"):
             layer.load()(np.ones((3, BIASED.d_model)))
+    linear = {"rope_scaling": {"rope_type": "linear", "factor": None}, "use_logn_attn": False}
+    [layer] = found = find_layers(weights, config=said | linear)
+    assert "rotation is not computed here: No angles follow" in unwrapped(found)
+    with refuses("No angles follow from base"):
+        layer.load()(np.ones((3, BIASED.d_model)))
 
 
 def test_a_part_of_a_model_takes_nothing_from_another_parts_configuration():
@@ -507,6 +512,9 @@ def test_the_index_says_which_file_holds_a_name(tmp_path):
     index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, "model-2.safetensors")}))
     with refuses("says that 'a. … is in 'model-2.safetensors', which is not in the folder"):
         find_layers(tmp_path)
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, 3)}))
+    with refuses("says that 'a. … is in 3, which is not in the folder"):
+        find_layers(tmp_path)
     index.write_text("[]")
     with refuses("has no weight_map"):
         find_layers(tmp_path)
@@ -536,6 +544,11 @@ def test_files_that_are_none(tmp_path):
         find_layers(tmp_path / "model.safetensors")
     (tmp_path / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1")
     with refuses("model.safetensors' is no whole safetensors file: "):
+        find_layers(tmp_path)
+    header = json.dumps({"W": {"dtype": "F32", "shape": [2.5], "data_offsets": [0, 10]}}).encode()
+    whole = len(header).to_bytes(8, "little") + header + bytes(10)
+    (tmp_path / "model.safetensors").write_bytes(whole)
+    with refuses("model.safetensors' is no whole safetensors file: 'float' object"):
         find_layers(tmp_path)
 
 

@@ -236,7 +236,10 @@ def _rotation(option, kind, layer, layer_type, window, d_k) -> list[between.Step
         return [between.Unknown(f"The config has rope_type {rule!r}, which is not computed here.")]
     if others := rope.keys() - _OF_ROTATIONS:
         return [between.Unknown(f"The config's rotation has {min(others)}, not read here.")]
-    return [between.Rotation.of(float(base), int(d_k * share), kind.pairs, rope)]
+    try:
+        return [between.Rotation.of(float(base), int(d_k * share), kind.pairs, rope)]
+    except ValueError as error:
+        return [between.Unknown(f"The config's rotation is not computed here: {error}")]
 
 
 def _window(option, kind, layer_type) -> int | None:

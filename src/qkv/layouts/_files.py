@@ -5,6 +5,7 @@ safetensors, since NumPy has no bfloat16, in which most released weights are sto
 """
 
 import json
+import operator
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -80,7 +81,7 @@ def _files(path: Path) -> list[Path]:
             f"{indexes[0].name!r} has no weight_map, which names a file for each array."
         )
     for name, file in named.items():
-        if not (path / file).exists():
+        if not (isinstance(file, str) and (path / file).exists()):
             raise ValueError(
                 f"{indexes[0].name!r} says that {name!r} is in {file!r}, which is not in the "
                 f"folder {str(path)!r}."
@@ -107,7 +108,7 @@ def _arrays(file: Path) -> Iterator[OnDisk]:
     try:
         entries = json.loads(header)
         arrays = [
-            OnDisk(file, name, tuple(each["shape"]), each["dtype"], *_place(each, 8 + length))
+            OnDisk(file, name, _shape(each), each["dtype"], *_place(each, 8 + length))
             for name, each in entries.items()
             if name != "__metadata__"
         ]
@@ -116,6 +117,10 @@ def _arrays(file: Path) -> Iterator[OnDisk]:
     if arrays and max(array.end for array in arrays) > size:
         raise ValueError(f"{str(file)!r} is no whole safetensors file: its end is missing.")
     yield from arrays
+
+
+def _shape(entry: Mapping) -> tuple[int, ...]:
+    return tuple(map(operator.index, entry["shape"]))  # it refuses what is no whole number
 
 
 def _place(entry: Mapping, behind: int) -> tuple[int, int]:

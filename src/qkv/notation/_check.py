@@ -173,9 +173,18 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
         >>> size_of("h * d_k", {"h": 8, "d_k": 64})
         512
     """
+    if isinstance(size, str):
+        return size_of(parse_size(size), sizes)
+    try:
+        value = _number(size, sizes)
+        float(value)  # of a root, and where two are compared
+    except OverflowError:
+        raise ValueError(f"`{size}` is too large a number.") from None
+    return value
+
+
+def _number(size: Expression, sizes: dict[str, int]) -> int | float | Fraction:
     match size:
-        case str():
-            return size_of(parse_size(size), sizes)
         case tree.Number(value):
             return value
         case tree.Symbol(symbol) if symbol.key in sizes:

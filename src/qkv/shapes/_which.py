@@ -30,7 +30,7 @@ def which(
 
     A shape seldom decides. Every candidate of `qkv.shapes.rules` that fits is returned, the most
     common first, and each brings the question that would decide. Lengths and batches are unknown,
-    so an array of weights may always be an activation of as many tokens as it has rows or columns.
+    so a weight (no bias) may always be an activation of as many tokens as it has rows or columns.
 
     Several shapes may stand in a row, as in "x is (10, 512), then 512x512, then 512x64". Then each
     is what the one before it can be multiplied by, so a reading of one shape that fits no reading
