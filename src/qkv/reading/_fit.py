@@ -85,7 +85,7 @@ class World:
         self.share = False  # whether an output is one head's part
         self.narrow = False  # whether three weights in one array are one head's
         self.scored = False  # whether a score is a function: score(q, k)
-        self.sized = False  # whether a shape is given
+        self.sized = self.sided = False  # whether a shape is given, or a product
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
@@ -107,6 +107,8 @@ class World:
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
+        products = ("mul", "dot", "inner", "t", "axis", "softmax")
+        self.sided = self.code or any(it[0] in products for it in every)
         sums = any(it[0] == "sum" for it in every)
         self.share = not sums and any(bare(it) == "W_O[i]" for it in self.role_of.values())
         known = ["one"] if sums else []  # they are of one word

@@ -261,7 +261,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         world.notes[NOTES[name].format(listed(every))] = name
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
-    tokens = "open" if world.open or not (world.steps or world.sized) else tokens
+    tokens = "open" if world.open or not (world.sized or (world.steps and world.sided)) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     result += [said["lead"]] if gives and "…" in shape else []
     of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")

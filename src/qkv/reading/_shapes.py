@@ -193,8 +193,11 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     elif len(found) < 2 and first:
         many = "may" if may[0][1:] else "alone"
         says = [SHAPE[many].format(shown[0], first[SYMBOL], first[WHAT])]
-        says += _by_axis(found[0], first[AXES].split())
-        says += [SHAPE["first"]] if first[AXES] == "batch n d_model" else []
+        axes = first[AXES].split()
+        tokens = axes == ["batch", "n", "d_model"] and search(SHAPE["length"], str(found[0][0]))
+        says += _by_axis(found[0], ["n", "batch", "d_model"] if tokens else axes)
+        first_axis = SHAPE["named" if tokens else "first"]
+        says += [first_axis] if first[AXES] == "batch n d_model" else []
         for rule in may[0][:6]:
             letters[f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()] = rule[QUESTION]
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
