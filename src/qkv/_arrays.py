@@ -336,6 +336,29 @@ def _if_padding(mask: tuple[int, ...], scores: tuple[int, ...]) -> str:
     )
 
 
+def as_positions(
+    positions: object, n_q: int, n_k: int, between: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of queries and keys as columns; those of a batch have an axis for its heads."""
+    if positions is None:
+        if n_q != n_k and (needs := [step for step in between if step.by_position]):
+            raise ValueError(
+                f"{needs[0]} depends on positions, and {n_q} queries of {n_k} keys may stand "
+                "anywhere: pass positions=(i, j), whole numbers of the queries and of the keys."
+            )
+        positions = np.arange(n_q), np.arange(n_k)
+    pair = positions if isinstance(positions, tuple) else (positions, positions)
+    columns = []
+    for of, n, p in zip(("queries", "keys"), (n_q, n_k), map(np.asarray, pair), strict=True):
+        if p.dtype.kind not in "iu":
+            raise TypeError(f"positions must be whole numbers, but those of {of} are {p.dtype}.")
+        if p.shape[-1:] != (n,):
+            raise ValueError(f"There are {n} {of}, but their positions have shape {p.shape}.")
+        p = p.astype(np.int64)  # of unsigned numbers a difference is not below 0
+        columns.append(p[:, None] if p.ndim == 1 else p[..., None, :, None])
+    return tuple(columns)
+
+
 def check_finite(name: str, array: np.ndarray) -> None:
     """Refuse NaN and infinity, naming the first place."""
     if not (finite := np.isfinite(array)).all():
@@ -390,6 +413,12 @@ def check_groups(h: int, h_kv: int) -> None:
     """Refuse heads of keys and values that do not serve as many heads of queries each."""
     if h % h_kv:
         raise ValueError(f"h_kv must divide h, but h_kv = {h_kv} and h = {h}.")
+
+
+def refuse_steps(mh: object, changing: str, between: str, consequence: str) -> None:
+    """Refuse a layer in which a step changes one of these between two maps; say what follows."""
+    if steps := [step for step in mh.between if {*changing} & {*step.changes}]:
+        raise ValueError(f"{steps[0]} stands between {between} in this layer, {consequence}")
 
 
 # In float32 2 MiB, which a processor's cache can hold from their product to their use.

@@ -35,7 +35,7 @@ class Step:
     def __init_subclass__(cls, changes="", by_position=False, positive=(), **options):
         """Note what a step changes: what it says, or all that its methods may change.
 
-        `positive` are the names of its numbers that have to be.
+        `positive` names those of its numbers that must be positive.
         """
         super().__init_subclass__(**options)  # which refuses what is none of these
         of_methods = {"vectors": "QKV", "scores": "S", "weights": "A"}
@@ -116,7 +116,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
     def of(
         cls, base: float, width: int, pairs: str = "halves", scaling: Mapping | None = None
     ) -> "Rotation":
-        r"""The rotation of a base, $\theta_k = base^{-2k/width}$, which long texts may scale.
+        r"""The rotation of a base, $\theta_k = base^{-2k/width}$, or scaled for long texts.
 
         Args:
             base: 10000 in RoFormer; a config.json calls it `rope_theta`.

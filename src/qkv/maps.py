@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from qkv._arrays import Float, takes_arrays
+from qkv._arrays import Float, refuse_steps, takes_arrays
 from qkv.multi_head import MultiHead
 
 
@@ -302,12 +302,6 @@ def gauge(
 
 def _per_query_head(mh: MultiHead, per_kv_head: np.ndarray) -> np.ndarray:
     return np.repeat(per_kv_head, mh.h // mh.h_kv, axis=0)
-
-
-def refuse_steps(mh: MultiHead, changing: str, between: str, consequence: str) -> None:
-    """Refuse a layer in which a step changes one of these between two maps; say what follows."""
-    if steps := [step for step in mh.between if {*changing} & {*step.changes}]:
-        raise ValueError(f"{steps[0]} stands between {between} in this layer, {consequence}")
 
 
 def _linear(mh: MultiHead, of: str, constant: bool) -> np.ndarray:

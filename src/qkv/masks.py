@@ -1,7 +1,7 @@
 r"""One boolean mask: True means that this query may attend to this key.
 
-`padding` and `causal` make one, and `&` makes one of two. `qkv.layouts.convert_mask` writes it as
-a library takes it.
+`padding` and `causal` each make one, and `&` joins two. `qkv.layouts.convert_mask` writes it as a
+library takes it.
 """
 
 import numpy as np

@@ -9,6 +9,7 @@ from qkv._arrays import (
     Bool,
     Float,
     as_mask,
+    as_positions,
     bind,
     bind_fields,
     check_groups,
@@ -358,29 +359,6 @@ class MultiHead:
         parts = [f"{name}={getattr(self, name)}" for name in names]
         parts += [f"between={self.between!r}"] * bool(self.between)
         return f"MultiHead({', '.join(parts)})"
-
-
-def as_positions(
-    positions: object, n_q: int, n_k: int, between: tuple[Step, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of queries and keys as columns; those of a batch have an axis for its heads."""
-    if positions is None:
-        if n_q != n_k and (needs := [step for step in between if step.by_position]):
-            raise ValueError(
-                f"{needs[0]} depends on positions, and {n_q} queries of {n_k} keys may stand "
-                "anywhere: pass positions=(i, j), whole numbers of the queries and of the keys."
-            )
-        positions = np.arange(n_q), np.arange(n_k)
-    pair = positions if isinstance(positions, tuple) else (positions, positions)
-    columns = []
-    for of, n, p in zip(("queries", "keys"), (n_q, n_k), map(np.asarray, pair), strict=True):
-        if p.dtype.kind not in "iu":
-            raise TypeError(f"positions must be whole numbers, but those of {of} are {p.dtype}.")
-        if p.shape[-1:] != (n,):
-            raise ValueError(f"There are {n} {of}, but their positions have shape {p.shape}.")
-        p = p.astype(np.int64)  # of unsigned numbers a difference is not below 0
-        columns.append(p[:, None] if p.ndim == 1 else p[..., None, :, None])
-    return tuple(columns)
 
 
 def _map_per_head(X: np.ndarray, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:

@@ -8,8 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from qkv._arrays import check_groups, check_one_of, check_sizes, head_width
-from qkv.maps import refuse_steps
+from qkv._arrays import check_groups, check_one_of, check_sizes, head_width, refuse_steps
 from qkv.multi_head import MultiHead
 
 SCHEMES = ("paper", "packed", "two-step", "w_qk")
@@ -449,7 +448,7 @@ def degrees_of_freedom(mh: MultiHead) -> int:
             or values also if one changes scores or weights.
 
     Examples:
-        One head of width 2 in a model of width 3: 24 weights, 2 (2 x 3 - 2) twice of them free.
+        One head of width 2 in a model of width 3: 24 weights, twice 2 (2 x 3 - 2) of them free.
 
         >>> degrees_of_freedom(MultiHead.random(3, 1, d_k=2))
         16

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from qkv import between as steps_between
-from qkv.multi_head import MultiHead, as_positions
+from qkv._arrays import as_positions
+from qkv.multi_head import MultiHead
 
 Step = Callable[[Any], np.ndarray]
 Replaced = Callable[[Any, Step], np.ndarray]  # gets the layer, and the step as it was
