@@ -324,7 +324,7 @@ def test_sources_of_a_layer(sources, parts):
 
 
 def test_a_layer_of_which_a_step_is_not_known_is_not_called():
-    with refuses("RoPE … dataclasses.replace(mh, between=()) … of mh = load(...)."):
+    with refuses("RoPE … of mh = load(...): dataclasses.replace(mh, between=()) if nothing does."):
         rotated = dataclasses.replace(MultiHead.random(6, 2), between=(ROTATION,))
         load(dump(rotated, "llama"), "llama", h=2)(X)
 

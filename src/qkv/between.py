@@ -116,7 +116,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
     def of(
         cls, base: float, width: int, pairs: str = "halves", scaling: Mapping | None = None
     ) -> "Rotation":
-        r"""The rotation of a base, $\theta_k = base^{-2k/width}$, or scaled for long texts.
+        r"""The rotation of a base, $\theta_k = base^{-2k/width}$, or one scaled for long texts.
 
         Args:
             base: 10000 in RoFormer; a config.json calls it `rope_theta`.
@@ -437,6 +437,6 @@ class Unknown(Step, changes="QKVSA"):
 
     def vectors(self, Q, K, V, i, j):
         raise ValueError(
-            f"{self.why} To compute the layer all the same, say what stands between its maps: "
-            "dataclasses.replace(mh, between=()) if nothing does, of mh = load(...)."
+            f"{self.why} To compute the layer all the same, say what stands between the maps of "
+            "mh = load(...): dataclasses.replace(mh, between=()) if nothing does."
         )

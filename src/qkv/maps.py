@@ -13,8 +13,8 @@ from qkv.multi_head import MultiHead
 def _linear_transposes(guess: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
     """Say where a transposed matrix may come from, or what a gain is as a matrix."""
     for name, shape in shapes.items():
-        if (guess and shape[1:] == (1,)) or (len(shape), len(shapes)) == (1, 1):
-            return f"If it is a gain for each number of a source, pass {name}=np.diag(gain)."
+        if (guess and shape[1:] == (1,)) or (len(shapes) == 1 and len(shape) == 1):
+            return f"If it is a gain, one factor for each number, pass {name}=np.diag(gain)."
     return guess and f"{guess} nn.Linear stores the transpose."
 
 

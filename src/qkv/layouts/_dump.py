@@ -109,7 +109,7 @@ def _check_heads(layout: Layout, mh: MultiHead) -> None:
         names = [name for name in ("W_K", "W_V", "b_K", "b_V") if getattr(mh, name) is not None]
         repeat = ", ".join(f"{name}=mh.{name}.repeat({mh.h // mh.h_kv}, axis=0)" for name in names)
         raise ValueError(
-            f"{error} With these heads repeated the layer is the same: "
+            f"{error} With its heads of keys and values repeated the layer is the same: "
             f"dataclasses.replace(mh, {repeat})."
         ) from None
 

@@ -189,9 +189,11 @@ def _below_prefix(prefix: str, weights: Mapping[str, Any], layout: Layout) -> di
         if name.startswith(prefix)
     }
     own = {stored.name for each in layout.arrangements() for stored in each}
-    if own.isdisjoint(under):  # what is missing and what is surplus would be all of it
-        for hint in _prefix_hints(layout, under, prefix) or _prefix_hints(layout, weights):
-            raise ValueError(f"{hint} But prefix is {prefix!r}.")
+    # Where none of its names is there, all would be missing, and all surplus.
+    if own.isdisjoint(under) and (
+        hints := _prefix_hints(layout, under, prefix) or _prefix_hints(layout, weights)
+    ):
+        raise ValueError(f"{hints[0]} But prefix is {prefix!r}.")
     if not under:
         raise ValueError(
             f"weights has no name that begins with prefix = {prefix!r}; it has "
@@ -272,7 +274,7 @@ def _what_would_fit(layout: Layout, shapes: _Shapes, sizes: _Sizes, prefix: str)
         if not (groups and shorter):
             yield f"Every matrix looks transposed: {stores} {layout.convention}."
         if shorter and not layout.grouped:
-            yield "Or keys and values have fewer heads than queries, which this layout has not."
+            yield "Or keys and values have fewer heads than queries, which this layout cannot hold."
     if not fitting:
         yield from _other_names(shapes, sizes)
 

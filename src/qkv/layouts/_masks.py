@@ -99,7 +99,7 @@ def convert_mask(
         form: One of `MASK_FORMS`.
         h: The number of heads, for "attn_mask" of a batch, which needs a mask for each head.
         n_q: The number of queries, for "attn_mask" of a mask that has 1 for them, as
-            `qkv.masks.padding` gives: nn.MultiheadAttention repeats no axis, nor a batch of 1.
+            `qkv.masks.padding` gives: nn.MultiheadAttention repeats no axis, not even a batch of 1.
         dtype: Where a library adds masks of floats, and this is given: 0 where a query may attend,
             and elsewhere the least number of this dtype. Unlike minus infinity it gives no NaN
             where a query may attend to nothing, unless its sum with each score overflows: in

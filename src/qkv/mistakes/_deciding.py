@@ -55,8 +55,9 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Inputs]]:
     other = (np.random.default_rng(1).random(shape) < 0.6) | np.eye(n_q, n_k, dtype=bool)
     groups = mh.h // mh.h_kv
     sizes = {"h": mh.h, "h_kv": mh.h_kv, "d_k": mh.d_k, "d_v": mh.d_v}
+    # Weights are drawn. The scale stays the layer's, and so do its steps where they fit.
     random = MultiHead.random(mh.d_model, bias=True, **sizes)
-    random = replace(random, scale=mh.scale, between=mh.between)  # as they have to be
+    random = replace(random, scale=mh.scale, between=mh.between)
     # No two of its sizes are equal, so a mistake that equal widths hide shows.
     wider = MultiHead.random(30, 5 * groups, h_kv=5, d_k=6, d_v=7, bias=True)
     wider = replace(wider, scale=mh.scale)

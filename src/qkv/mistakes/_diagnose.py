@@ -202,11 +202,10 @@ def _as_layer(
 ) -> MultiHead:
     if not isinstance(mh, MultiHead):
         if layout is None or h is None:
+            found = " Pass what its load() gives." * hasattr(mh, "load")
             raise TypeError(
                 "mh must be a MultiHead, or stored arrays with layout and h, but is a "
-                f"{type(mh).__name__} with layout = {layout!r} and h = {h!r}."
-                + " Pass what its load() gives."
-                * hasattr(mh, "load")
+                f"{type(mh).__name__} with layout = {layout!r} and h = {h!r}.{found}"
             )
         return load(mh, layout, h=h, h_kv=h_kv, prefix=prefix)
     if layout is not None or h is not None or h_kv is not None or prefix:

@@ -85,7 +85,8 @@ class World:
         self.share = False  # whether an output is one head's part
         self.narrow = False  # whether three weights in one array are one head's
         self.scored = False  # whether a score is a function: score(q, k)
-        self.sized = self.sided = False  # whether a shape is given, or a product
+        self.sized = False  # whether a shape is given
+        self.sided = False  # whether a product or a softmax shows how words stand
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
@@ -101,7 +102,7 @@ class World:
                 return
             self.hidden = []
             result = self.value(line)
-            kinds = [line[0], *(it[0] for it in line[1:2] if it)]  # of a root of nothing one
+            kinds = [line[0], *(it[0] for it in line[1:2] if it)]  # a root of nothing has one alone
             if "eq" not in kinds:  # a shape may stand behind an equation
                 self.turned = result.role.endswith(".T")
             self.results.append(result)

@@ -643,7 +643,7 @@ def einsum(equation: str, arrays: list, shown: dict) -> tuple:
     for letter in out:
         if letter not in left:
             raise RefusedError(DATA["refused"]["letter"].format(letter, out, left))
-    own = [[x for x in part if parts and len(left.split(x)) == 2] for part in parts]
+    own = [[x for x in part if len(left.split(x)) == 2] for part in parts]
     lost = [x for each in own for x in each if x not in out]
     if lost:
         return ("wrong", "einsum", ("pass", *arrays), lost[0])
