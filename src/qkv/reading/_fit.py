@@ -85,7 +85,7 @@ class World:
         self.share = False  # whether an output is one head's part
         self.narrow = False  # whether three weights in one array are one head's
         self.scored = False  # whether a score is a function: score(q, k)
-        self.sized = self.sided = False  # whether a shape is given, or a product
+        self.sized, self.sided = False, False  # whether a shape is given, or a product
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
