@@ -175,7 +175,8 @@ class World:
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
-            self.sized, sizes = True, zip(parts[1:], shape_of(first.role), strict=False)
+            self.sized = True
+            sizes = zip(parts[1:], shape_of(first.role), strict=False)
             for its, size in sizes:  # h d_v is a product, and d any width
                 narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
                 other = "*" not in size if " " in its else number(its) not in ("", size)
