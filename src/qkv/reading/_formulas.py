@@ -271,7 +271,8 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     result += [said["counts"].format(listed(signs))] if signs else []
     weights = [world.shown[it] for it, role in roles.items() if it[:2] == "Q|" and role[:2] == "W_"]
     result += [said["named"].format(it) for it in weights[:1]]
-    trees = world.trees() if complete and not world.faults else []
+    grouped = is_cut(world) and any("are grouped" in it for it in told)
+    trees = [] if grouped or world.faults or not complete else world.trees()  # h_kv is not h
     own = trees and world.steps and "scale" not in world.said() and not world.scored
     texts = _texts(world) if own else []  # a source has a formula only if all of it is read
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
