@@ -87,26 +87,26 @@ def _attention(of: dict) -> Reading:
     """Whether Q, K and V fit, with their axes in the order in which most does."""
     of = {letter: of[letter] for letter in "QKV" if letter in of}
     names, ranks, tried = listed([*of]), [*dict.fromkeys(map(len, of.values()))], []
-    orders = FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []
-    lengths = search(FIT["lengths"], " ".join(str(shape[1:2]) for shape in of.values()))
-    for order in orders[::-1] if lengths and ranks == [4] else orders:
+    for order in FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
         ordered = {letter: [shape[axis] for axis in order] for letter, shape in of.items()}
         tried.append((order, *_fits(ordered)))
     if not tried:
         wrong = FIT["axes"].format(names, listed([str(it) for it in ranks]))
         return card("shape", FIT["misfit"].format(names), [], [wrong], {}, FIT["page"])
-    # Without Q, any axis may be the words: what is told is the usual order.
-    best = min(tried if "Q" in of else tried[:1], key=lambda it: [len(it[1]), it[2]])
+    # Without Q, any axis may be the words: what is told is the usual order, or that of the letters.
+    named = ranks == [4] and all(_is_length(shape[1]) for shape in of.values())
+    tried = tried if named or "Q" in of else tried[:1]
+    best = min(tried, key=lambda it: [len(it[1]), named and it == tried[0], it[2]])
     order, wrong, _, says, (scores, output), page = best
     letters = {letter: said_of(shape) for letter, shape in of.items()}
     if wrong:
         return card("shape", FIT["misfit"].format(names), [], wrong, letters, FIT["page"])
     title, says = says[0], says[1:]
-    if order != orders[0]:
+    if best != tried[0]:
         title = f"{FIT['turned'][len(order) - 2]} {title}"
         says += [FIT["else"].format(it) for it in tried[0][1]]
         output = [output[axis] for axis in order]
-    elif best[2] > 1 and tried[1:] and "Q" in of:  # it would be odd: the other is told as well
+    elif best[2] > 1 and tried[1:]:  # it would be odd: the other is told as well
         says += [f"{FIT['turned'][len(order) - 2]} {it}" for it in tried[1][1]]
     if "Q" in of:
         letters |= {FIT["scores"]: said_of(scores)}
@@ -193,11 +193,10 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
     elif len(found) < 2 and first:
         many = "may" if may[0][1:] else "alone"
         says = [SHAPE[many].format(shown[0], first[SYMBOL], first[WHAT])]
-        axes = first[AXES].split()
-        tokens = axes == ["batch", "n", "d_model"] and search(SHAPE["length"], str(found[0][0]))
-        says += _by_axis(found[0], ["n", "batch", "d_model"] if tokens else axes)
-        first_axis = SHAPE["named" if tokens else "first"]
-        says += [first_axis] if first[AXES] == "batch n d_model" else []
+        either = first[AXES] == "batch n d_model"
+        tokens = either and _is_length(found[0][0])
+        says += _by_axis(found[0], ["n", "batch", "d_model"] if tokens else first[AXES].split())
+        says += [SHAPE["named" if tokens else "first"]] if either else []
         for rule in may[0][:6]:
             letters[f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()] = rule[QUESTION]
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
@@ -205,6 +204,11 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
     return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
+
+
+def _is_length(axis: int | str | None) -> bool:
+    """Whether an axis has a letter that is usual for a number of words."""
+    return bool(search(SHAPE["length"], str(axis)))
 
 
 def _numbers(shape: list) -> list:
