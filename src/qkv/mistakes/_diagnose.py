@@ -179,8 +179,8 @@ def diagnose(
         if not found:
             # A query that sees nothing has no right output, so its numbers may be any.
             defined = np.isfinite(problem.right.output)
-            shape = (*problem.sources[0].shape[:-2], *problem.output.shape[1:])
-            check_finite("output", np.where(defined, problem.output, 0).reshape(shape))
+            numbers = np.where(defined, problem.output, 0).reshape(np.shape(output))
+            check_finite("output", numbers)
         found = agreeing(found, problem, given)
         # The softmax cancels the bias of the keys; the keys, the scores or a step show it.
         shown = {"b_K-left-out"} if mh.between or {"K", "scores"} & {*given} else set()

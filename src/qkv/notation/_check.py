@@ -190,12 +190,12 @@ def _number(size: Expression, sizes: dict[str, int]) -> int | float | Fraction:
         case tree.Symbol(symbol) if symbol.key in sizes:
             return sizes[symbol.key]
         case tree.Root(of):
-            below = size_of(of, sizes)
+            below = _number(of, sizes)
             if below < 0:
                 raise ValueError(f"`{size}` is the root of {below}, less than 0.")
             return math.sqrt(below)
         case tree.Arithmetic(sign, left, right):
-            one, other = (_exact(size_of(each, sizes)) for each in (left, right))
+            one, other = (_exact(_number(each, sizes)) for each in (left, right))
             if sign == "**" and abs(other) > _HIGHEST:
                 raise ValueError(f"`{size}` has the exponent {other}: at most {_HIGHEST} is taken.")
             try:

@@ -90,11 +90,11 @@ class World:
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
-    def run(self, lines: list, every: list, most: int) -> None:
+    def run(self, lines: list, kinds: list, most: int) -> None:
         """Read all lines; a letter that only meets what is not known has no role.
 
-        `every` holds the nodes of all lines. Another choice that leaves no more than `most` unread
-        is known, so what leaves more is not read to its end.
+        `kinds` are those of their nodes. Another choice that leaves no more than `most` unread is
+        known, so what leaves more is not read to its end.
         """
         self.several = len(lines) > 1 and not self.code
         for line in lines:
@@ -102,19 +102,18 @@ class World:
                 return
             self.hidden = []
             result = self.value(line)
-            kinds = [line[0], *(it[0] for it in line[1:2] if it)]  # a root of nothing has one alone
-            if "eq" not in kinds:  # a shape may stand behind an equation
+            tops = [line[0], *(it[0] for it in line[1:2] if it)]  # a root of nothing has one alone
+            if "eq" not in tops:  # a shape may stand behind an equation
                 self.turned = result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
         self.single = all(line[0] == "eq" for line in lines[:-1])
         products = ("mul", "dot", "inner", "t", "axis", "softmax")
-        self.sided = self.code or any(it[0] in products for it in every)
-        sums = any(it[0] == "sum" for it in every)
+        self.sided = self.code or any(it in kinds for it in products)
+        sums = "sum" in kinds
         self.share = not sums and any(bare(it) == "W_O[i]" for it in self.role_of.values())
         known = ["one"] if sums else []  # they are of one word
-        if any(it[0] in ("sqrt", "num") or (it[0] == "leaf" and number(it[1])) for it in every):
-            known.append("bare")
+        known += ["bare"] if "sqrt" in kinds or "num" in kinds else []
         self.notes = {it: name for it, name in self.notes.items() if name not in known}
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
@@ -540,8 +539,9 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     """All readings of some lines, the likeliest first: `data.toml` says in which order."""
     letters, worlds, kept = read_first(lines, code), [], {}
     every = [node for line in lines for node in walk(line)]
+    kinds = [("num" if number(it[1]) else "leaf") if it[0] == "leaf" else it[0] for it in every]
     pairs = [node for node in every if node[0] == "mul"]
-    most = 9 * len(every)  # more than any of them leaves
+    most = 10**9  # no choice is known yet
     either = not code or any(it[1][0] == "t" and it[1][2:] for it in pairs)  # code has rows
     for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
         weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
@@ -553,7 +553,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                     if columns != (stored and leaf in weights):
                         flipped[leaf] = turned(flipped[leaf])
                 world = World(flipped, shown, columns, code)
-                world.run(lines, every, most)
+                world.run(lines, kinds, most)
                 faults = len(world.faults)
                 said = [it for leaf in letters for it in world.uses.get(shown.get(leaf), {})]
                 sided = len(said) + (said == ["K", "Q"])  # s W h: s asks
@@ -563,14 +563,13 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 worlds.append(world)
     worlds = sorted(worlds, key=lambda world: world.key)
     worlds = [world for world in worlds if world.key[0] == most][:40]
-    dots = any(node[0] == "dot" for node in every)
     widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
         upright = world.key[5] < 6  # no text stores a weight as nn.Linear does
         whole = upright and all(world.role_of.values()) and not code
         if whole and world.key[1] == worlds[0].key[1]:
             names = texts_of(world.role_of, widths, world.columns, shown)
-            sided = dots or world.columns == world.turned  # and not typed the other way round
+            sided = "dot" in kinds or world.columns == world.turned  # as it was typed
             world.names = [it for it in names if sided or tables()["texts"][it]["upright"]]
             world.key[3] = 0 if world.names else 1
     for world in sorted(worlds, key=lambda world: world.key):

@@ -291,7 +291,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]
     letters = _letters(world, sum(role[:1] == "X" for role in roles.values()) > 1)
     letters |= {it: known[role][MEANING] for it, role in made.items()}
-    sized = search(r"\d\d", " ".join(letters.values())) and "base model" not in title
+    numbers = search(r"\d\d", " ".join(letters.values())) and "base model" not in title
     return Reading(
         kind="formula",
         title=title,
@@ -300,7 +300,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         texts=tuple(tables()["texts"][name]["where"] for name in texts),
         letters=letters,
         wrong=tuple(world.faults),
-        says=(*result, *sides, *notes, *told, *remarks, *([said["sized"]] if sized else [])),
+        says=(*result, *sides, *notes, *told, *remarks, *([said["numbers"]] if numbers else [])),
         line="; ".join(map(numpy, trees)),
         page=next(PAGES[reason] for reason in reasons if reason in PAGES),
         trees=tuple(trees),

@@ -283,12 +283,8 @@ class _Writer:
         return named or f"({left} {_SIGNS[op]} {right})"
 
     def _compare(self, node: ast.Compare) -> str:
-        said = self._comparisons(node)
-        return said[0] if len(said) == 1 and "py." in said[0][:4] else f"({'&&'.join(said)})"
-
-    def _comparisons(self, node: ast.Compare) -> list[str]:
         sides = [node.left, *node.comparators]
-        return [*map(self._compared, sides, node.ops, sides[1:])]
+        return f"({'&&'.join(map(self._compared, sides, node.ops, sides[1:]))})"
 
     def _compared(self, a: ast.expr, op: ast.cmpop, b: ast.expr) -> str:
         left, right = self.write(a), self.write(b)
@@ -323,8 +319,7 @@ class _Writer:
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
         self.scopes.append(dict.fromkeys(names, False))
-        said = ",".join(names)
-        said = f"{said if len(names) == 1 else f'({said})'}=>{self.write(node.body)}"
+        said = f"({','.join(names)})=>{self.write(node.body)}"
         self.scopes.pop()
         return said
 
@@ -348,13 +343,12 @@ class _Writer:
             targets = (it.id for it in ast.walk(each.target) if isinstance(it, ast.Name))
             self.scopes.append(dict.fromkeys(targets, False))
             given = self._target(each.target)
-            given = f"{given}=>" if isinstance(each.target, ast.Name) else f"({given})=>"
-            tests = (f".filter({given}{self._truth(test)})" for test in each.ifs)
+            tests = (f".filter(({given})=>{self._truth(test)})" for test in each.ifs)
             way = ".map(" if each is node.generators[-1] else ".flatMap("
-            said += "".join([every, *tests, way, given])
+            said += "".join([every, *tests, way, f"({given})=>"])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
-        return said.removesuffix(f".map({given}{given[:-2].strip('()')})")  # of each what it is
+        return said.removesuffix(f".map(({given})=>{given})")  # of each what it is
 
 
 def _name(node: ast.AST) -> str:
