@@ -184,11 +184,13 @@ def test_torch_embeddings_start_with_variance_one(torch):
 
 
 def test_torch_w_o_is_transposed_and_cut_into_blocks_of_its_columns(mha, x):
-    """PyTorch: a head's W_O is a block of columns of `out_proj.weight`, transposed."""
+    """PyTorch: a head's W_O is columns of `out_proj.weight`. The module itself is not called."""
     mh, (W_out, b_out) = loaded(mha), (part.numpy() for part in mha.out_proj.parameters())
-    heads = qkv.attention(*mh.project(x))
+    heads, calls = qkv.attention(*mh.project(x)), []
+    mha.out_proj.register_forward_hook(lambda *call: calls.append(call))
     blocks = [W_out[:, i * D_K : (i + 1) * D_K].T for i in range(H)]
     assert close((heads @ blocks).sum(axis=1) + b_out, called(mha, x, x, x)[0])
+    assert not calls
 
 
 def test_torch_without_bias_has_no_output_bias_either(torch):
