@@ -486,6 +486,18 @@ def test_an_answer_comes_at_once(search):
     assert max(quickest) < 50
 
 
+def test_what_the_header_finds_lies_over_the_large_box(page):
+    page.goto("/")
+    page.locator(f"{HEADER} textarea").fill("W_1^Q q")
+    page.locator(f"{HEADER} li a").first.wait_for()
+    panel = page.locator(f"{HEADER} .wq-found").bounding_box()
+    large = page.locator(".wq-box-large textarea").bounding_box()
+    assert panel["x"] < large["x"] + large["width"]
+    assert panel["y"] < large["y"] < panel["y"] + panel["height"]
+    place = [panel["x"] + 5, large["y"] + large["height"] / 2]
+    assert page.evaluate("at => !!document.elementFromPoint(...at).closest('.wq-found')", place)
+
+
 def test_axe_finds_nothing_in_the_box(search):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     search("W_1^Q q")
