@@ -9,16 +9,11 @@ const ROWS = 6
 const boxes = [...document.querySelectorAll("[data-wq-box]")]
 const { index, reading, base } = boxes[0].dataset // the header's
 const href = (address) => new URL(address, new URL(base, location))
-const narrow = matchMedia("(max-width: 59.98rem)")
 const KEPT = "wq-typed" // for the page that a hit leads to
-const frame = () => new Promise((shown) => setTimeout(shown, 20)) // the card is painted meanwhile
+const FRAME = 20 // ms, in which a card is painted
 let loading, sets = {}, titles = new Map() // of each page, when the index is there
 
-async function fetched(address) {
-  const answer = await fetch(address)
-  if (!answer.ok) throw new Error(answer.status)
-  return answer.json()
-}
+const fetched = (address) => fetch(address).then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.status))))
 
 /** The letters of the site, and those of the text that is chosen. */
 async function letters(id) {
@@ -49,7 +44,7 @@ function begun() {
   letters(chosenNotation()).catch(() => (sets = {}))
   const reader = Promise.all([import("./python.js"), import("./reader.js"), fetched(reading)]).then(reads)
   found.then(({ pages }) => (titles = new Map(pages.map(({ url, title }) => [url, title])))).catch(() => {})
-  const finds = Promise.all([finder, found, reader.then(frame)]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
+  const finds = Promise.all([finder, found, reader.then(() => new Promise((shown) => setTimeout(shown, FRAME)))]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
   loading = { reader, finds }
   finds.catch(() => (loading = undefined))
   return loading
@@ -82,7 +77,7 @@ const paragraphs = (name, said) => said.map((each) => element("p", { className: 
 
 /** What is long, behind a button where there is little room. */
 function folded(title, parts) {
-  if (!narrow.matches || !parts.length) return parts
+  if (!matchMedia("(max-width: 59.98rem)").matches || !parts.length) return parts
   const more = element("div", { hidden: true }, ...parts)
   const button = element("button", { type: "button", className: "wq-fold", ariaExpanded: "false" }, title)
   button.addEventListener("click", () => (button.ariaExpanded = String(!(more.hidden = !more.hidden))))
@@ -92,10 +87,10 @@ function folded(title, parts) {
 /** A reading as a card. What was typed is text and never HTML. */
 function card(reading, data) {
   const { kind, title, texts = [], letters = [], wrong = [], says, line } = reading
-  const [file] = reading.page?.split("#") ?? []
+  const [file, id] = reading.page?.split("#") ?? []
   const url = file?.replace(/(index)?\.md$/, (_, index) => (index ? "" : "/"))
   const [address, page] = reading.address ?? [url, titles.get(url) ?? "The page on it"]
-  const there = href(address + (reading.page?.includes("#") ? `#${reading.page.split("#")[1]}` : ""))
+  const there = href(address + (id ? `#${id}` : ""))
   const rows = [...letters].map(([letter, said]) => element("div", {}, element("dt", {}, letter), element("dd", {}, ...isolated(said))))
   return element("section", { className: "wq-card" },
     element("p", { className: "wq-card-kind" }, KINDS[kind]),
@@ -132,9 +127,8 @@ function inLetters(reading, { set, tables, lines }) {
 
 function begin(box) {
   const link = box.querySelector("a")
-  const field = element("textarea", { rows: 1, name: "q", placeholder: link.textContent.trim(), maxLength: 20000, autocomplete: "off", spellcheck: false })
-  field.setAttribute("aria-label", "A formula, code, a shape, a weight's name, an error or a question")
-  field.setAttribute("autocapitalize", "off")
+  const field = element("textarea", { rows: 1, name: "q", placeholder: link.textContent.trim(), maxLength: 20000, autocomplete: "off", autocapitalize: "off", spellcheck: false })
+  field.ariaLabel = "A formula, code, a shape, a weight's name, an error or a question"
   const [status, told] = ["wq-box-count", "wq-unseen"].map((className) => element("p", { className, role: "status" }))
   const [cards, list] = [element("div", { className: "wq-cards" }), element("ol")]
   const shared = element("a", {}, "A link to this answer")
@@ -143,9 +137,7 @@ function begin(box) {
     element("p", { className: "wq-box-else" }, shared, ". Not there? Look through the ", others, "."), told)
   const button = element("button", { type: "button", className: "wq-box-open", ariaLabel: "Search" })
   button.append(link.querySelector("svg") ?? "")
-  const form = element("form", {}, button, field)
-  form.setAttribute("role", "search")
-  link.replaceWith(form)
+  link.replaceWith(element("form", { role: "search" }, button, field))
   box.append(panel)
   const large = box.dataset.wqBox === "large", stands = box.querySelector(".wq-examples") // in the text, below the examples
   let telling, turn = 0, answered
@@ -180,7 +172,7 @@ function begin(box) {
       const show = (all) => {
         const [first, ...others] = all.map((each) => card(each, data))
         cards.replaceChildren(...[first].filter(Boolean), ...folded("Other readings", others), ...paragraphs("wq-box-says", found.says ? [found.says] : []))
-        open()
+        panel.hidden = false
       }
       const named = titles.size
       if (found.readings.length || !found.words) show(found.readings)
@@ -200,7 +192,7 @@ function begin(box) {
       loading = undefined
       sets = {}
       cards.replaceChildren("The search could not be loaded.")
-      open()
+      panel.hidden = false
     }
     return true
   }
@@ -211,16 +203,10 @@ function begin(box) {
     if (answered === field.value) panel.querySelector(cards.querySelector(".wq-card") ? ".wq-card:first-child a" : "li a")?.click()
   }
 
-  function open() {
-    panel.hidden = false
-    box.dataset.open = ""
-  }
-
   function close() {
     turn++
     answered = undefined
     panel.hidden = true
-    delete box.dataset.open
   }
 
   function keys(event) {
@@ -248,7 +234,6 @@ function begin(box) {
   box.addEventListener("focusout", ({ relatedTarget }) => large || box.contains(relatedTarget) || (field.rows = 1))
   button.addEventListener("click", () => field.focus())
   box.addEventListener("keydown", keys)
-  form.addEventListener("submit", (event) => event.preventDefault())
   panel.addEventListener("click", (event) => {
     const link = event.target.closest("a")
     if (!link || link === shared) return

@@ -2,20 +2,37 @@
 // typed words a section has, the rarer they are and the better the place where they stand, the earlier it comes.
 
 import MiniSearch from "./vendor/minisearch.js"
-import { words } from "./words.js"
 
 const BOOST = { asked: 4, title: 3, page: 1.5 } // beside a section's text and code, and what its page is about
 const HITS = 8
 const ALIKE = 2 / 3 // of the words of a question and of what was typed, the rarer the heavier, as many are in both
 const SOME = 20 // sections whose questions are compared with what was typed
 const NOWHERE = 5 // words that are named
-const LENGTH = 220 // of an excerpt
 
 // Words that all sentences have: they are left out of what is looked for, unless there is no other.
 const LITTLE = new Set(
   `a an and are as at be but by do does for from has have i if in is it its my of on or so than that the then there these this to was
   will with you your`.split(/\s+/),
 )
+
+// Qᵀ is Q^T, √d_k is sqrt d_k, W_i^{Q} is W_i^Q, 1,050,624 is 1050624.
+const plain = (text) =>
+  text
+    .replaceAll("√", " sqrt ")
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/[\u0300-\u036f\u200b]/g, "")
+    .replace(/([_^])\{(\w+)\}/g, "$1$2")
+    .replace(/(?<=\d),(?=\d{3})/g, "")
+
+/** The words of a text. A name counts whole and in its parts: keypaddingmask, key, padding and mask. */
+function words(text) {
+  return (plain(text).match(/[\p{L}\p{N}][\p{L}\p{N}_^.]*/gu) ?? []).flatMap((name) => {
+    // A point between digits is the number's own.
+    const parts = /[_^.]/.test(name) ? name.split(/[_^]|(?<!\d)\.|\.(?!\d)/).filter(Boolean) : [name]
+    return parts.length > 1 ? [parts.join(""), ...parts] : parts
+  })
+}
 
 function telling(typed) {
   const all = [...new Set(words(typed))]
@@ -57,12 +74,8 @@ export function find({ index, known, pages, sections }, typed) {
   const first = found.splice(0, SOME).map((result) => ({ ...result, alike: sections[result.id][5].map(like) }))
   const most = ({ alike }) => Math.max(ALIKE, ...alike)
   found.unshift(...first.sort((a, b) => most(b) - most(a))) // much the same words were asked for
-  const best = new Map() // of each page
-  for (const result of found) {
-    const [page] = sections[result.id]
-    if (!best.has(page)) best.set(page, result)
-  }
-  const hits = [...best.values()].slice(0, HITS).map(({ id: place, terms }) => {
+  const best = Map.groupBy(found, ({ id }) => sections[id][0]) // of each page
+  const hits = [...best.values()].slice(0, HITS).map(([{ id: place, terms }]) => {
     const [page, id, heading, text] = sections[place]
     const { url, title, about } = pages[page]
     const names = (id ? [heading, title] : [title]).map((name) => marked(name, terms))
@@ -98,10 +111,6 @@ function marked(text, terms) {
 function excerpt(text, terms) {
   const found = (said) => new Set(words(said).filter((word) => terms.includes(word))).size
   const worth = (line) => found(line) + Math.min(1, line.length / 80)
-  const lines = text.split("\n").map((line) => ({ line, worth: worth(line) }))
-  const { line } = lines.reduce((one, other) => (other.worth > one.worth ? other : one))
-  const best = line.replace(/^Short answer\. /, "").split(" ")
-  let until = 0
-  for (let length = 0; until < best.length && length + best[until].length < LENGTH; until++) length += best[until].length + 1
-  return marked(`${best.slice(0, until).join(" ")}${until < best.length ? " …" : ""}`, terms)
+  const best = text.split("\n").reduce((one, other) => (worth(other) > worth(one) ? other : one))
+  return marked(best.replace(/^Short answer\. /, "").replace(/^(?=.{220})(.{1,219}) .*/, "$1 …"), terms)
 }

@@ -17,25 +17,17 @@ export function same(a, b) {
   return a === b || (a == null && b == null)
 }
 
-export function has(where, it) {
-  if (typeof where === "string") return where.includes(it)
-  return where instanceof Map || where instanceof Set ? where.has(it) : where.some((each) => same(each, it))
-}
+export const has = (where, it) => (where.some ? where.some((each) => same(each, it)) : where.has ? where.has(it) : where.includes(it))
 
 export function at(where, place) {
-  if (where instanceof Map) {
-    if (!where.has(place)) throw new Error(`there is no ${place}`)
-    return where.get(place)
-  }
-  if (place >= where.length || place < -where.length) throw new Error(`there is no place ${place}`)
-  return where.at(place)
+  const [known, it] = where instanceof Map ? [where.has(place), where.get(place)] : [place < where.length && place >= -where.length, where.at(place)]
+  if (!known) throw new Error(`there is no place ${place}`)
+  return it
 }
 export const put = (where, key, value) => (where instanceof Map ? where.set(key, value) : (where[key] = value))
 
-export function slice(where, from, to, step) { // a step of -1 turns an array round
-  const cut = where.slice(from ?? 0, to ?? undefined)
-  return step < 0 ? cut.reverse() : cut
-}
+// A step is 1, or it is -1 and goes from the end to before `to`.
+export const slice = (where, from, to, step) => (step < 0 ? where.slice((to ?? -1) + 1).reverse() : where.slice(from ?? 0, to ?? undefined))
 
 export const add = (a, b) => (Array.isArray(a) ? a.concat(list(b)) : a + b)
 export const union = (a, b) => (a instanceof Map ? new Map([...a, ...b]) : new Set([...a, ...b]))

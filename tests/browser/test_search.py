@@ -458,6 +458,16 @@ def inputs():
             yield notation.typeset(line, source.id)
 
 
+def test_what_is_cut_backwards_is_cut_as_in_python(search):
+    cut = search.page.evaluate(
+        """async () => {
+          const { slice } = await import(`${location.origin}/assets/python.js`)
+          return [slice([1, 2, 3], null, 0, -1), slice([1, 2, 3], null, null, -1), slice("123", 1, -1)]
+        }"""
+    )
+    assert cut == [[1, 2, 3][:0:-1], [1, 2, 3][::-1], "123"[1:-1]]
+
+
 @pytest.mark.parametrize("every", [4, *thorough(1)])
 def test_the_page_reads_as_python_does(search, every):
     texts = [*dict.fromkeys(inputs())]
