@@ -364,20 +364,6 @@ def _grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: i
 
     The heads of a group share one factor, so that their maps, one below the other, are one matrix
     of that rank.
-
-    Args:
-        h: Number of maps.
-        h_kv: Number of shared factors.
-        width: What the factor of each head's own maps from or to.
-        shared_width: What the shared factor maps from or to.
-        rank: The width between the two.
-
-    Returns:
-        The dimension.
-
-    Examples:
-        >>> _grouped_dimension(8, 8, 512, 512, 64) == 8 * low_rank_dimension(512, 512, 64)
-        True
     """
     return h_kv * low_rank_dimension(h // h_kv * width, shared_width, rank)
 
