@@ -122,7 +122,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             base: 10000 in RoFormer; a config.json calls it `rope_theta`.
             width: How many numbers of a head are turned.
             pairs: "halves" or "neighbours".
-            scaling: As a config.json has it; `rope_type` is one of `SCALINGS`.
+            scaling: As a config.json has it.
 
         Raises:
             ValueError: If `width` is no even number from 2 on, `base` is not positive, or the

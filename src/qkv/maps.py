@@ -157,8 +157,8 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         True
 
     Source:
-        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
-        columns and so $W_Q^\top W_K$.
+        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021): with columns,
+        $W_Q^\top W_K$.
     """
     refuse_steps(mh, "QK", "W_Q and W_K", "so its scores are those of no single matrix.")
     W_Q, W_K = _linear(mh, "Q", constant), _linear(mh, "K", constant)
@@ -171,8 +171,7 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
     $$W_i^{VO} = W_i^V W_i^O \qquad
       \operatorname{MultiHead}(X_Q, X_K, X_V) = \sum_{i=1}^{h} A_i X_V W_i^{VO} + b^O$$
 
-    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights. A matrix is at most
-    of rank d_v.
+    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights.
 
     Args:
         mh: The layer. With grouped heads each query head gets its own group's value.
@@ -192,8 +191,8 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
         True
 
     Source:
-        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
-        columns and so $W_O W_V$.
+        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021): with columns,
+        $W_O W_V$.
     """
     refuse_steps(mh, "V", "W_V and W_O", "so what a head adds is the product of no single matrix.")
     return _per_query_head(mh, _linear(mh, "V", constant)) @ mh.W_O
@@ -262,7 +261,7 @@ def gauge(
         mh: The layer.
         A: Invertible matrices for queries and keys, (h_kv, d_k, d_k), or one (d_k, d_k) for all.
             Heads that share a key share its matrix.
-        B: The same for values and outputs, (h_kv, d_v, d_v) or (d_v, d_v).
+        B: The same for values and outputs.
 
     Returns:
         A layer with the same outputs, up to rounding.

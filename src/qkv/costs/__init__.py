@@ -186,12 +186,10 @@ def layer_cost(
             in a causal layer.
 
     Examples:
-        Grouped heads: the projections and the cache shrink, scores and averages do not.
+        Grouped heads: the cache shrinks.
 
         >>> every = layer_cost(Sizes(4096, 32, 8192), causal=True)
         >>> grouped = layer_cost(Sizes(4096, 32, 8192, h_kv=8), causal=True)
-        >>> every.scores_and_averages == grouped.scores_and_averages
-        True
         >>> every.cached_per_token, grouped.cached_per_token
         (8192, 2048)
     """
@@ -225,7 +223,7 @@ def low_rank_dimension(rows: int, columns: int, rank: int) -> int:
     Args:
         rows: $r$, a positive whole number.
         columns: $c$.
-        rank: The bound $k$ on the rank; one above the smaller of $r$ and $c$ binds nothing.
+        rank: The bound $k$ on the rank.
 
     Returns:
         The dimension.

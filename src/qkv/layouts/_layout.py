@@ -370,7 +370,7 @@ class Layout:
             bias: Whether to list the biases too, where the library can leave all of them out.
 
         Returns:
-            Shapes by name, in the library's order, of the first of its forms that has such heads.
+            Shapes by name, in the library's order.
 
         Raises:
             ValueError: If a size is not a positive whole number or does not divide where it has to,

@@ -33,8 +33,7 @@ def load(
     r"""Read a library's stored weights as one matrix per head.
 
     A library packs the paper's $W_1^Q, \ldots, W_h^Q$ into one array. Nothing is computed
-    here: numbers move, and keep their dtype. Only bfloat16, which NumPy does not have, becomes
-    float32.
+    here: numbers move.
 
     With a layout, what takes part in the attention and is none of the maps or biases, such as a
     QK-norm, is refused. With `names`, nothing else is read. The weights do not show the order
@@ -42,9 +41,9 @@ def load(
     one.
 
     Args:
-        weights: Names to arrays, or to anything that NumPy can convert: a `state_dict` as it
-            stands, what `safetensors.numpy.load_file` returns, nested parameters (their keys are
-            joined by "/"). For Keras also the list that `get_weights()` returns.
+        weights: Names to arrays: a `state_dict` as it stands, what `safetensors.numpy.load_file`
+            returns, nested parameters (their keys are joined by "/"). For Keras also the list that
+            `get_weights()` returns.
         layout: One of `layouts()`; left out where `names` are given.
         h: The number of heads, $h$; it cannot be told from packed weights.
         h_kv: The number of heads of keys and values; `h` where None.

@@ -29,7 +29,7 @@ def unpack(
     `in_proj_weight`; `name` reads it as another one.
 
     Args:
-        array: The stored array, or what NumPy can convert to one.
+        array: The stored array.
         layout: One of `layouts()`.
         h: The number of heads, $h$.
         h_kv: The number of heads of keys and values; `h` where None. It is needed where several
