@@ -7,7 +7,7 @@ A step overrides the method of `Step` for where it acts; so does one of your own
 
 Queries have axes `(*batch, h, n_q, d_k)`, keys `(*batch, h_kv, n_k, d_k)`, and scores
 `(*batch, h, n_q, n_k)`. Positions are whole numbers in columns, i of the queries, `(n_q, 1)`, and j
-of the keys, `(n_k, 1)`; where samples have their own, `(*batch, 1, n_q, 1)`.
+of the keys, `(n_k, 1)`.
 """
 
 import math
@@ -122,11 +122,11 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             base: 10000 in RoFormer; a config.json calls it `rope_theta`.
             width: How many numbers of a head are turned.
             pairs: "halves" or "neighbours".
-            scaling: As a config.json has it; `rope_type` is one of `SCALINGS`.
+            scaling: As a config.json has it.
 
         Raises:
-            ValueError: If `width` is no even number from 2 on, `base` is not positive, `pairs` is
-                another word, or the scaling is not known or gives no angles.
+            ValueError: If `width` is no even number from 2 on, `base` is not positive, or the
+                scaling is not known.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
@@ -234,9 +234,8 @@ class QKNorm(Step, changes="QK"):
         [[[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]]]
 
     Source:
-        Henry et al., *Query-Key Normalization for Transformers* (2020), who take the L2 norm and
-        one learned scale; these norms, over each head, as in transformers 5.23.0,
-        models/qwen3/modeling_qwen3.py, over all as in models/olmo2/modeling_olmo2.py.
+        transformers 5.23.0: over each head, models/qwen3/modeling_qwen3.py; over all heads,
+        models/olmo2/modeling_olmo2.py.
     """
 
     g_Q: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h d_k"] | None = None
@@ -358,7 +357,7 @@ class DistanceBias(Step, changes="S", by_position=True):
 
     Args:
         table: $T$, (buckets, h).
-        farthest: From this distance on a side has one bucket, which may begin before.
+        farthest: From this distance on a side has one bucket.
         both_ways: Whether keys after the query have half of the buckets.
 
     Examples:

@@ -1,8 +1,7 @@
 r"""The worked example: five words through one layer of two heads, whose numbers many pages show.
 
 No two of its sizes are equal, so a shape says which size each axis is. There are n = 5 words and h
-= 2 heads; d_model = 7, d_k = 3, d_v = 4, and all heads together have 6 and 8. What is drawn has one
-digit after the point, so queries, keys and values have two, and each can be checked by hand.
+= 2 heads; d_model = 7, d_k = 3 and d_v = 4.
 
 Its numbers are random: that one word looks at another means nothing.
 

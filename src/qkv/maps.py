@@ -135,19 +135,16 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
 
     $$W_i^{QK} = W_i^Q {W_i^K}^\top \qquad Q_i K_i^\top = X_Q W_i^{QK} X_K^\top$$
 
-    The scores are not scaled yet, and a matrix is at most of rank d_k.
-
-    Biases make the form affine. It is linear again in sources with one more coordinate, a
-    constant 1: with `constant`, $Q_i K_i^\top = [X_Q\ 1]\,W_i^{QK}\,[X_K\ 1]^\top$.
+    The scores are not scaled yet, and a matrix is at most of rank d_k. With biases they
+    are bilinear in sources that are extended by a constant 1.
 
     Args:
         mh: The layer. With grouped heads each query head gets the form with its own group's key.
-        constant: Whether the sources are extended by a constant 1. A layer with `b_Q` or `b_K`
-            has no other form.
+        constant: Whether the sources are extended by a constant 1, as a layer with `b_Q` or `b_K`
+            needs.
 
     Returns:
-        One matrix per query head, (h, d_model, d_model) where both sources are that wide; with
-        `constant` each side is one wider.
+        One matrix per query head; with `constant` each side is one wider.
 
     Raises:
         ValueError: If the layer has a bias of queries or keys and `constant` is False, or if a
@@ -160,8 +157,8 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
         True
 
     Source:
-        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
-        columns and so $W_Q^\top W_K$.
+        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021): with columns,
+        $W_Q^\top W_K$.
     """
     refuse_steps(mh, "QK", "W_Q and W_K", "so its scores are those of no single matrix.")
     W_Q, W_K = _linear(mh, "Q", constant), _linear(mh, "K", constant)
@@ -174,18 +171,14 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
     $$W_i^{VO} = W_i^V W_i^O \qquad
       \operatorname{MultiHead}(X_Q, X_K, X_V) = \sum_{i=1}^{h} A_i X_V W_i^{VO} + b^O$$
 
-    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights. A matrix is at most
-    of rank d_v.
+    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights.
 
     Args:
         mh: The layer. With grouped heads each query head gets its own group's value.
-        constant: Whether the source is extended by a constant 1, as in `w_qk`: $A_i X_V$ is then
-            $A_i\,[X_V\ 1]$. A layer with `b_V` has no other form. `b_O` is added once, to the sum
-            over heads, and stays outside.
+        constant: Whether the source is extended by a constant 1, as a layer with `b_V` needs.
 
     Returns:
-        One matrix per query head, (h, d_model, d_model) where source and output are that wide;
-        with `constant` (h, d_model + 1, d_model).
+        One matrix per query head; with `constant` the side of the source is one wider.
 
     Raises:
         ValueError: If the layer has a bias of values and `constant` is False, or if a step of
@@ -198,8 +191,8 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
         True
 
     Source:
-        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021), which writes
-        columns and so $W_O W_V$.
+        Elhage et al., *A Mathematical Framework for Transformer Circuits* (2021): with columns,
+        $W_O W_V$.
     """
     refuse_steps(mh, "V", "W_V and W_O", "so what a head adds is the product of no single matrix.")
     return _per_query_head(mh, _linear(mh, "V", constant)) @ mh.W_O
@@ -214,9 +207,8 @@ def factor(
     $$W = U \Sigma V^\top \approx FS \qquad F = U_r \Sigma_r^{1/2} \qquad
       S = \Sigma_r^{1/2} V_r^\top$$
 
-    The r = `rank` largest singular values are kept. The two are balanced: $F^\top F = SS^\top$ is
-    the diagonal of these values. No map of at most that rank is nearer to $W$ in the Frobenius
-    norm than $FS$; it equals $W$, up to rounding, if `rank` is at least the rank of $W$.
+    The r = `rank` largest singular values are kept. No map of at most that rank is nearer to $W$ in
+    the Frobenius norm than $FS$.
 
     Args:
         W: The map, $W \in \mathbb{R}^{d_{in} \times d_{out}}$; it may have leading head axes.
@@ -228,8 +220,8 @@ def factor(
 
     Raises:
         TypeError: If `W` does not hold float32 or float64.
-        ValueError: If `W` is no matrix or not finite, or `rank` is not a whole number from 1 to the
-            smaller width.
+        ValueError: If `W` is not finite, or `rank` is not a whole number from 1 to the smaller
+            width.
 
     Examples:
         >>> first, second = factor(np.diag([9.0, 4.0, 0.0]), rank=2)
@@ -262,23 +254,22 @@ def gauge(
     $$(W_i^Q A_i)\,(W_i^K A_i^{-\top})^\top = W_i^Q {W_i^K}^\top \qquad
       (W_i^V B_i)\,(B_i^{-1} W_i^O) = W_i^V W_i^O$$
 
-    So where nothing stands between the maps, single weights of a head, and the coordinates of its
-    queries, keys and values, mean nothing on their own.
+    So where nothing stands between the maps, a single number of a query, key or value means
+    nothing on its own.
 
     Args:
         mh: The layer.
         A: Invertible matrices for queries and keys, (h_kv, d_k, d_k), or one (d_k, d_k) for all.
             Heads that share a key share its matrix.
-        B: The same for values and outputs, (h_kv, d_v, d_v) or (d_v, d_v).
+        B: The same for values and outputs.
 
     Returns:
-        A layer with the same outputs, up to rounding. What has no matrix is unchanged.
+        A layer with the same outputs, up to rounding.
 
     Raises:
         TypeError: If a matrix does not hold float32 or float64.
-        ValueError: If a matrix has another shape or is not invertible within rounding. Also if
-            `A` is given for a layer with a rotation or another step that changes queries or keys,
-            or `B` where a step changes values.
+        ValueError: If a matrix has another shape or is not invertible, or a step of `between`
+            changes what it acts on.
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)

@@ -12,9 +12,7 @@ from qkv._arrays import Bool, Int, check_one_of, check_sizes
 def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "batch 1 1 n_k"]:
     r"""Hide what stands after the end of each sequence of a batch.
 
-    Where padding stands first, or in between, make the mask of the tokens:
-    `(tokens != pad)[:, None, None, :]`. Without the two axes of length 1 the mask passes for
-    (n_q, n_k) where batch happens to be n_q.
+    Where padding stands first, make the mask of the tokens: `(tokens != pad)[:, None, None, :]`.
 
     Args:
         lengths: How many tokens each sequence has, the first ones.
@@ -25,14 +23,11 @@ def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "b
 
     Raises:
         ValueError: If `n_k` is no positive whole number, or lengths are no whole numbers from 0 to
-            it, one for each sequence.
+            it.
 
     Examples:
         >>> padding(np.array([3, 1]), 3)[:, 0, 0].astype(int).tolist()
         [[1, 1, 1], [1, 0, 0]]
-
-    Source:
-        The last axis is the keys', as in the scores of `attention`.
     """
     check_sizes(n_k=n_k)
     lengths = np.asarray(lengths)
@@ -64,7 +59,7 @@ def causal(
 
     Raises:
         ValueError: If a size is no positive whole number, or `n_q` and `n_k` differ and `aligned`
-            is not said, or it is another word.
+            is not said.
 
     Examples:
         >>> causal(2, 3, aligned="start").astype(int).tolist()

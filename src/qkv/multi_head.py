@@ -58,7 +58,7 @@ class MultiHead:
             paper.
 
     Raises:
-        TypeError: If a part does not hold floating-point numbers, or `between` no steps.
+        TypeError: If a part does not hold floating-point numbers.
         ValueError: If shapes or steps do not fit, or `scale` is not a positive number.
 
     Examples:
@@ -142,15 +142,13 @@ class MultiHead:
     ) -> "MultiHead":
         r"""Random float64 weights of the paper's shapes.
 
-        Entries are normal with mean 0 and variance one over the width they sum over.
-
         Args:
             d_model: Width of the sources and of the output.
             h: Number of heads, $h$.
             h_kv: Number of heads of keys and values; `h` where None.
             d_k: Width of a query; `d_model / h` where None.
             d_v: Width of a value; `d_k` where None.
-            bias: Whether to draw biases too (standard normal); the paper has none.
+            bias: Whether to draw biases too; the paper has none.
             seed: The same seed gives the same weights.
 
         Returns:
@@ -244,9 +242,9 @@ class MultiHead:
             K: Keys; a head of keys serves `h / h_kv` heads of queries.
             V: Values.
             mask: As in a call.
-            positions: Whole numbers of the queries and of the keys, `(i, j)`, each (n,) or
-                `(*batch, n)`, or one array for both; where None, 0, 1, 2, ... of as many keys as
-                queries. Only some steps need them.
+            positions: Whole numbers of the queries and of the keys, `(i, j)`, each (n,), or one
+                array for both; where None, 0, 1, 2, ... of as many keys as queries. Only some steps
+                need them.
 
         Returns:
             The attended values of each head.
@@ -328,11 +326,9 @@ class MultiHead:
             The output, `(*batch, n_q, d_out)`.
 
         Raises:
-            TypeError: If a source does not hold floating-point numbers, the mask is not boolean,
-                or positions are no whole numbers.
-            ValueError: If shapes or positions do not fit, a source, Q, K or V holds NaN or
-                infinity, the largest computed score that enters the softmax is not finite, or what
-                stands between the maps is not known.
+            TypeError: If a source does not hold floating-point numbers, or the mask is not boolean.
+            ValueError: If shapes do not fit, a source holds NaN or infinity, or what stands between
+                the maps is not known.
 
         Examples:
             Cross-attention: 3 queries attend to 5 keys.

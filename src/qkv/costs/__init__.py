@@ -116,7 +116,7 @@ class Cost:
             `degrees_of_freedom`.
         products: Matrix products.
         multiply_adds: Multiplications in them, each with an addition. The softmax is not counted.
-        activations: Numbers in the results of all products; a fused kernel keeps no scores.
+        activations: Numbers in the results of all products.
         cached_per_token: Numbers kept of each earlier token while a text is generated, so that
             the next token repeats no product of theirs.
     """
@@ -168,9 +168,8 @@ def layer_cost(
 ) -> LayerCost:
     r"""Count what a layer of a Transformer costs: attention, and the MLP after it.
 
-    With $D = d_{model} = h\,d_k = h\,d_v$, $h_{kv} = h$ and $L$ tokens that all see each other, the
-    projections take $4 L D^2$ multiply-adds, scores and averages $2 L^2 D$, and an MLP of two
-    matrices and width $4 D$ takes $8 L D^2$.
+    In the paper's encoder, with $D = d_{model}$ and $L$ tokens, the projections take $4 L D^2$
+    multiply-adds, scores and averages $2 L^2 D$, and the MLP $8 L D^2$.
 
     Args:
         sizes: The layer and the lengths of its sources.
@@ -187,12 +186,10 @@ def layer_cost(
             in a causal layer.
 
     Examples:
-        Grouped heads: the projections and the cache shrink, scores and averages do not.
+        Grouped heads: the cache shrinks.
 
         >>> every = layer_cost(Sizes(4096, 32, 8192), causal=True)
         >>> grouped = layer_cost(Sizes(4096, 32, 8192, h_kv=8), causal=True)
-        >>> every.scores_and_averages == grouped.scores_and_averages
-        True
         >>> every.cached_per_token, grouped.cached_per_token
         (8192, 2048)
     """
@@ -223,12 +220,10 @@ def low_rank_dimension(rows: int, columns: int, rank: int) -> int:
 
     $$\dim \{M \in \mathbb{R}^{r \times c} : \operatorname{rank} M \le k\} = k\,(r + c - k)$$
 
-    Two factors hold $k(r + c)$ numbers; $k^2$ of them only choose between equal products.
-
     Args:
         rows: $r$, a positive whole number.
         columns: $c$.
-        rank: The bound $k$ on the rank; one above the smaller of $r$ and $c$ binds nothing.
+        rank: The bound $k$ on the rank.
 
     Returns:
         The dimension.
@@ -367,20 +362,6 @@ def _grouped_dimension(h: int, h_kv: int, width: int, shared_width: int, rank: i
 
     The heads of a group share one factor, so that their maps, one below the other, are one matrix
     of that rank.
-
-    Args:
-        h: Number of maps.
-        h_kv: Number of shared factors.
-        width: What the factor of each head's own maps from or to.
-        shared_width: What the shared factor maps from or to.
-        rank: The width between the two.
-
-    Returns:
-        The dimension.
-
-    Examples:
-        >>> _grouped_dimension(8, 8, 512, 512, 64) == 8 * low_rank_dimension(512, 512, 64)
-        True
     """
     return h_kv * low_rank_dimension(h // h_kv * width, shared_width, rank)
 
@@ -430,22 +411,18 @@ def degrees_of_freedom(mh: MultiHead) -> int:
     $$\dim \{W_i^{QK}\} = d_k\,(2\,d_{model} - d_k) \qquad
       \dim \{W_i^{VO}\} = d_v\,(2\,d_{model} - d_v)$$
 
-    That is for each head, no wider than the model and without biases, if all sources and the output
-    are $d_{model}$ wide: matrices of rank d_k or d_v, or all the weights but the $d_k^2$ or $d_v^2$
-    numbers of a `gauge`. Heads that share a key and value share its gauge. A key's bias moves no
-    output, because it adds the same number to all scores of a query; a value's bias adds a constant
-    to the output, as `b_O` does.
+    That is for each head of the paper's layer: all its weights but the $d_k^2$ and $d_v^2$ numbers
+    of a `gauge`.
 
     Args:
-        mh: The layer. W_O counts as a weight, also where it was None.
+        mh: The layer.
 
     Returns:
-        The rank of the derivative of the outputs by all weights, at weights in general position,
-        for sufficiently many sources with more tokens than one.
+        The rank of the derivative of the outputs by all weights, for random weights and enough
+        sources of several tokens.
 
     Raises:
-        ValueError: If a step between the maps changes queries, keys or values; with a bias of keys
-            or values also if one changes scores or weights.
+        ValueError: If a step between the maps changes queries, keys or values.
 
     Examples:
         One head of width 2 in a model of width 3: 24 weights, twice 2 (2 x 3 - 2) of them free.

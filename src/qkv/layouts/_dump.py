@@ -24,9 +24,8 @@ def dump(
     Args:
         mh: The layer.
         layout: One of `layouts()`.
-        form: Where the library distinguishes cases, the one to write, as
-            `layouts()[layout].forms` calls it: GPT-2's "cross-attention". The first that can
-            hold the layer where None.
+        form: Where the library distinguishes cases, the one to write, such as GPT-2's
+            "cross-attention". The first that can hold the layer where None.
         prefix: Put before every name.
 
     Returns:
@@ -40,12 +39,6 @@ def dump(
         >>> weights = dump(MultiHead.random(6, 2), "pytorch")
         >>> {name: array.shape for name, array in weights.items()}
         {'in_proj_weight': (18, 6), 'out_proj.weight': (6, 6)}
-
-        GPT-2 stores the query apart where it attends to another source.
-
-        >>> mh = MultiHead.random(6, 2, bias=True)
-        >>> [*dump(mh, "gpt2", form="cross-attention")][:3]
-        ['c_attn.weight', 'c_attn.bias', 'q_attn.weight']
 
     Source:
         Each layout's `read_in`: the library's own code.

@@ -42,12 +42,8 @@ def find_layers(
 ) -> FoundLayers:
     r"""Find the attention layers in the weights of a whole model.
 
-    A layer is found where all matrices of a layout stand behind one prefix. What else stands
-    there takes part in the decision: without `config`, a layer with QK-norm is listed as refused.
-    Some layouts share names and shapes and differ in the order of numbers. What stores nothing is
-    not seen: a rotation, ALiBi, another scale, a window, a cap of the scores, an attention across
-    channels. The model's configuration says it: what it says acts in the loaded layer or in its
-    mask, or is named.
+    A layer is found where all matrices of a layout stand behind one prefix. What stores nothing,
+    such as a rotation, ALiBi or a cap of the scores, is not seen: the configuration says it.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
@@ -57,20 +53,17 @@ def find_layers(
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
             `to_dict()`. Read are the numbers of heads and their width, and what stands between the
-            maps of the types of model in `layouts()[...].types`. A layer of another type is
-            refused. If it says nothing of a part of the model, the heads of this part stay open.
+            maps.
 
     Returns:
         The layers, in the order of their first names. They print as a table, and
         `layer.load(h=...)` loads one.
 
     Raises:
-        TypeError: If the weights are no mapping and no path, or the configuration is no mapping
-            and has no `to_dict()`.
+        TypeError: If the weights are no mapping and no path.
         FileNotFoundError: If there is no such safetensors file.
-        ValueError: If no attention layer is found, or a number of heads or `config` cannot be used,
-            or a path leads to no whole safetensors file. A layer that cannot have these heads is
-            listed, with why it is refused.
+        ValueError: If no attention layer is found, or a number of heads or `config` cannot be used.
+            A layer that cannot have these heads is listed, with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

@@ -33,8 +33,7 @@ class Stored:
         holds: Parts of `MultiHead`, in order, separated by spaces.
         pattern: The stored axes; sizes in parentheses share one axis, the last one running fastest,
             as in einops. Where the array holds several parts, one size is their number, as the 3
-            of PyTorch is. If the parts are not equally long, it is a sum with a term for each. A
-            term may be a quotient: h/h_kv heads of queries share one of keys.
+            of PyTorch is, or a sum with a term for each.
 
     Examples:
         GPT-NeoX puts heads outermost: with several, the first third of the rows is not the queries.
@@ -45,15 +44,6 @@ class Stored:
         >>> parts = stored.unpack(np.ones((42, 5)), stored.solve((42, 5), {"h": 2}))
         >>> parts["W_K"].shape
         (2, 5, 7)
-
-        Phi-3 stores the heads of the queries first, then those of keys and of values, here fewer.
-
-        >>> stored = Stored("qkv_proj.weight", "W_Q W_K W_V", "(h+h_kv+h_kv d_k) d_model")
-        >>> stored.shape
-        '((h+2·h_kv)·d_k, d_model)'
-        >>> parts = stored.unpack(np.ones((56, 5)), stored.solve((56, 5), {"h": 4, "h_kv": 2}))
-        >>> parts["W_Q"].shape, parts["W_K"].shape
-        ((4, 5, 7), (2, 5, 7))
     """
 
     name: str
@@ -282,9 +272,8 @@ class Layout:
         types: What Transformers calls the models that store these names, and what each does between
             its maps that its config does not say.
         in_order: Whether weights may come as a list without names, in the order of `forms`.
-        outside: What is stored under the same prefix and is none of the layer's maps or biases (a
-            causal mask, a norm before or after); `load` passes over it. Name, or pattern of names
-            ("*/adam_m"), to what it is.
+        outside: What is stored under the same prefix and is none of the layer's maps or biases,
+            such as a causal mask; `load` passes over it. Name to what it is.
         refused: What takes part between the sources and the output and is none of the maps or
             biases; `load` refuses it. Name to why.
         cannot: What else the library's layer can do that the stored arrays do not show.
@@ -379,10 +368,9 @@ class Layout:
             h_kv: Number of heads of keys and values; `h` where None.
             d_v: Width of one head's values; `d_k` where None.
             bias: Whether to list the biases too, where the library can leave all of them out.
-                Elsewhere those of the form are listed.
 
         Returns:
-            Shapes by name, in the library's order, of the first of its forms that has such heads.
+            Shapes by name, in the library's order.
 
         Raises:
             ValueError: If a size is not a positive whole number or does not divide where it has to,

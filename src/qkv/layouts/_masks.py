@@ -15,8 +15,7 @@ class MaskForm:
     Args:
         argument: The argument, and of what.
         axes: Its axes.
-        true_means: What True says of a key, "attend" or "hide"; empty where it has no one
-            meaning: in Transformers sdpa takes it for "attend", and eager mode adds it as 1.
+        true_means: What True says of a key, "attend" or "hide"; empty where that depends.
         adds: Whether it may be a mask of floats, which is added to the scores.
         read_in: Where this was read.
     """
@@ -99,13 +98,10 @@ def convert_mask(
         form: One of `MASK_FORMS`.
         h: The number of heads, for "attn_mask" of a batch, which needs a mask for each head.
         n_q: The number of queries, for "attn_mask" of a mask that has 1 for them, as
-            `qkv.masks.padding` gives: nn.MultiheadAttention repeats no axis, not even a batch of 1.
-        dtype: Where a library adds masks of floats, and this is given: 0 where a query may attend,
-            and elsewhere the least number of this dtype. Unlike minus infinity it gives no NaN
-            where a query may attend to nothing, unless its sum with each score overflows: in
-            float16, with scores of -16 or less. Two such masks that each hide all keys of a query,
-            as attn_mask and key_padding_mask, overflow in their sum too. For bfloat16, which NumPy
-            has not, take float16: the least number of float32 is minus infinity in bfloat16.
+            `qkv.masks.padding` gives.
+        dtype: For a mask of floats, which a library adds to the scores: 0 where a query may attend,
+            and elsewhere the least number of this dtype. For bfloat16, which NumPy has not, take
+            float16.
 
     Returns:
         The argument, as an array of its own.
@@ -122,8 +118,6 @@ def convert_mask(
         >>> mask = padding(np.array([3, 1]), 3) & causal(3)
         >>> convert_mask(mask, "attn_mask", h=8).shape
         (16, 3, 3)
-        >>> convert_mask(mask, "keras")[1].astype(int).tolist()
-        [[1, 0, 0], [1, 0, 0], [1, 0, 0]]
         >>> convert_mask(causal(2), "transformers", dtype=np.float16).tolist()
         [[[[0.0, -65504.0], [0.0, 0.0]]]]
 

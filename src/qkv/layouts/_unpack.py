@@ -26,15 +26,14 @@ def unpack(
     r"""Cut one stored array into the paper's matrices, one per head, or into their biases.
 
     The array is read as one that the layout packs queries, keys or values into, such as PyTorch's
-    `in_proj_weight` or its `in_proj_bias`; `name` reads it as another one. Numbers keep their
-    dtype, as in `load`.
+    `in_proj_weight`; `name` reads it as another one.
 
     Args:
-        array: The stored array, or what NumPy can convert to one.
+        array: The stored array.
         layout: One of `layouts()`.
         h: The number of heads, $h$.
-        h_kv: The number of heads of keys and values. Where None, `h`, if the layout has no fewer,
-            or no other number fits the shape.
+        h_kv: The number of heads of keys and values; `h` where None. It is needed where several
+            fit the shape.
         name: What the layout calls the array, without a prefix. Where None, the fused array whose
             shape fits.
         form: Where the library distinguishes cases, the one it is, as in `dump`.

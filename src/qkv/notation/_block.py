@@ -80,7 +80,7 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
     r"""Write a formula in a source's letters.
 
     A role that the source has no letter for is written out by its definition, or has this site's
-    letter. Sides that a source writes alike are written once.
+    letter.
 
     Args:
         line: A formula, a role, or a size: `Q[i] = X_Q @ W_Q[i]`, `X_Q`, `h * d_k`.
@@ -105,11 +105,6 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
 
         >>> print(typeset("X_Q @ W_Q[i]", "ng-multi-head"))
         W_i^Q q
-
-        A size:
-
-        >>> print(typeset("2 * d_model * d_k - d_k**2"))
-        2 \, d_{\text{model}} \, d_k - d_k^{2}
     """
     (written,) = Block((line,)).typeset(source, mark=mark)
     return written
@@ -152,8 +147,7 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         LaTeX, without dollar signs.
 
     Raises:
-        ValueError: If the line is no such expression, there is no such source, or only some of its
-            sizes have a number.
+        ValueError: If the line is no such expression, or there is no such source.
 
     Examples:
         >>> print(shape("W_Q[i]"))

@@ -59,9 +59,8 @@ def check(*lines: str) -> None:
     r"""Run formulas that stand together, and compare the sides of each.
 
     Roles are arrays of random numbers, with distinct primes for d_model, d_k, n_q and the like, or
-    what their definitions make of such arrays. Which definition holds follows from all lines
-    together: with `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its
-    sides have the same shape and the same values, for every head.
+    what their definitions make of such arrays. A line holds if all its sides have the same shape
+    and the same values, for every head.
 
     Args:
         *lines: `Q[i] = X_Q @ W_Q[i]` states what a role is; `A == B` that two expressions are
@@ -72,7 +71,6 @@ def check(*lines: str) -> None:
 
     Examples:
         >>> check("Q[i] = X_Q @ W_Q[i]")
-        >>> check("head[i] = softmax(Q[i] @ K[i].T / sqrt(d_k)) @ V[i]")
         >>> check("sum(head[i] @ W_O[i] for i in heads) == concat(head[i] for i in heads) @ W_O")
         >>> check("Q[i] = W_Q[i] @ X_Q")
         Traceback (most recent call last):

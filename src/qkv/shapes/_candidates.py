@@ -14,10 +14,9 @@ class Candidate:
     Args:
         symbol: Its name, as `qkv` writes it: `W_Q[i]` belongs to one head, `W_Q` to all of them.
         what: What it is.
-        axes: The shape in symbols. A raised dot multiplies: heads of width d_k side by side are
-            h·d_k wide.
+        axes: The shape in symbols. A raised dot multiplies.
         convention: How a weight is stored: "(in, out)" is applied as `X @ W`, "(out, in)" as
-            `X @ W.T`; of three axes, so is the matrix of each head. Empty for what is no matrix of
+            `X @ W.T`. Empty for what is no matrix of
             weights.
         why: The shape, number by number.
         question: What to ask of the code. Yes means this candidate.

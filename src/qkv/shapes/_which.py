@@ -29,17 +29,15 @@ def which(
     """Tell what a weight or an activation of this shape may be in attention.
 
     A shape seldom decides. Every candidate of `qkv.shapes.rules` that fits is returned, the most
-    common first, and each brings the question that would decide. Lengths and batches are unknown,
-    so a weight (no bias) may always be an activation of as many tokens as it has rows or columns.
+    common first, and each brings the question that would decide.
 
     Several shapes may stand in a row, as in "x is (10, 512), then 512x512, then 512x64". Then each
     is what the one before it can be multiplied by, so a reading of one shape that fits no reading
-    of the next is left out. All weights of a row are stored alike, and nothing stands between them.
+    of the next is left out.
 
     Args:
         shape: The sizes of the axes, as in `which(*array.shape, ...)`; or several shapes, each a
-            tuple. None is a number of tokens or samples that is not known yet, as in Keras'
-            (None, 5, 512).
+            tuple. None is a number of tokens or samples that is not known yet.
         d_model: Width of the sources and of the output.
         h: Number of heads, $h$.
         h_kv: Number of heads of keys and values, $h_{kv}$; `h` where None.
@@ -50,8 +48,8 @@ def which(
         such tuples.
 
     Raises:
-        ValueError: If a size is not a positive whole number or does not divide where it has to, if
-            no rule has this shape at these sizes, or if shapes in a row do not follow each other.
+        ValueError: If a size is not a positive whole number, if no rule has this shape at these
+            sizes, or if shapes in a row do not follow each other.
 
     Examples:
         The weight of nn.MultiheadAttention.
@@ -60,17 +58,8 @@ def which(
         >>> candidate.symbol, candidate.convention, candidate.why
         ('W_Q, W_K and W_V', '(out, in)', '1536 = (h+2·h_kv)·d_k, 512 = d_model')
 
-        A square matrix may be almost anything, and its orientation cannot be seen.
-
-        >>> for candidate in which(512, 512, d_model=512, h=8)[:5]:
-        ...     print(candidate.symbol, candidate.convention)
-        W_Q, W_K or W_V (out, in)
-        W_Q, W_K or W_V (in, out)
-        W_O (out, in)
-        W_O (in, out)
-        P_Q, P_K or P_V (in, out) or (out, in)
-
-        What comes before and after it can tell: here it is a second map before the heads' own.
+        What comes before and after a square matrix can tell: here it is a second map, before the
+        heads' own.
 
         >>> for candidates in which((10, 512), (512, 512), (512, 64), d_model=512, h=8):
         ...     print(candidates.shape, [candidate.symbol for candidate in candidates])

@@ -55,7 +55,7 @@ def known_sizes() -> dict[str, list[list]]:
 
     Returns:
         Each size as a sum of products, `[coefficient, *names]`. What is not here is a number, or
-        free: a number of tokens or samples, where "batch·h" is some multiple of h.
+        free, as a number of tokens is.
 
     Examples:
         >>> known_sizes()["(h+2·h_kv)·d_k"]
@@ -113,8 +113,7 @@ def per_letters(axes: str, symbol: str, grouped: bool) -> list[tuple[str, str]]:
         grouped: Whether keys and values have fewer heads than queries.
 
     Returns:
-        The axes and the symbol of each rule that this one is; none of an array that holds queries,
-        keys and values on an axis of their own, if these have other numbers of heads.
+        The axes and the symbol of each rule that this one is.
 
     Examples:
         >>> per_letters("{h} d_model d_k", "W_{}", True)
