@@ -13,9 +13,7 @@ from arrays import (
     H,
     called,
     close,
-    grouped_qwen2,
     loaded,
-    no_rotation,
     sdpa,
     size,
     torch_layer,
@@ -472,22 +470,3 @@ def test_torch_dropout_gives_w_q_a_gradient_with_equal_values(torch, rng, x):
     layer.in_proj_weight[2 * E :] = 0  # each value is the bias
     assert largest_gradients(layer.train(), X, X, X)[0] > 1e-3
     assert largest_gradients(layer.eval(), X, X, X)[0] < 1e-12
-
-
-@pytest.mark.usefixtures("gradients")
-def test_qwen2_equal_keys_that_are_turned_give_w_q_a_gradient(torch, rng):
-    """Qwen2 with W_K = 0 and a key bias: the rotation makes the equal keys differ."""
-    layer, x = grouped_qwen2(rng), torch.from_numpy(rng.normal(size=(1, N_Q, 28)))
-    layer.k_proj.weight.zero_()
-    layer.requires_grad_()
-    angles = torch.arange(N_Q, dtype=torch.float64)[None, :, None].expand(1, N_Q, 2)
-    turned, unturned = (
-        torch.autograd.grad(
-            layer(x, rotation, attention_mask=None)[0].square().sum(), layer.q_proj.weight
-        )[0]
-        .abs()
-        .max()
-        for rotation in ((angles.cos(), angles.sin()), no_rotation())
-    )
-    assert turned > 1e-3
-    assert unturned < turned / 1000  # its softmax is in float32
