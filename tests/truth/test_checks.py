@@ -213,35 +213,6 @@ def test_idle_weights_are_named_in_float32(width, h, size):
     assert idle_weights(layer, weights, X, X[:1]) == heads_of("W_Q", "W_K", "b_Q", "b_K")
 
 
-@SEEDS
-@pytest.mark.parametrize("samples", [1, 4])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("width", "h"), [(24, 3), (512, 8), (768, 12)])
-@torch.no_grad()
-def test_heads_of_one_word_show_whether_its_values_are_projected(width, h, dtype, samples, seed):
-    """At their default start, where the mean of many values lies between the words' numbers."""
-    forgets_values = check("explanation/values-and-output", "forgets_values")
-    torch.manual_seed(seed)
-    linear = [torch.nn.Linear(width, width).to(dtype) for _ in "QKV"]
-    packed = torch.nn.MultiheadAttention(width, h).to(dtype)
-
-    def right(x):
-        return [layer(x) for layer in linear]
-
-    def right_and_packed(x):
-        return F.linear(x, packed.in_proj_weight, packed.in_proj_bias).chunk(3, dim=-1)
-
-    def joined(project, words):
-        x = torch.as_tensor(words).to(dtype).expand(samples, -1, -1)
-        QKV = (each.unflatten(-1, (h, -1)).transpose(1, 2) for each in project(x))
-        return F.scaled_dot_product_attention(*QKV).transpose(1, 2).flatten(2).double().numpy()
-
-    for project in right, right_and_packed:
-        assert not forgets_values(partial(joined, project), width)
-        forgotten = partial(joined, lambda x, project=project: [*project(x)[:2], x])
-        assert forgets_values(forgotten, width)
-
-
 @SIZES
 @SEEDS
 @pytest.mark.parametrize("start", [None, 0.02])
@@ -271,19 +242,6 @@ def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
         assert add_up(mh, X, plain, key_head) == right
         assert add_up(mh, X, turned, key_head, A) == right
         assert not add_up(mh, X, turned, key_head)
-
-
-@SEEDS
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-@pytest.mark.parametrize("n", [1, 7, 500])
-@pytest.mark.parametrize("averaged", [True, False])
-@torch.no_grad()
-def test_weights_of_several_keys_are_told_from_those_of_one(n, averaged, dtype, seed):
-    keys_are_there = check("explanation/dot-product-or-distance", "keys_are_there")
-    layer = mha(64, 4, seed).to(dtype)
-    x = torch.randn(3, n, 64).to(dtype)
-    _, weights = layer(x, x, x, average_attn_weights=averaged)
-    assert keys_are_there(weights.numpy()) == (n > 1)
 
 
 @SIZES
@@ -358,23 +316,6 @@ def test_distances_of_later_keys_are_those_of_the_turned_arrays():
     turned = [each.swapaxes(-1, -2) for each in (by_sign, by_distance)]
     assert wrong_distances(by_sign, by_distance) == []
     assert wrong_distances(*turned) == [1, 2, 3, 4, 5]
-
-
-@SEEDS
-@WIDTHS
-def test_one_common_output_weight_shows_in_the_directions_of_float32(width, h, seed):
-    """A narrow rank is found; of a wide layer rounding may take a few directions."""
-    directions = check("explanation/values-and-output", "directions")
-    layer = mha(width, h, seed, bias=False)
-    W_QKV, W_O = layer.in_proj_weight.detach().numpy().T, layer.out_proj.weight.detach().numpy().T
-
-    def added(X):
-        Q, K, V = np.split(single(X).numpy() @ W_QKV, 3, axis=-1)
-        heads = sdpa(*(x.reshape(len(X), h, -1).swapaxes(0, 1)[None] for x in (Q, K, V)))[0]
-        return heads.sum(axis=0) @ W_O[: width // h]
-
-    assert directions(added, width) == width // h
-    assert directions(lambda X: called(layer, *[X[None]] * 3)[0], width) > 0.9 * width
 
 
 @SIZES
