@@ -71,20 +71,6 @@ def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch
         assert close(filled, torch.softmax(visible + (1 - mask) * -1e9, dim=-1), 1e-6)
 
 
-def test_a_float16_mask_times_minus_a_billion_is_nan_in_jax_and_not_in_torch(torch):
-    """In float16 (1 - mask) * -1e9 is NaN at visible keys in JAX, and 0 in PyTorch."""
-    jax, mask = pytest.importorskip("jax"), np.tri(N, dtype=np.float16)
-    hidden = 1 - torch.from_numpy(mask)
-    for product, visible in (
-        (np.asarray((1 - jax.numpy.asarray(mask)) * -1e9), np.nan),
-        ((hidden * -1e9).numpy(), 0),
-        ((hidden * torch.tensor(-1e9).half()).numpy(), np.nan),  # as a tensor of float16
-    ):
-        assert product.dtype == np.float16
-        assert np.isneginf(product[mask == 0]).all()
-        assert_array_equal(product[mask == 1], visible)
-
-
 @each_dtype
 def test_torch_two_least_numbers_add_up_to_minus_infinity(torch, dtype):
     """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN."""
@@ -114,26 +100,6 @@ def test_torch_fused_attention_gives_zeros_to_a_query_that_nothing_is_left_for(t
         assert ((Q @ -Q.mT) / 4 + least == float("-inf")).all()
         given = attend(Q, -Q, V, attn_mask=least, scale=1 / 4)
         assert close(given, V.mean(dim=-2, keepdim=True).expand(given.shape), 1e-3)
-
-
-@pytest.mark.usefixtures("gradients")
-def test_torch_a_row_of_nan_gives_nan_gradients_though_the_loss_leaves_it_out(torch):
-    """In PyTorch a row of NaN weights gives NaN gradients, even if the loss leaves the row out."""
-    Q, K, V = given = [torch.randn(N, D_K, dtype=float, requires_grad=True) for _ in "QKV"]
-    hidden = torch.ones(N, N).triu(1).bool()
-    hidden[1] = True  # this query sees no key
-    infinite = torch.zeros(N, N).masked_fill(hidden, float("-inf"))
-    S, least = Q @ K.T, torch.finfo(torch.float64).min
-    for scores, nan in (
-        (S.masked_fill(hidden, float("-inf")), [False, False, True]),
-        (S + infinite, [True, True, True]),
-        (S.masked_fill(hidden, least), [False, False, False]),
-    ):
-        output = torch.softmax(scores, dim=-1) @ V
-        loss = output[[0, 2, 3, 4]].square().sum()
-        assert loss.isfinite()
-        gradients = torch.autograd.grad(loss, given, retain_graph=True)
-        assert [bool(each.isnan().any()) for each in gradients] == nan
 
 
 def test_torch_refuses_to_fill_float16_with_a_number_that_it_cannot_hold(torch):
@@ -194,22 +160,6 @@ def test_torch_functional_dropout_drops_whatever_the_mode_of_the_module(torch):
     assert (module(ones) == 0).any()
     assert torch.equal(module(ones, training=module.training), ones)
     assert torch.equal(torch.nn.Dropout(0.5).eval()(ones), ones)
-
-
-@pytest.mark.parametrize("name", ["flax.linen", "flax.nnx.nn.attention"])
-def test_flax_drops_the_same_places_in_each_head_unless_told_otherwise(rng, name):
-    """Flax drops the same places in each head and sentence unless told otherwise."""
-    pytest.importorskip("flax")
-    library, jax = pytest.importorskip(name), pytest.importorskip("jax")
-    Q, K = rng.normal(size=(2, 3, N, H, D_K)).astype("float32")
-    options = {"dropout_rng": jax.random.key(0), "dropout_rate": 0.5, "deterministic": False}
-    shared, own = (
-        np.asarray(library.dot_product_attention_weights(Q, K, **options, **more)) == 0
-        for more in ({}, {"broadcast_dropout": False})
-    )
-    assert 0 < shared.sum() < shared.size
-    assert (shared == shared[:1, :1]).all()
-    assert (own != own[:1, :1]).any()
 
 
 # Biases of the scores
@@ -369,25 +319,3 @@ def test_torch_added_keys_lengthen_the_weights(torch, rng, options):
         added += [zero] if "add_zero_attn" in options else []
         given[n] = np.concatenate([given[n], *(each.reshape(1, H, 1, D_K) for each in added)], -2)
     assert close(mh.join(qkv.attention(Q, *given)), output)
-
-
-@pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
-def test_torch_is_causal_hides_what_add_bias_kv_adds(torch, rng, option):
-    """PyTorch's `is_causal=True` without `need_weights` may hide what `add_bias_kv` adds."""
-    layer, x, mask = torch_layer(rng, **{option: True}), tokens(torch, rng), later(torch)
-    stored = {name: w for name, w in layer.state_dict().items() if name not in ("bias_k", "bias_v")}
-    mh = qkv.load(stored, "pytorch", h=H)
-
-    def differs(memory=x, **given):
-        """For which queries the output is another one than without what was added."""
-        hidden = mask[:, : memory.shape[1]]
-        output = layer(x, memory, memory, attn_mask=hidden, **given)[0].numpy()
-        without = mh(x.numpy(), memory.numpy(), mask=~hidden.numpy())
-        return (np.abs(output - without).max(axis=-1)[0] > 1e-6).tolist()
-
-    causal, quick = {"is_causal": True}, {"need_weights": False}
-    assert not any(differs(**causal, **quick))
-    shown = {"key_padding_mask": torch.zeros(1, N, dtype=torch.bool)}
-    for given in quick, causal, causal | quick | shown:
-        assert all(differs(**given))
-    assert differs(x[:, : N - 2], **causal, **quick) == [False] * (N - 2) + [True] * 2

@@ -1,14 +1,9 @@
 """What the attention functions of libraries take and do: each line of the table, run."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from arrays import sdpa
-from attention_functions import RUN, _onnx, arguments_of, call, causal, is_layer
-from real_layers import keras_library
+from attention_functions import RUN, arguments_of, call, causal, is_layer
 
 import qkv
 from qkv import masks
@@ -125,41 +120,6 @@ def test_the_causal_mask_of_an_attention_function_is_aligned_as_the_table_says(f
         assert near(*expected.values()) == (n_q == n_k)
 
 
-def test_mlx_gives_the_mean_of_the_values_where_its_causal_mask_leaves_no_key(rng):
-    """MLX gives the mean of the values to queries for which its causal mask leaves no key."""
-    Q, K, V = drawn(rng, n_q=5, n_k=2)
-    pytest.importorskip("mlx.core")
-    output = call(RUN["mx.fast.scaled_dot_product_attention"], Q, K, V, mask="causal")
-    assert near(output[:, :, :3], V.mean(axis=2, keepdims=True).repeat(3, axis=2))
-    expected = qkv.attention(Q, K, V, mask=masks.causal(5, 2, aligned="end"))
-    assert near(output[:, :, 3:], expected[:, :, 3:])
-    assert not expected[:, :, :3].any()
-
-
-@pytest.mark.parametrize("opset", [23, 24, 25])
-def test_onnx_aligns_its_causal_mask_at_the_start_without_a_cache_and_at_the_end_with_one(
-    opset, rng
-):
-    """ONNX aligns its causal mask at the start, and after the keys of a cache that it is given."""
-    pytest.importorskip("onnx")
-    Q, K, V = drawn(rng, n_q=2, n_k=5)
-    output = _onnx([Q, K, V], H, {"is_causal": 1}, opset)
-    assert near(output, qkv.attention(Q, K, V, mask=masks.causal(2, 5, aligned="start")))
-    cache = {"past_key": K[:, :, :3], "past_value": V[:, :, :3]}
-    output = _onnx([Q, K[:, :, 3:], V[:, :, 3:]], H, {"is_causal": 1, **cache}, opset)
-    assert near(output, qkv.attention(Q, K, V, mask=masks.causal(2, 5, aligned="end")))
-
-
-@pytest.mark.parametrize("opset", [23, 24, 25])
-def test_onnx_fills_a_shorter_mask_so_that_later_keys_are_hidden(torch, opset, rng):
-    """ONNX fills a mask whose last axis is shorter than the keys, so that later keys are hidden."""
-    pytest.importorskip("onnx")
-    (Q, K, V), mask = drawn(rng, n_q=2, n_k=5), np.ones((2, 1), dtype=bool)
-    output = _onnx([Q, K, V], H, {"attn_mask": mask}, opset)
-    assert near(output, V[:, :, :1].repeat(2, axis=2))
-    assert near(sdpa(Q, K, V, attn_mask=mask), qkv.attention(Q, K, V))
-
-
 @each_function
 def test_fewer_heads_of_keys_are_served_as_the_table_says(function, rng):
     """Fewer heads of keys are repeated in place by JAX, nnx, Keras' function, MLX and ONNX."""
@@ -192,54 +152,6 @@ def test_a_query_that_may_see_nothing_gets_what_the_table_says(function, rng):
     zeros, mean = np.zeros_like(of_nothing), V.mean(axis=2)
     expected = {"zeros": zeros, "mean": mean, "NaN": zeros + np.nan}[function["nothing"]]
     assert np.allclose(of_nothing, expected, rtol=0, atol=1e-5, equal_nan=True)
-
-
-@each_function
-def test_an_axis_of_length_one_is_repeated_in_silence_by_some_functions(function, rng):
-    """One head of queries, or one sentence, is repeated in silence by PyTorch, Keras and ONNX."""
-    if is_layer(function["axes"]):
-        return  # a layer makes the heads itself
-    Q, K, V = drawn(rng)
-    repeats = function["of"] in ("PyTorch", "Keras", "ONNX")
-    for few in (Q[:, :1], Q[:1]):
-        assert refused(function, few, K, V) != repeats
-        if repeats:
-            assert near(call(function, few, K, V), qkv.attention(few, K, V))
-            # With one sentence of keys the shape is right.
-            assert near(call(function, Q, K[:1], V[:1]), qkv.attention(Q, K[:1], V[:1]))
-
-
-def test_keras_with_jax_refuses_masks_of_floats_and_one_head_of_queries():
-    """Keras with JAX refuses one head of queries beside three, and reads a mask of floats with two
-    axes as (batch, keys), so it refuses one (n_q, n_k), unless n_q is 1 or the batch."""
-    pytest.importorskip("jax")
-    keras_library()
-    code = """
-import keras, numpy as np
-attend, rng = keras.ops.dot_product_attention, np.random.default_rng(0)
-q, k, v = (rng.normal(size=(2, n, 3, 5)).astype("float32") for n in (4, 7, 7))
-mask = np.tri(4, 7, 2, dtype=bool)
-four_axes = np.broadcast_to(mask, (2, 3, 4, 7)).astype("float32")
-print(np.allclose(attend(q, k, v, mask=four_axes), attend(q, k, v, mask=mask), atol=1e-5))
-three_axes, k_2, v_2 = mask[None].astype("float32"), np.stack([k[0]] * 2), np.stack([v[0]] * 2)
-print(np.allclose(attend(q, k, v, mask=three_axes), attend(q, k, v, mask=mask), atol=1e-5))
-print(np.allclose(attend(q, k[:1], v[:1]), attend(q, k_2, v_2), atol=1e-5))
-two, keys = q[:, :2], mask[:2]  # as many queries as sentences
-read = attend(two, k, v, mask=keys.astype("float32"))
-print(np.allclose(read, attend(two, k, v, mask=keys[:, None, None]), atol=1e-5))
-print(np.allclose(read, attend(two, k, v, mask=keys), atol=1e-3))
-one, of_one = q[:, :1], mask[:1]  # one query
-read = attend(one, k, v, mask=of_one.astype("float32"))
-print(np.allclose(read, attend(one, k, v, mask=of_one), atol=1e-5))
-for query, options in ((q, {"mask": mask.astype("float32")}), (q[:, :, :1], {}), (q[:1], {})):
-    try:
-        attend(query, k, v, **options)
-    except TypeError:
-        print("refused")
-"""
-    command, environment = [sys.executable, "-c", code], os.environ | {"KERAS_BACKEND": "jax"}
-    printed = subprocess.check_output(command, env=environment, text=True)
-    assert printed.split() == ["True"] * 4 + ["False", "True"] + ["refused"] * 3
 
 
 EXCHANGED = "keras.ops.dot_product_attention", "F.scaled_dot_product_attention"
@@ -469,27 +381,3 @@ def test_a_mask_of_an_attention_function_has_the_axes_of_the_table(function, rng
         for one_long in of_keys[None], np.stack([of_keys] * BATCH)[:, None, None]:
             hidden = call(function, Q, K, V, **option_of(function, one_long))
             assert near(hidden, qkv.attention(Q, K[:, :, :3], V[:, :, :3]))
-
-
-def test_a_mask_of_keys_alone_is_taken_by_torchs_function_where_it_is_not_fused(torch, rng):
-    """A mask of keys alone is taken by PyTorch's function where no fused kernel runs."""
-    (Q, K, V), of_keys = drawn(rng), np.arange(N_K) < 3
-    for name in ("F.scaled_dot_product_attention", "keras.ops.dot_product_attention"):
-        with pytest.raises(IndexError):
-            call(RUN[name], Q, K, V, **{RUN[name]["mask"]: of_keys})
-    for name in ("nn.MultiheadAttention", "keras.layers.MultiHeadAttention"):
-        assert refused(RUN[name], Q, K, V, **{RUN[name]["mask"]: of_keys})
-    expected = qkv.attention(Q, K[:, :, :3], V[:, :, :3])
-    assert near(sdpa(Q[0], K[0], V[0], attn_mask=of_keys), expected[0])
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        assert near(sdpa(Q, K, V, attn_mask=of_keys), expected)
-    one = K[:, :1], V[:, :1]  # one head of keys for three of queries: no fused kernel
-    assert near(
-        sdpa(Q, *one, attn_mask=of_keys), qkv.attention(Q, one[0][:, :, :3], one[1][:, :, :3])
-    )
-    with_dropout = []
-    for mask in (of_keys, np.tile(of_keys, (N_Q, 1))):
-        torch.manual_seed(0)
-        with_dropout.append(sdpa(Q, K, V, attn_mask=mask, dropout_p=0.5))
-    assert near(*with_dropout)
-    assert not near(with_dropout[0], expected)

@@ -1,15 +1,11 @@
 """What the layers of Keras, Flax, Haiku and JAX do."""
 
 import inspect
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from arrays import N_K, N_Q, SCORES, E, H, called, close, keras_layer, loaded, of_keras, size
 from numpy.testing import assert_array_equal
-from real_layers import in_float64
 
 import qkv
 
@@ -100,36 +96,6 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
     assert 1e-10 < np.abs(short - exact).max() < 1e-4
 
 
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
-def test_keras_rounds_float64_on_numpy_and_on_jax_without_its_64_bits(keras, backend):
-    """Asked for scores Keras rounds float64 on NumPy, and on JAX unless `jax_enable_x64` is set."""
-    pytest.importorskip("jax")
-    code = """
-import keras, numpy as np, qkv
-
-def differences():
-    mh, x = qkv.MultiHead.random(6, 2, bias=True), np.random.default_rng(0).normal(size=(1, 5, 6))
-    layer = keras.layers.MultiHeadAttention(2, 3, dtype="float64")
-    layer.build(x.shape, x.shape)
-    layer.set_weights(list(qkv.dump(mh, "keras").values()))
-    for output in layer(x, x), layer(x, x, return_attention_scores=True)[0]:
-        print(np.abs(keras.ops.convert_to_numpy(output) - mh(x)).max())
-
-differences()
-if keras.backend.backend() == "jax":
-    import jax
-    jax.config.update("jax_enable_x64", True)
-    differences()
-"""
-    command, named = [sys.executable, "-c", code], {"KERAS_BACKEND": backend}
-    said = subprocess.check_output(command, env=os.environ | named, text=True)
-    rounded = [float(line) for line in said.splitlines()]
-    if backend == "jax":
-        assert rounded.pop() < 1e-12  # with 64 bits, and asked for the scores
-    assert len(rounded) == (3 if backend == "jax" else 2)
-    assert all(1e-10 < each < 1e-4 for each in rounded)
-
-
 def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
     """Keras on PyTorch keeps float64 with dropout, and with attention over two axes."""
     layer = keras_layer(keras, rng, dropout=0.1)
@@ -209,30 +175,6 @@ def test_jax_takes_the_last_key_head_for_an_index_beyond_it(torch, rng):
         for h in range(2, 14):
             with pytest.raises(IndexError):
                 array[h]
-
-
-def test_flax_nnx_takes_the_softmax_in_float32_unless_it_keeps_the_weights(rng, x):
-    """Flax nnx takes the softmax in float32 unless it has dropout or keeps the weights."""
-    jax, nnx = pytest.importorskip("jax"), pytest.importorskip("flax.nnx")
-    linen = pytest.importorskip("flax.linen")
-    errors = {}
-    with in_float64():
-        for dropout in (0.0, 0.1):
-            options = {"param_dtype": np.float64, "decode": False, "dropout_rate": dropout}
-            layer = nnx.MultiHeadAttention(H, E, **options, deterministic=True, rngs=nnx.Rngs(0))
-            mh = qkv.load(nnx.to_pure_dict(nnx.state(layer, nnx.Param)), "flax", h=H)
-            errors[f"nnx, {dropout}"] = layer(x) - mh(x)
-            errors[f"nnx, {dropout}, kept"] = layer(x, sow_weights=True) - mh(x)
-        for told in (False, True):
-            options = {"param_dtype": np.float64, "force_fp32_for_softmax": told}
-            layer = linen.MultiHeadDotProductAttention(H, **options)
-            output, variables = layer.init_with_output(jax.random.key(0), x)
-            errors[f"linen, {told}"] = output - qkv.load(variables["params"], "flax", h=H)(x)
-    rounds = {name: float(np.abs(error).max()) > 1e-10 for name, error in errors.items()}
-    assert [name for name in rounds if rounds[name]] == ["nnx, 0.0", "linen, True"]
-    assert all(
-        error.dtype == np.float64 and np.abs(error).max() < 1e-5 for error in errors.values()
-    )
 
 
 @pytest.mark.parametrize(

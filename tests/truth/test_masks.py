@@ -342,28 +342,6 @@ def test_torch_padding_on_the_right_needs_no_mask_beside_a_causal_one(mha, rng, 
     assert not close(causal(padding, x)[:, 2:], causal(x), 1e-3)
 
 
-def test_decoders_of_bert_t5_and_whisper_given_no_mask_are_causal_with_sdpa(torch, rng, x):
-    """Made with is_causal=True, given no mask, layers of BERT, T5, Whisper are causal with sdpa."""
-    made, sdpa = {"is_causal": True, "layer_idx": 0}, {"attn_implementation": "sdpa"}
-    t5, whisper, bert = (transformers(name) for name in ("t5", "whisper", "bert"))
-    config = t5.T5Config(d_model=E, num_heads=H, d_kv=D_K, is_decoder=True, **sdpa)
-    t5 = randomised(t5.T5Attention(config, **made), rng)
-    config = whisper.WhisperConfig(**sdpa)
-    whisper = whisper.WhisperAttention(E, H, is_decoder=True, config=config, **made)
-    whisper = randomised(whisper, rng)
-    config = bert.BertConfig(hidden_size=E, num_attention_heads=H, is_decoder=True, **sdpa)
-    bert = randomised(bert.BertAttention(config, **made), rng)
-    heads = torch.from_numpy(called(bert.self, x)[0])
-    for layout, layer, output in (
-        ("t5", t5, called(t5, x)[0]),
-        ("whisper", whisper, called(whisper, x)[0]),
-        ("bert", bert, bert.output.dense(heads)),  # what follows the output map is not attention
-    ):
-        mh = loaded(layer, layout)
-        assert close(output, mh(x, mask=CAUSAL))
-        assert not close(output, mh(x))
-
-
 def test_openai_whisper_takes_a_mask_for_the_causal_one(torch, rng, x):
     """With sdpa and several queries OpenAI's Whisper takes any mask for the causal one."""
     layer = openai_whisper_layer(rng)

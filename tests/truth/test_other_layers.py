@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from arrays import D_K, N_Q, E, H, called, close, diffusers_layer, loaded, openai_whisper_layer
 from real_layers import (
-    alone,
     openai_whisper_code,
     randomised,
     timm_code,
@@ -30,20 +29,6 @@ def test_vit_pytorch_normalises_what_it_receives(torch, rng, x):
     output = called(layer, x)
     assert close(output, mh(called(layer.norm, x)))
     assert not close(output, mh(x), 1e-3)
-
-
-def test_cait_of_vit_pytorch_mixes_heads_after_the_softmax(torch, rng, x):
-    """CaiT of `vit-pytorch` mixes the heads' weights after the softmax, so some are negative."""
-    layer = randomised(alone("vit_pytorch.cait").Attention(E, heads=H, dim_head=D_K), rng)
-    source = layer.norm(torch.from_numpy(x))
-    made = layer.to_q(source), *layer.to_kv(source).chunk(2, dim=-1)
-    q, k, v = (each.reshape(N_Q, H, D_K).transpose(0, 1) for each in made)
-    scores = torch.einsum("hij,hg->gij", q @ k.mT / D_K**0.5, layer.mix_heads_pre_attn)
-    weights = torch.einsum("hij,hg->gij", scores.softmax(-1), layer.mix_heads_post_attn)
-    joined = (weights @ v).transpose(0, 1).reshape(1, N_Q, H * D_K)
-    assert close(called(layer, x), layer.to_out(joined))
-    assert weights.min() < 0
-    assert not close(weights.sum(dim=-1), 1, 0.1)
 
 
 def test_vit_pytorch_one_head_as_wide_as_the_token_has_no_output_map(torch, rng, x):

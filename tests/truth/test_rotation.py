@@ -54,20 +54,6 @@ def test_gptj_and_codegen_turn_a_quarter_of_a_head_which_no_reordering_makes_lla
         assert not close(of_llama(reordered), of_gptj(d_k // 4), 0.1)
 
 
-def test_gpt_neox_rotates_a_quarter_of_each_head_and_there_a_key_bias_counts(torch, rng):
-    """GPT-NeoX rotates a quarter of each head by default, and there a key bias counts."""
-    sizes = {"hidden_size": 16, "head_dim": 8}
-    layer = rotary_layer("GPTNeoX", rng, **sizes)
-    assert layer.rotary_ndims == 8 // 4
-    x = rng.normal(size=(1, N_Q, 16))
-    rotation = angles_of(layer, x)
-    before, _ = attend(layer, x, rotation)
-    for coordinates, counts in ((slice(8 + 2, 16), False), (slice(8, 8 + 2), True)):
-        layer.query_key_value.bias[coordinates] += 10  # of head 0: q, then k, then v
-        after, _ = attend(layer, x, rotation)
-        assert close(after, before) != counts
-
-
 def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch):
     """GPT-NeoX takes pairs and frequencies of a partial rotation from the rotated part alone."""
     library = transformers("gpt_neox")

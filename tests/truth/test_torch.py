@@ -214,19 +214,6 @@ def test_torch_view_fails_after_a_transpose_and_reshape_does_not(torch):
     assert not torch.allclose(heads.view(joined), right)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_torch_view_may_join_the_heads_of_its_fused_attention(torch, masked):
-    """PyTorch `view` may join heads of its fused attention, whose numbers stand token by token."""
-    q, k, v = torch.randn(3, 2, N_Q, H, 8).transpose(2, 3)
-    mask = torch.ones(N_Q, N_Q, dtype=torch.bool).tril() if masked else None
-    heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    joined = heads.transpose(1, 2).view(2, N_Q, H * 8)
-    assert torch.equal(joined, torch.cat([*heads.unbind(dim=1)], dim=-1))
-    with pytest.raises(RuntimeError, match="view size is not compatible with input tensor's size"):
-        heads.view(2, N_Q, H * 8)
-    assert not torch.allclose(heads.reshape(2, N_Q, H * 8), joined)
-
-
 def test_torch_einsum_sums_a_letter_of_one_input_alone(torch):
     """PyTorch `einsum` sums a letter of one input alone, if the output does not have it."""
     A, V = torch.randn(2, H, N_Q, N_K).softmax(dim=-1), torch.randn(2, N_K, H, D_K)
@@ -349,20 +336,6 @@ def test_packing_changes_the_steps_of_muon_and_adafactor_but_not_those_of_sgd_an
 
     packed, separate = trained(1), trained(3)
     assert least <= (packed - separate).abs().max() / (packed - start).abs().max() <= most
-
-
-@pytest.mark.usefixtures("gradients")
-def test_torch_fused_attention_to_one_key_leaves_rounding_in_place_of_a_zero_gradient(torch):
-    """PyTorch's fused attention to one key leaves rounding in place of a gradient of zero."""
-    q, k, v = (torch.randn(3, 4, n, 16, requires_grad=True) for n in (5, 1, 1))
-    by_hand = (q @ k.transpose(-1, -2) / 4).softmax(-1) @ v
-    fused = torch.nn.functional.scaled_dot_product_attention(q, k, v)
-    by_hand, (of_q, of_v) = (
-        [grad.abs().max() for grad in torch.autograd.grad(heads, (q, v), torch.randn(3, 4, 5, 16))]
-        for heads in (by_hand, fused)
-    )
-    assert 0 < of_q < 1e-5 * of_v
-    assert by_hand[0] == 0
 
 
 @pytest.mark.usefixtures("gradients")
