@@ -150,7 +150,6 @@ GIVEN = {
     "explanation/counting.md": {48, 20, 35},  # layers of Qwen3-Next and Gemma 3n
     "explanation/grouped-and-latent-heads.md": {4096},  # a Llama
     "explanation/how-many-heads.md": {8, 32},  # the paper's table 3, rows A
-    "explanation/scaling.md": {0.5},  # PyTorch's layer, run
     "explanation/square-or-rectangular.md": {16, 128, 1024},  # Qwen3-0.6B
     "explanation/widths.md": {192, 2560, 32},  # DeepSeek-V3, Qwen3-4B
     "how-to/convert.md": {1e-5},  # of the tests on real layers, and a tab

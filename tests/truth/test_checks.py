@@ -213,53 +213,6 @@ def test_idle_weights_are_named_in_float32(width, h, size):
     assert idle_weights(layer, weights, X, X[:1]) == heads_of("W_Q", "W_K", "b_Q", "b_K")
 
 
-@SIZES
-@SEEDS
-@pytest.mark.parametrize("start", [None, 0.02])
-@pytest.mark.parametrize(("width", "h", "h_kv"), [(56, 14, 2), (64, 8, 4), *thorough((512, 8, 2))])
-@torch.no_grad()
-def test_circuits_of_a_grouped_layer_add_up(width, h, h_kv, start, size, seed):
-    """Those of Llama's layer, for a batch: alone without a rotation and a mask, else with its A."""
-    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
-    add_up = check("explanation/grouped-and-latent-heads", "add_up")
-    sizes = {"hidden_size": width, "num_attention_heads": h, "num_key_value_heads": h_kv}
-    config = llama.LlamaConfig(**sizes, attn_implementation="eager")
-    torch.manual_seed(seed)
-    layer = llama.LlamaAttention(config, layer_idx=0).eval()
-    if start:
-        for parameter in layer.parameters():
-            torch.nn.init.normal_(parameter, 0, start)
-    x = size * torch.randn(3, 5, width)
-    cos, sin = llama.LlamaRotaryEmbedding(config)(x, torch.arange(5)[None])
-    hidden = torch.full((5, 5), -torch.inf).triu(1)[None, None]
-    plain, _ = layer(x, (torch.ones_like(cos), torch.zeros_like(sin)), torch.zeros(1, 1, 5, 5))
-    turned, A = layer(x, (cos, sin), hidden)
-
-    mh = replace(qkv.load(layer.state_dict(), "llama", h=h, h_kv=h_kv), between=())
-    X, plain, turned, A = (each.numpy() for each in (x, plain, turned, A))
-    groups, tiled = np.arange(h) // (h // h_kv), np.arange(h) % h_kv
-    for key_head, right in ((groups, True), (tiled, False)):
-        assert add_up(mh, X, plain, key_head) == right
-        assert add_up(mh, X, turned, key_head, A) == right
-        assert not add_up(mh, X, turned, key_head)
-
-
-@SIZES
-@SEEDS
-@WIDTHS
-def test_a_layer_without_positions_does_not_see_the_order(width, h, seed, size):
-    sees_order = check("explanation/word-order", "sees_order")
-    layer, rng = mha(width, h, seed), np.random.default_rng(seed)
-    X, positions = size * rng.normal(size=(9, width)), rng.normal(size=(9, width))
-
-    def of(X, **options):
-        return called(layer, X[None], X[None], X[None], **options)[0]
-
-    assert not sees_order(of, X)
-    assert sees_order(lambda X: of(X + positions), X)
-    assert sees_order(lambda X: of(X, attn_mask=later(9)), X)
-
-
 @SEEDS
 @pytest.mark.parametrize("d", [4, 64, 512])
 @pytest.mark.parametrize("size", [0.02, 1, 3])
@@ -424,7 +377,7 @@ def test_hidden_padding_passes_and_a_mask_that_is_added_does_not(width, h, seed)
         (
             "in float32 or float64",  # in half precision the check refuses what is right
             "symptoms/scale symptoms/steps symptoms/rotation how-to/fold-a-norm "
-            "how-to/fused-weights explanation/word-order",
+            "how-to/fused-weights",
         ),
         ("call `eval()`", "symptoms/grouped-heads symptoms/padding-leaks symptoms/index"),
     ],

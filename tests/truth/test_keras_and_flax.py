@@ -162,21 +162,6 @@ def test_flax_qkv_features_is_the_width_of_all_heads():
         stored(qkv_features=20)
 
 
-def test_jax_takes_the_last_key_head_for_an_index_beyond_it(torch, rng):
-    """JAX takes the last key head for an index beyond it, where NumPy and PyTorch raise.
-
-    Covers: 2 key heads, indexed by each of 14 query heads.
-    """
-    W_K = rng.normal(size=(2, 5, 3)).astype(np.float32)
-    in_jax = pytest.importorskip("jax.numpy").asarray(W_K)
-    for h in range(14):
-        assert np.array_equal(in_jax[h], W_K[min(h, 1)])
-    for array in (W_K, torch.from_numpy(W_K)):
-        for h in range(2, 14):
-            with pytest.raises(IndexError):
-                array[h]
-
-
 @pytest.mark.parametrize(
     ("widths", "d_v", "d_out"), [({}, 5, 10), ({"value_size": 7}, 7, 10), ({"model_size": 3}, 5, 3)]
 )

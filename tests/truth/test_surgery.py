@@ -279,24 +279,6 @@ def test_qwen2_query_head_h_uses_key_head_h_over_7_where_14_share_2(torch, rng):
     assert not close(weights[0, 1], qkv.softmax(Q[1] @ K[1].T / 2**0.5), 0.01)
 
 
-def test_qwen2_scores_a_word_with_itself_by_a_matrix_one_number_wider(torch, rng):
-    """Qwen2's rotated score of a word with itself is that of a matrix that reads a constant 1."""
-    library, layer = transformers("qwen2"), grouped_qwen2(rng)
-    x = torch.from_numpy(rng.normal(size=(N_Q, 28)))
-    angles = torch.arange(N_Q, dtype=torch.float64)[None, :, None].expand(1, N_Q, 2)
-    pair = (each[None] for each in projected(layer, x))
-    q, k = library.apply_rotary_pos_emb(*pair, angles.cos(), angles.sin())
-    wider = torch.cat([x, torch.ones(N_Q, 1)], dim=1)
-    for h in range(14):
-        W_Q, W_K = (
-            torch.cat([each.weight.T, each.bias[None]])[:, 2 * head : 2 * head + 2]
-            for each, head in ((layer.q_proj, h), (layer.k_proj, h // 7))
-        )
-        itself = (q[0, h] * k[0, h // 7]).sum(dim=1)
-        assert close(itself, ((wider @ W_Q @ W_K.T) * wider).sum(dim=1))
-        assert not close(itself, ((x @ W_Q[:-1] @ W_K[:-1].T) * x).sum(dim=1))
-
-
 def test_llama_zero_value_rows_of_a_group_remove_its_query_heads(torch, rng):
     """Llama: zero value rows of a key head remove all query heads that share it, without biases."""
     sizes = {"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 2}

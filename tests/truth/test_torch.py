@@ -143,14 +143,6 @@ def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(t
     assert spread(separate) == pytest.approx((2 / (256 + 256)) ** 0.5, rel=0.01)
 
 
-def test_torch_linear_layers_draw_their_first_weights_by_their_inputs_alone(torch):
-    """The number of inputs alone sets how large a PyTorch linear layer's first weights are."""
-    square, own = torch.nn.Linear(512, 512).weight, torch.nn.Linear(512, 64).weight
-    for weight in (square, square[:64], square[:, :64], own):
-        assert spread(weight) == pytest.approx((3 * 512) ** -0.5, rel=0.02)
-    assert spread(torch.nn.Linear(64, 512).weight) == pytest.approx((3 * 64) ** -0.5, rel=0.02)
-
-
 def test_torch_scores_start_at_half_a_unit(torch):
     """PyTorch's divided scores start with a standard deviation of about 0.5.
 
@@ -281,25 +273,6 @@ def test_torch_attention_without_positions_is_equivariant(torch, rng, mha, x):
     ):
         assert close(layer(x[:, order]), layer(x)[:, order], 1e-3) == same
         assert not close(layer(x[:, order]), layer(x), 1e-3)
-
-
-def test_torch_encoder_layer_without_gradients_may_read_a_score_bias_as_true(torch, rng, x):
-    """Without gradients PyTorch's encoder layer may read a bias of the scores as True or False.
-
-    Covers: `TransformerEncoderLayer` with `batch_first=True`, in evaluation on a CPU, a bias
-    of minus the distance in `src_mask`. With gradients it adds the bias.
-    """
-    layer = randomised(torch.nn.TransformerEncoderLayer(E, H, 11, batch_first=True), rng).eval()
-    x, place = torch.from_numpy(x), torch.arange(N_Q)
-    apart = (place[:, None] - place).abs()
-    layer.requires_grad_(True)
-    with torch.enable_grad():
-        added = layer(x, src_mask=-apart.double()).detach()
-        each_alone = layer(x, src_mask=apart > 0).detach()
-    with torch.no_grad():
-        read = layer(x, src_mask=-apart.double())
-    assert close(read, each_alone, 1e-6)
-    assert not close(read, added, 1e-3)
 
 
 def test_torch_refuses_values_of_another_length_than_the_keys(mha, x, y, rng):

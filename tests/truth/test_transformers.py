@@ -67,21 +67,6 @@ def test_past_key_values_of_llama_hold_keys_and_values_and_no_queries(torch):
         assert close(step, last, 1e-5)
 
 
-@pytest.mark.parametrize("kind", ["default", "dynamic"])
-def test_llama_a_cache_keeps_older_angles_if_they_depend_on_the_length(torch, kind):
-    """Llama with rope_type "dynamic": a long text has other outputs with a cache than at once."""
-    rope = {"rope_type": kind, "rope_theta": 1e4} | ({"factor": 4.0} if kind == "dynamic" else {})
-    sizes = {"max_position_embeddings": 8, "initializer_range": 0.5}
-    model, words = model_of("llama", "Llama", **sizes, rope_parameters=rope), torch.arange(20) % 11
-    cache = None
-    for word in words:
-        step = model(word.view(1, 1), past_key_values=cache, use_cache=True)
-        cache = step.past_key_values
-    whole = model(words[None], use_cache=False).last_hidden_state[:, -1:]
-    apart = (step.last_hidden_state - whole).abs().max()
-    assert apart < 1e-4 if kind == "default" else apart > 0.1
-
-
 def test_not_each_layer_keeps_keys_and_values_of_its_own(torch):
     """Of Qwen3-Next's 48 layers 12 keep keys and values, of Gemma 3n's 35 layers 20, by default.
 
