@@ -155,7 +155,6 @@ GIVEN = {
     "explanation/widths.md": {192, 2560, 32},  # DeepSeek-V3, Qwen3-4B
     "how-to/convert.md": {1e-5},  # of the tests on real layers, and a tab
     "how-to/weights-out-of-a-checkpoint.md": {1e-5},  # of the tests on real layers, and a tab
-    "threads/a-benchmark-of-merging.md": {31.1, 50.1},  # the times of the answer
 }
 
 
