@@ -127,19 +127,6 @@ def test_a_right_function_passes_in_each_precision_and_a_wrong_one_does_not(
 
 @SEEDS
 @WIDTHS
-@torch.no_grad()
-def test_a_folded_norm_passes_and_a_wrong_fold_does_not(width, h, seed):
-    folds, rng = check("how-to/fold-a-norm", "folds"), np.random.default_rng(seed)
-    W = rng.normal(size=(h, width), scale=width**-0.5)
-    g, b = rng.normal([1], 0.3, size=width), rng.normal(0, 0.3, size=width)
-    bare = partial(shortened, torch.float32, partial(F.layer_norm, normalized_shape=(width,)))
-    assert folds(lambda x: bare(x) * g + b, bare, W, W * g, W @ b)
-    for wrong in ((W * (g - 1), W @ b), (W * g, 0), (W, W @ b)):
-        assert not folds(lambda x: bare(x) * g + b, bare, W, *wrong)
-
-
-@SEEDS
-@WIDTHS
 @SIZES
 def test_a_batch_of_a_right_layer_passes_and_a_tiled_mask_does_not(width, h, seed, size):
     samples_are_apart = check("symptoms/grouped-heads", "samples_are_apart")
