@@ -79,24 +79,25 @@ def choose(page, title):
 
 
 def test_who_chooses_a_framework_has_chosen_it_on_all_pages(page):
-    page.goto("/how-to/remove-a-double-projection/")
-    assert page.evaluate(TABS) == ["NumPy", "NumPy"]
+    page.goto("/how-to/masks/")
+    assert page.evaluate(TABS) == ["NumPy"]
     choose(page, "PyTorch")
-    assert page.evaluate(TABS) == ["PyTorch", "PyTorch"]
-    assert page.get_by_text("torch.from_numpy(array)").first.is_visible()
-    page.goto("/explanation/widths/")
     assert page.evaluate(TABS) == ["PyTorch"]
+    assert page.get_by_text("torch.allclose(before").first.is_visible()
+    page.goto("/libraries/pytorch/")
+    assert page.evaluate(TABS) == ["PyTorch"]
+    page.goto("/libraries/flax/")
     choose(page, "Flax")
     page.goto("/start/which-q/")
     assert page.evaluate(TABS) == ["PyTorch"]  # there is no Flax: the choice before it
-    page.goto("/how-to/masks/")
+    page.goto("/libraries/flax/")
     assert page.evaluate(TABS) == ["Flax"]
     # An address in a tab opens the tab, and is no choice.
-    page.goto("/explanation/widths/#claim-six-widths")
-    until(page, "document.querySelector('#claim-six-widths').offsetHeight > 0")
+    page.goto("/how-to/masks/#claim-masked-keys-have-no-effect")
+    until(page, "document.querySelector('#claim-masked-keys-have-no-effect').offsetHeight > 0")
     assert page.evaluate(TABS) == ["NumPy"]
-    assert page.locator("#claim-six-widths").bounding_box()["y"] < 200
-    page.goto("/how-to/masks/")
+    assert page.locator("#claim-masked-keys-have-no-effect").bounding_box()["y"] < 200
+    page.goto("/libraries/flax/")
     assert page.evaluate(TABS) == ["Flax"]
     assert page.wrong == []
 

@@ -462,7 +462,8 @@ def test_what_is_cut_backwards_is_cut_as_in_python(search):
     cut = search.page.evaluate(
         """async () => {
           const { slice } = await import(`${location.origin}/assets/python.js`)
-          return [slice([1, 2, 3], null, 0, -1), slice([1, 2, 3], null, null, -1), slice("123", 1, -1)]
+          const a = [1, 2, 3]
+          return [slice(a, null, 0, -1), slice(a, null, null, -1), slice("123", 1, -1)]
         }"""
     )
     assert cut == [[1, 2, 3][:0:-1], [1, 2, 3][::-1], "123"[1:-1]]

@@ -256,30 +256,9 @@ def test_transformers_return_weights_in_eager_mode_and_none_with_sdpa(torch, mod
         assert close(found[0].sum(dim=-1), 1, 1e-6)
 
 
-def test_longformer_and_swin_return_weights_of_windows(torch):
-    """Longformer and Swin return weights of windows, with other axes than most models."""
-    words = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]] * 3)
-    [weights] = weights_of("Longformer", words, attention_window=4)
-    assert weights.shape == (3, 2, 8, 4 + 1)
-    images = torch.zeros(3, 3, 32, 32)  # 8 by 8 patches, which are four windows of 4 by 4
-    sizes = {"image_size": 32, "patch_size": 4, "embed_dim": 16, "depths": [1], "window_size": 4}
-    [weights] = weights_of("Swin", images, **sizes, num_heads=[2])
-    assert weights.shape == (3 * 4, 2, 16, 16)
-    [weights] = weights_of("Mistral", words, num_key_value_heads=2, head_dim=8, sliding_window=3)
-    distance = torch.arange(8)[:, None] - torch.arange(8)
-    assert torch.equal(weights > 0, ((distance >= 0) & (distance < 3)).expand(3, 2, 8, 8))
-
-
-def test_transformers_return_weights_of_the_layers_with_softmax_attention_alone(torch):
-    """Transformers returns weights of layers with a softmax, so the first may be the fourth's."""
-    sizes = {"num_key_value_heads": 1, "head_dim": 8, "num_hidden_layers": 4}
-    sizes |= {"linear_num_key_heads": 1, "linear_num_value_heads": 2, "linear_key_head_dim": 8}
-    sizes |= {"linear_value_head_dim": 8, "num_experts": 0}
+def test_t5_of_transformers_returns_three_tuples_of_weights(torch):
+    """Transformers' T5 returns weights of the encoder, the decoder and the cross-attention."""
     library, words = pytest.importorskip("transformers"), torch.tensor([[3, 1, 4, 1, 5]])
-    config = library.Qwen3NextConfig(num_hidden_layers=4)
-    assert config.layer_types == 3 * ["linear_attention"] + ["full_attention"]
-    assert [each.shape for each in weights_of("Qwen3Next", words, **sizes)] == [(1, 2, 5, 5)]
-
     sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_heads": 2, "num_layers": 1, "vocab_size": 11}
     config = library.T5Config(**sizes, decoder_start_token_id=0, attn_implementation="eager")
     asked = {"decoder_input_ids": words[:, :3], "output_attentions": True}

@@ -67,15 +67,6 @@ def test_gpt_neox_rotates_pairs_and_frequencies_of_the_rotated_part(torch):
         assert {*torch.where(moved)[0].tolist()} == ({i % 8, i % 8 + 8} if i < 16 else {i})
 
 
-@pytest.mark.parametrize("width", [4, 32])
-def test_llama_refuses_a_rotation_of_a_part_of_the_head_at_dimension_3(torch, width):
-    """Llama's code refuses a rotation of a part of the head, and names dimension 3."""
-    q, cos = torch.ones(2, H, N_Q, 16), torch.ones(2, N_Q, width)
-    said = rf"tensor a \(16\) must match .* tensor b \({width}\) at non-singleton dimension 3"
-    with pytest.raises(RuntimeError, match=said):
-        transformers("llama").apply_rotary_pos_emb(q, q, cos, cos)
-
-
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
