@@ -33,22 +33,21 @@ def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
     typed = whole_lines(sub(r"#.*", "", text) if code else normal(text))
-    one = not code and fullmatch(DATA["lines"]["names"], typed)
+    one = fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
         pieces = cut("\n", typed)
     if pieces[1:] and "=" not in pieces[0] and " ".join(pieces[:2]) in typed:  # q_m^T k_n = …
         pieces = [" ".join(pieces[:2]), *pieces[2:]]
     lines, shown, left = [], {}, []
-    beside = DATA["prose"] if pieces[1:] and not code else ""
-    for piece in pieces:
-        sides = (unfolded(piece) if code else piece).strip().split("∈")
-        said, space = [*sides, ""][:2]
+    aside = DATA["aside"] if code else DATA["prose"] if pieces[1:] else "^$"
+    for piece in [it.strip() for it in pieces]:
+        said, space = [*(unfolded(piece) if code else piece).split("∈"), ""][:2]
         if sum(map(deeper, said)):  # i ∈ heads, as a script
             said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
-        elif not ((code and search(DATA["aside"], said)) or (beside and search(beside, piece))):
+        elif not search(aside, piece):
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
@@ -183,8 +182,9 @@ class Parser:
         names, values = sides[0], sides[-1]
         while names[1:] and names[-1] == ("leaf", "_|"):
             names.pop()
-        if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
-            values = [("pass", meant(it, values[0][1:])) for it in names]
+        if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos): by name, or place
+            its = values[0][1:]
+            values = [("pass", it if it in its else its[n % len(its)]) for n, it in enumerate(names)]
             sides[-1] = values
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
@@ -207,8 +207,7 @@ class Parser:
                 if sign in ("*", ".") and not self.code and node and node[0] == "mul":
                     other = self.product("/")  # W_q x · W_k x, and both are divided
                     vectors = other and other[0] == "mul" and len(node) == len(other) == 3
-                    its = other[1:] if other and other[0] == "mul" else [other] if other else []
-                    node = ("dot", node, other) if vectors else (*node, *its)
+                    node = ("dot", node, other) if vectors else multiplied(node, other, "")
             elif token in ("/", "//"):
                 floor = self._take() == "//"
                 node = divided(node or ONE, self._factor())
@@ -304,7 +303,7 @@ class Parser:
             inside = items(self._factor() if bracket else self.product())
             row = inside[0] if inside and not bracket and low == "softmax" else ("", "")
             if row[0] == "mul" and row[-1][0] == "leaf" and row[-1][1][0] in "vV":  # softmax S V
-                return ("mul", applied(low, [row[:-1] if row[3:] else row[1]]), row[-1])
+                return ("mul", applied(low, [row[:-1]]), row[-1])
             node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
             return self._over(index, node) if FUNCTIONS[low] == "softmax" else node
         if low == "score" and self._next() == "^":  # of one head
@@ -422,12 +421,12 @@ class Parser:
         index = ",".join(said for _, _, said in self._arguments())
         if not node:
             return self._letter(index[1:-1]) if index[:1] in ("'", '"') else None
+        if node == WIDTH:
+            return node if index == "-1" else ("pass", node)
         if node[0] == "leaf" and fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
             key = marked(node[1], "123456789i"[int(index)] if index.isdigit() else index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
-        if node == WIDTH and index == "-1":
-            return node
         return ("part" if fullmatch(r"\d|\w*:\w*", index) else "pass", node)
 
     def _member(self, owner: tuple | None) -> tuple | None:
@@ -439,8 +438,7 @@ class Parser:
         if self._next() == "(" and name:
             return self._call(name, owner)
         if owner and name == "shape":
-            last = self._next() != "[" or self.tokens[self.at + 1 : self.at + 3] == ["-", "1"]
-            return WIDTH if last else ("pass", WIDTH)
+            return WIDTH
         known = owner and owner[0] == "leaf" and name.lower() in WORDS["fused"]
         if (owner and not known) or not name:
             return owner
@@ -457,9 +455,8 @@ class Parser:
             self.at += 1 if named else 0
             began, kept = self.at, len(self.left)
             node = self._sum()
-            whole, depth = len(self.left) == kept, 0
+            whole, depth = len(self.left) == kept and self._next() in (",", *PAIRS.values()), 0
             while depth or (self._next() != "," and deeper(self._next()) >= 0):
-                whole = False
                 depth += deeper(self._take())
             self.left = self.left[:kept]
             node = node if whole or not node else ("pass", node)
@@ -474,8 +471,8 @@ class Parser:
             owner = None  # attn.to_q(x) takes x alone
         given = ([("", owner, "")] if owner else []) + self._arguments()
         arrays = [node for key, node, _ in given if node and not key]
-        texts = [(key, it if key else sub(r"^[(\[](.*)[)\]]$", r"\1", it)) for key, _, it in given]
-        said = [f"{key}={it}" if key else it for key, it in texts]
+        strip = r"^[(\[](.*)[)\]]$"
+        said = [f"{key}={it}" if key else sub(strip, r"\1", it) for key, _, it in given]
         signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
         op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
         op = op or FUNCTIONS.get(name.lower(), "")
@@ -489,16 +486,15 @@ class Parser:
             return einsum(equation, arrays, self.shown)
         if op == "width":
             return ("pass", WIDTH) if ways else WIDTH
-        if op == "linear" and len(arrays) < 2:
+        if op == "made" or (op == "linear" and len(arrays) < 2):
             return ("made", name)
         if not arrays or (not op and (owner or len(arrays) > 1)):
             self.left.append(name)
-            return ("lost", *arrays) if arrays else None
+            return ("lost", *arrays)
         first = arrays[1] if name == "where" and not owner and arrays[1:] else arrays[0]
         if op == "lost":
             self.left.append(f"{name}({', '.join(said[1:])})")
-        if op in ("lost", "made"):
-            return ("made", name) if op == "made" else ("lost", *arrays)
+            return ("lost", *arrays)
         if op == "each":  # of cache.update(k, v) the arrays
             return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
@@ -532,13 +528,6 @@ def bare(role: str) -> str:
     return role.removesuffix(".T")
 
 
-def meant(name: tuple, nodes: list) -> tuple:
-    """That of some arrays which has a name, or is of queries, keys or values as it is."""
-    letter = search("^x?([qkv])|_([qkv])", name[1])
-    its = [it for it in nodes if letter and leaves(it) and letter[0] in leaves(it)[0]]
-    return next((it for it in [name, *its] if it in nodes), ("lost", *nodes))
-
-
 def items(node: tuple | None) -> list:
     """The arguments in a bracket, those of a list of one among them."""
     if node and node[0] == "list":
@@ -564,9 +553,8 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
         return ("sum", ("mul", divided(a[1][1], b), *a[1][2:]))
     if not (a and b and a[:2] == ("fn", "exp")):
         return ("div", a, b)
-    if b[0] in ("mul", "times") and len(b) == 3:  # √d_k stands beside the sum
-        one, two = b[1:] if b[1][0] == "sqrt" else b[:0:-1]
-        return ("div", divided(a, two), one)
+    if b[0] in ("mul", "times") and b[1][0] == "sqrt":  # √d_k stands before the sum
+        return ("div", divided(a, b[2]), b[1])
     inside = b
     while inside and inside[0] in ("sum", "pass", "wrong"):
         inside = inside[1 + (inside[0] == "wrong")]
