@@ -52,7 +52,7 @@ def parse(text: str) -> tuple:
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
                 sizes = cut("[*x]", sub(r"^[^^]*\^?", "", space).strip()[1:-1])
-                named = [leaves(Parser(it, False, it, it).product()) for it in sizes]
+                named = [leaves(Parser(it).product()) for it in sizes]
                 tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
             if tree:
@@ -123,6 +123,7 @@ def tokens(text: str, code: bool) -> list:
         after_sign = found[-1:] in (["_"], ["^"])
         known = token.lower() in FUNCTIONS or token.lower() in WORDS["whole"] + WORDS["of"]
         lost = fullmatch(DATA["token"]["lost"], token)
+        known = known or (not lost and fullmatch(DATA["token"]["word"], token))
         above = found[-1:] == ["^"] and token in ("QK", "OV", "KV")
         if above or (after_sign and fullmatch(DATA["token"]["run"], token)):
             found += [*token]  # a script without braces is one sign
@@ -130,8 +131,6 @@ def tokens(text: str, code: bool) -> list:
             found.append(token)
         elif lost:  # Wq, dk: a script on the line
             found += [lost[1], "_", "(", lost[2], ")"]
-        elif fullmatch(DATA["token"]["word"], token):
-            found.append(token)
         else:
             for part in findall(DATA["token"]["parts"], token):
                 found += [part] if len(part) == 1 else [part[0], "_", part[1]]
@@ -146,7 +145,7 @@ def deeper(token: str) -> int:
 class Parser:
     """Recursive descent over one line. What it cannot place is kept in `left`."""
 
-    def __init__(self, text: str, code: bool, typed: str, whole: str):
+    def __init__(self, text: str, code: bool = False, typed: str = "", whole: str = ""):
         self.tokens, self.at, self.code, self.left = tokens(text, code), 0, code, []
         self.shown, self.depth = {}, 0
         self.order = "QVK" if search(DATA["keras"], whole) else "QKV"
@@ -182,9 +181,10 @@ class Parser:
         names, values = sides[0], sides[-1]
         while names[1:] and names[-1] == ("leaf", "_|"):
             names.pop()
-        if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos): by name, or place
-            its = values[0][1:]
-            values = [("pass", it if it in its else its[n % len(its)]) for n, it in enumerate(names)]
+        if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
+            its = values[0][1:]  # by name, or by place
+            taken = [it if it in its else its[n % len(its)] for n, it in enumerate(names)]
+            values = [("pass", it) for it in taken]
             sides[-1] = values
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
@@ -311,8 +311,7 @@ class Parser:
         two = self._next() == "[" and low in WORDS["score"]
         if two or (self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]):
             began, kept = self.at, len(self.left)
-            its = self._factor()
-            inside = its[2:] if its and its[:2] == ("fn", "concat") else items(its)
+            inside = items(self._factor())
             if name in "fAa" and len(inside) == 3:
                 return ("fn", "attention", *inside)
             if low in WORDS["score"] and len(inside) == 2:
@@ -476,14 +475,14 @@ class Parser:
         signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
         op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
         op = op or FUNCTIONS.get(name.lower(), "")
+        its = items(("list", *(node for node in arrays if node[0] != "num")))
         if op in ("attention", "fused", "multihead"):
-            return layer(name, op, self.order, arrays, {key: it for key, it, _ in given if key})
+            return layer(name, op, self.order, its, {key: it for key, it, _ in given if key})
         if op == "einsum":
             equation = next((text for _, _, text in given if text[:1] in ("'", '"')), "{")
-            arrays = items(("list", *(node for node in arrays if node[0] != "num")))
-            op = "" if "{" in equation else op
-        if op == "einsum":
-            return einsum(equation, arrays, self.shown)
+            if "{" not in equation:
+                return einsum(equation, its, self.shown)
+            op = ""
         if op == "width":
             return ("pass", WIDTH) if ways else WIDTH
         if op == "made" or (op == "linear" and len(arrays) < 2):
@@ -530,8 +529,10 @@ def bare(role: str) -> str:
 
 def items(node: tuple | None) -> list:
     """The arguments in a bracket, those of a list of one among them."""
+    if node and node[:2] == ("fn", "concat"):
+        return [*node[2:]]
     if node and node[0] == "list":
-        return [it for each in node[1:] for it in (items(each) if len(node) == 2 else [each])]
+        return items(node[1]) if len(node) == 2 else [*node[1:]]
     return [node] if node else []
 
 
@@ -589,8 +590,6 @@ def applied(op: str, arrays: list) -> tuple:
         return ("sqrt", arrays[0] if arrays else None)
     if op in ("dot", "t"):
         return (op, *arrays)
-    if op == "concat" and arrays and arrays[0][:2] == ("fn", op):
-        return arrays[0]
     if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
         return ("fn", op, *arrays[0][1:])
     return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)
@@ -598,7 +597,6 @@ def applied(op: str, arrays: list) -> tuple:
 
 def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
     """A function or a layer that takes queries, keys and values, in the order of its library."""
-    arrays = items(("list", *(each for each in arrays if each[0] != "num")))
     given = dict(zip(order, arrays, strict=False))
     for key in WORDS["arguments"]:
         if key in named:
