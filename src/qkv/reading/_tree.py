@@ -52,7 +52,7 @@ def parse(text: str) -> tuple:
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
                 sizes = cut("[*x]", sub(r"^[^^]*\^?", "", space).strip()[1:-1])
-                named = [leaves(Parser(it).product()) for it in sizes]
+                named = [leaves(Parser(it, typed=it).product()) for it in sizes]
                 tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
             if tree:
