@@ -172,7 +172,7 @@ class Parser:
             apart = side and (side[0][0] == "list" or side[0][:2] == ("fn", "concat"))
             parts = leaves(*side) if apart else []
             others = [it[0][1][0] for it in sides if it and it[0][0] == "leaf"]
-            alike = parts[1:] and all(it[0] == parts[0][0] for it in parts)
+            alike = parts[1:] and len({it[0] for it in parts}) == 1
             if alike and (side == sides[0] or parts[0][0] in others):
                 self.left += [self.shown[it] for it in parts]
                 sides = [it for it in sides if it != side]
