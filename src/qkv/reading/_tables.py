@@ -87,7 +87,7 @@ def _letters(source: Source) -> dict:
             continue
         indexed = bool(source.index) and index in latex
         said = normal(latex.replace(index, "{}", 1) if indexed else latex)
-        parser = Parser(said, False, said, said)
+        parser = Parser(said)
         node = parser.product()
         if node and node[0] == "leaf":
             found.append(f"{key} {node[1]} {'i' * indexed} {raised(parser.shown[node[1]])}")

@@ -33,27 +33,26 @@ def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
     typed = whole_lines(sub(r"#.*", "", text) if code else normal(text))
-    one = not code and fullmatch(DATA["lines"]["names"], typed)
+    one = fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
         pieces = cut("\n", typed)
     if pieces[1:] and "=" not in pieces[0] and " ".join(pieces[:2]) in typed:  # q_m^T k_n = …
         pieces = [" ".join(pieces[:2]), *pieces[2:]]
     lines, shown, left = [], {}, []
-    beside = DATA["prose"] if pieces[1:] and not code else ""
-    for piece in pieces:
-        sides = (unfolded(piece) if code else piece).strip().split("∈")
-        said, space = [*sides, ""][:2]
+    aside = DATA["aside"] if code else DATA["prose"] if pieces[1:] else "^$"
+    for piece in [it.strip() for it in pieces]:
+        said, space = [*(unfolded(piece) if code else piece).split("∈"), ""][:2]
         if sum(map(deeper, said)):  # i ∈ heads, as a script
             said, space = piece, ""
         if code and search(DATA["branch"], said):
             left.append(said)
-        elif not ((code and search(DATA["aside"], said)) or (beside and search(beside, piece))):
+        elif not search(aside, piece):
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
                 sizes = cut("[*x]", sub(r"^[^^]*\^?", "", space).strip()[1:-1])
-                named = [leaves(Parser(it, False, it, it).product()) for it in sizes]
+                named = [leaves(Parser(it, typed=it).product()) for it in sizes]
                 tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
             if tree:
@@ -124,6 +123,7 @@ def tokens(text: str, code: bool) -> list:
         after_sign = found[-1:] in (["_"], ["^"])
         known = token.lower() in FUNCTIONS or token.lower() in WORDS["whole"] + WORDS["of"]
         lost = fullmatch(DATA["token"]["lost"], token)
+        known = known or (not lost and fullmatch(DATA["token"]["word"], token))
         above = found[-1:] == ["^"] and token in ("QK", "OV", "KV")
         if above or (after_sign and fullmatch(DATA["token"]["run"], token)):
             found += [*token]  # a script without braces is one sign
@@ -131,8 +131,6 @@ def tokens(text: str, code: bool) -> list:
             found.append(token)
         elif lost:  # Wq, dk: a script on the line
             found += [lost[1], "_", "(", lost[2], ")"]
-        elif fullmatch(DATA["token"]["word"], token):
-            found.append(token)
         else:
             for part in findall(DATA["token"]["parts"], token):
                 found += [part] if len(part) == 1 else [part[0], "_", part[1]]
@@ -147,7 +145,7 @@ def deeper(token: str) -> int:
 class Parser:
     """Recursive descent over one line. What it cannot place is kept in `left`."""
 
-    def __init__(self, text: str, code: bool, typed: str, whole: str):
+    def __init__(self, text: str, code: bool = False, typed: str = "", whole: str = ""):
         self.tokens, self.at, self.code, self.left = tokens(text, code), 0, code, []
         self.shown, self.depth = {}, 0
         self.order = "QVK" if search(DATA["keras"], whole) else "QKV"
@@ -174,7 +172,7 @@ class Parser:
             apart = side and (side[0][0] == "list" or side[0][:2] == ("fn", "concat"))
             parts = leaves(*side) if apart else []
             others = [it[0][1][0] for it in sides if it and it[0][0] == "leaf"]
-            alike = parts[1:] and all(it[0] == parts[0][0] for it in parts)
+            alike = parts[1:] and len({it[0] for it in parts}) == 1
             if alike and (side == sides[0] or parts[0][0] in others):
                 self.left += [self.shown[it] for it in parts]
                 sides = [it for it in sides if it != side]
@@ -184,7 +182,9 @@ class Parser:
         while names[1:] and names[-1] == ("leaf", "_|"):
             names.pop()
         if values and values[0][0] == "each":  # q, k = apply_rotary(q, k, cos)
-            values = [("pass", meant(it, values[0][1:])) for it in names]
+            its = values[0][1:]  # by name, or by place
+            taken = [it if it in its else its[n % len(its)] for n, it in enumerate(names)]
+            values = [("pass", it) for it in taken]
             sides[-1] = values
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
@@ -207,8 +207,7 @@ class Parser:
                 if sign in ("*", ".") and not self.code and node and node[0] == "mul":
                     other = self.product("/")  # W_q x · W_k x, and both are divided
                     vectors = other and other[0] == "mul" and len(node) == len(other) == 3
-                    its = other[1:] if other and other[0] == "mul" else [other] if other else []
-                    node = ("dot", node, other) if vectors else (*node, *its)
+                    node = ("dot", node, other) if vectors else multiplied(node, other, "")
             elif token in ("/", "//"):
                 floor = self._take() == "//"
                 node = divided(node or ONE, self._factor())
@@ -304,7 +303,7 @@ class Parser:
             inside = items(self._factor() if bracket else self.product())
             row = inside[0] if inside and not bracket and low == "softmax" else ("", "")
             if row[0] == "mul" and row[-1][0] == "leaf" and row[-1][1][0] in "vV":  # softmax S V
-                return ("mul", applied(low, [row[:-1] if row[3:] else row[1]]), row[-1])
+                return ("mul", applied(low, [row[:-1]]), row[-1])
             node = applied("attention" if low in WORDS["attn"] else FUNCTIONS[low], inside)
             return self._over(index, node) if FUNCTIONS[low] == "softmax" else node
         if low == "score" and self._next() == "^":  # of one head
@@ -312,8 +311,7 @@ class Parser:
         two = self._next() == "[" and low in WORDS["score"]
         if two or (self._next() == "(" and low not in WORDS["whole"] + WORDS["of"]):
             began, kept = self.at, len(self.left)
-            its = self._factor()
-            inside = its[2:] if its and its[:2] == ("fn", "concat") else items(its)
+            inside = items(self._factor())
             if name in "fAa" and len(inside) == 3:
                 return ("fn", "attention", *inside)
             if low in WORDS["score"] and len(inside) == 2:
@@ -422,12 +420,12 @@ class Parser:
         index = ",".join(said for _, _, said in self._arguments())
         if not node:
             return self._letter(index[1:-1]) if index[:1] in ("'", '"') else None
+        if node == WIDTH:
+            return node if index == "-1" else ("pass", node)
         if node[0] == "leaf" and fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
             key = marked(node[1], "123456789i"[int(index)] if index.isdigit() else index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
-        if node == WIDTH and index == "-1":
-            return node
         return ("part" if fullmatch(r"\d|\w*:\w*", index) else "pass", node)
 
     def _member(self, owner: tuple | None) -> tuple | None:
@@ -439,8 +437,7 @@ class Parser:
         if self._next() == "(" and name:
             return self._call(name, owner)
         if owner and name == "shape":
-            last = self._next() != "[" or self.tokens[self.at + 1 : self.at + 3] == ["-", "1"]
-            return WIDTH if last else ("pass", WIDTH)
+            return WIDTH
         known = owner and owner[0] == "leaf" and name.lower() in WORDS["fused"]
         if (owner and not known) or not name:
             return owner
@@ -457,9 +454,8 @@ class Parser:
             self.at += 1 if named else 0
             began, kept = self.at, len(self.left)
             node = self._sum()
-            whole, depth = len(self.left) == kept, 0
+            whole, depth = len(self.left) == kept and self._next() in (",", *PAIRS.values()), 0
             while depth or (self._next() != "," and deeper(self._next()) >= 0):
-                whole = False
                 depth += deeper(self._take())
             self.left = self.left[:kept]
             node = node if whole or not node else ("pass", node)
@@ -474,31 +470,30 @@ class Parser:
             owner = None  # attn.to_q(x) takes x alone
         given = ([("", owner, "")] if owner else []) + self._arguments()
         arrays = [node for key, node, _ in given if node and not key]
-        texts = [(key, it if key else sub(r"^[(\[](.*)[)\]]$", r"\1", it)) for key, _, it in given]
-        said = [f"{key}={it}" if key else it for key, it in texts]
+        strip = r"^[(\[](.*)[)\]]$"
+        said = [f"{key}={it}" if key else sub(strip, r"\1", it) for key, _, it in given]
         signature = f"{name.lower()}({','.join(['_', *said[1:]]).lower()})"
         op, *ways = next((it for pattern, it in CALLS if fullmatch(pattern, signature)), [""])
         op = op or FUNCTIONS.get(name.lower(), "")
+        its = items(("list", *(node for node in arrays if node[0] != "num")))
         if op in ("attention", "fused", "multihead"):
-            return layer(name, op, self.order, arrays, {key: it for key, it, _ in given if key})
+            return layer(name, op, self.order, its, {key: it for key, it, _ in given if key})
         if op == "einsum":
             equation = next((text for _, _, text in given if text[:1] in ("'", '"')), "{")
-            arrays = items(("list", *(node for node in arrays if node[0] != "num")))
-            op = "" if "{" in equation else op
-        if op == "einsum":
-            return einsum(equation, arrays, self.shown)
+            if "{" not in equation:
+                return einsum(equation, its, self.shown)
+            op = ""
         if op == "width":
             return ("pass", WIDTH) if ways else WIDTH
-        if op == "linear" and len(arrays) < 2:
+        if op == "made" or (op == "linear" and len(arrays) < 2):
             return ("made", name)
         if not arrays or (not op and (owner or len(arrays) > 1)):
             self.left.append(name)
-            return ("lost", *arrays) if arrays else None
+            return ("lost", *arrays)
         first = arrays[1] if name == "where" and not owner and arrays[1:] else arrays[0]
         if op == "lost":
             self.left.append(f"{name}({', '.join(said[1:])})")
-        if op in ("lost", "made"):
-            return ("made", name) if op == "made" else ("lost", *arrays)
+            return ("lost", *arrays)
         if op == "each":  # of cache.update(k, v) the arrays
             return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
@@ -532,17 +527,12 @@ def bare(role: str) -> str:
     return role.removesuffix(".T")
 
 
-def meant(name: tuple, nodes: list) -> tuple:
-    """That of some arrays which has a name, or is of queries, keys or values as it is."""
-    letter = search("^x?([qkv])|_([qkv])", name[1])
-    its = [it for it in nodes if letter and leaves(it) and letter[0] in leaves(it)[0]]
-    return next((it for it in [name, *its] if it in nodes), ("lost", *nodes))
-
-
 def items(node: tuple | None) -> list:
     """The arguments in a bracket, those of a list of one among them."""
+    if node and node[:2] == ("fn", "concat"):
+        return [*node[2:]]
     if node and node[0] == "list":
-        return [it for each in node[1:] for it in (items(each) if len(node) == 2 else [each])]
+        return items(node[1]) if len(node) == 2 else [*node[1:]]
     return [node] if node else []
 
 
@@ -564,9 +554,8 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
         return ("sum", ("mul", divided(a[1][1], b), *a[1][2:]))
     if not (a and b and a[:2] == ("fn", "exp")):
         return ("div", a, b)
-    if b[0] in ("mul", "times") and len(b) == 3:  # √d_k stands beside the sum
-        one, two = b[1:] if b[1][0] == "sqrt" else b[:0:-1]
-        return ("div", divided(a, two), one)
+    if b[0] in ("mul", "times") and b[1][0] == "sqrt":  # √d_k stands before the sum
+        return ("div", divided(a, b[2]), b[1])
     inside = b
     while inside and inside[0] in ("sum", "pass", "wrong"):
         inside = inside[1 + (inside[0] == "wrong")]
@@ -601,8 +590,6 @@ def applied(op: str, arrays: list) -> tuple:
         return ("sqrt", arrays[0] if arrays else None)
     if op in ("dot", "t"):
         return (op, *arrays)
-    if op == "concat" and arrays and arrays[0][:2] == ("fn", op):
-        return arrays[0]
     if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
         return ("fn", op, *arrays[0][1:])
     return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)
@@ -610,7 +597,6 @@ def applied(op: str, arrays: list) -> tuple:
 
 def layer(name: str, op: str, order: str, arrays: list, named: dict) -> tuple:
     """A function or a layer that takes queries, keys and values, in the order of its library."""
-    arrays = items(("list", *(each for each in arrays if each[0] != "num")))
     given = dict(zip(order, arrays, strict=False))
     for key in WORDS["arguments"]:
         if key in named:
