@@ -72,30 +72,28 @@ def wrapped(line: str, signs: str) -> str:
 class World:
     """One choice of a role for each letter."""
 
-    def __init__(self, role_of: dict, shown: dict, columns: bool, code: bool):
+    def __init__(self, role_of: dict, shown: dict, columns: bool, code: bool, kinds: list):
         self.role_of, self.shown, self.columns, self.code = role_of, shown, columns, code
+        self.kinds = kinds  # of the nodes of all lines
         self.loose, self.steps = 0, 0  # what is no step of attention, and what is one
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.last, self.again = [], []  # what it has assigned and not read again, or twice
         self.open, self.names, self.key, self.turned = False, [], [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
-        self.single = False  # whether what the last line makes is what all of it makes
-        self.several = False  # whether a formula has several lines
-        self.share = False  # whether an output is one head's part
         self.narrow = False  # whether three weights in one array are one head's
         self.scored = False  # whether a score is a function: score(q, k)
         self.sized = False  # whether a shape is given
-        self.sided = False  # whether a product or a softmax shows how words stand
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
-    def run(self, lines: list, kinds: list, most: int) -> None:
+    def run(self, lines: list, most: int) -> None:
         """Read all lines; a letter that only meets what is not known has no role.
 
-        `kinds` are those of their nodes. Another choice that leaves no more than `most` unread is
-        known, so what leaves more is not read to its end.
+        Another choice that leaves no more than `most` unread is known, so what leaves more is not
+        read to its end.
         """
+        self.single = all(line[0] == "eq" for line in lines[:-1])  # the last line makes all of it
         self.several = len(lines) > 1 and not self.code
         for line in lines:
             if self.loose > most:
@@ -107,13 +105,8 @@ class World:
                 self.turned = result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
-        self.single = all(line[0] == "eq" for line in lines[:-1])
-        products = ("mul", "dot", "inner", "t", "axis", "softmax")
-        self.sided = self.code or any(it in kinds for it in products)
-        sums = "sum" in kinds
-        self.share = not sums and any(bare(it) == "W_O[i]" for it in self.role_of.values())
-        known = ["one"] if sums else []  # they are of one word
-        known += ["bare"] if "sqrt" in kinds or "num" in kinds else []
+        known = ["one"] if "sum" in self.kinds else []  # they are of one word
+        known += ["bare"] if "sqrt" in self.kinds or "num" in self.kinds else []
         self.notes = {it: name for it, name in self.notes.items() if name not in known}
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
@@ -157,15 +150,15 @@ class World:
         elif kind in ("mul", "dot"):
             return self._product(values, kind)
         elif kind == "inner":
-            self.notes |= {NOTES["each"]: "each"} if len(parts[0]) == 4 else {}
+            if len(parts[0]) == 4:
+                self.remark("each")
             return self._product(values, kind)._replace(axes=parts[0])
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
-        if name == "view" and (first.axes or not first.out or self._is_bare(first)):
-            kind = "pass" if first.axes else "note"  # of a name alone nothing is known
-        if kind == "note" or kind == "wrong":
-            said = NOTES if kind == "note" else FAULTS
-            (self.notes if kind == "note" else self.faults)[said[name].format(*parts[2:])] = name
+        if name == "view" and (not first.out or self._is_bare(first)):
+            name = "words"  # of a name alone nothing is known
+        if kind in ("note", "wrong"):
+            self.remark(name, *parts[2:])
         if kind == "moved" or (name == "floor" and first.role in ("", "#")):
             return first._replace(role=first.role.replace("!", ""), out=None, free="moved", axes="")
         if kind == "flip":
@@ -189,10 +182,7 @@ class World:
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
         if kind == "join" and bare(first.role) == "head[i]" and not self._is_bare(first):
-            if first.axes[1:2] == ".":
-                self._fault("join")
-            else:
-                self.notes |= {} if first.axes else {NOTES["mixed"]: "mixed"}
+            self.remark("join" if first.axes else "mixed")
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
@@ -204,13 +194,13 @@ class World:
         its = sides[axis] if -len(sides) <= axis < len(sides) else ""
         if its == "1" and value.role == "S[i].T":
             return transposed(self._step("softmax", [transposed(value)]))
-        if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
-            made = bool(value.out) and value.out[0] != "role"
+        if bare(value.role) == "S[i]" and not (its == "2" or last):
+            made = value.out and value.out[0] != "role"
             several = self.large and "one" not in self.said()  # or two axes may be a query's
             if sides[2:] or (sides and several) or (axis < 0 and made):
-                self._fault("softmax", f"axis {axis}")
+                self.remark("softmax", f"axis {axis}")
             else:
-                self.notes[NOTES["over"].format(f"axis {axis}")] = "over"
+                self.remark("over", f"axis {axis}")
                 return self._step("softmax", [value])._replace(out=None)
         return self._step("softmax", [value])
 
@@ -219,8 +209,12 @@ class World:
         named = [self.shown.get(it, "") for it in self.role_of if it not in self.made]
         return self.code and value.typed.removesuffix("ᵀ") in named
 
-    def _fault(self, name: str, *said: str) -> None:
-        self.faults[FAULTS[name].format(*said)] = name
+    def remark(self, name: str, *said: str) -> None:
+        """Say what is a mistake, or what else there is to say."""
+        if name in FAULTS:
+            self.faults[FAULTS[name].format(*said)] = name
+        else:
+            self.notes[NOTES[name].format(*said)] = name
 
     def forget(self, *names: str) -> None:
         """Take back what is wrong by these names."""
@@ -247,7 +241,7 @@ class World:
         vector = self.large and bool(search(r"^[qkv]\|", leaf))
         either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
         if vector:
-            self.notes[NOTES["one"].format(typed)] = "one"
+            self.remark("one", typed)
         free = "one" if vector or either else ""
         return Value(role, ("role", name, typed) if role else None, typed, free)
 
@@ -264,11 +258,11 @@ class World:
         key = " ".join([op, *roles, *numbers])
         made = made_by(key)
         outs = [it.out if op in SIGNS["numpy"] else self._rows(it) for it in [*arrays, *scales]]
-        out = (key if key in SIGNS["around"] else op, *outs) if values and all(outs) else None
+        out = (op, *outs) if values and all(outs) else None
         if out and op not in SIGNS["numpy"] and self.columns and made.endswith(".T"):
             out = ("t", out)
         if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
-            self.notes[NOTES["bare"]] = "bare"
+            self.remark("bare")
         unsure = key in ("cut QKV", "three QKV", "join head[i]")
         unsure = unsure or (made == "added" and "head[i]" in roles)
         out = None if unsure else out
@@ -278,7 +272,7 @@ class World:
                 self._remark(key, said)
             axes = "...." if op in ("cut", "three") else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
-        if scale or (op == "div" and not arrays):
+        if scale:
             return Value("#", out, typed)
         return self._no_step(key, op, arrays, typed)
 
@@ -287,10 +281,8 @@ class World:
         for pattern, name in DATA["remarks"].items():
             if (name == "keys" and self.columns) or (name == "outside" and "linear" in self.said()):
                 continue
-            if fullmatch(pattern, key) and name in NOTES:
-                self.notes[NOTES[name].format(*said)] = name
-            elif fullmatch(pattern, key):
-                self._fault(name, *said)
+            if fullmatch(pattern, key):
+                self.remark(name, *said)
 
     def _no_step(self, key: str, op: str, arrays: list, typed: str) -> Value:
         """What is no step: a mistake that people make, something that is not read, or neither."""
@@ -310,7 +302,7 @@ class World:
             if fullmatch(pattern, key) or (
                 self.columns and fullmatch(pattern, key.replace(".T", ""))
             ):
-                self._fault(name, typed, *(it.typed for it in arrays))
+                self.remark(name, typed, *(it.typed for it in arrays))
                 return Value(made, None, typed)
         self.loose += 2
         return Value("", None, typed)
@@ -355,9 +347,8 @@ class World:
         for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
             role = made_by(key.replace("!", ""))
-            exchanged = self.code and n >= len(ways) and role != "S[i]"
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
-            if role and not (exchanged or (other and (dot or free))):
+            if role and not (other and (dot or free)):
                 self.steps += 1
                 its = DATA["uses"].get(role) or [letter_of(role), letter_of(role)]
                 for it, letter in zip((x, y), its, strict=True):
@@ -379,19 +370,19 @@ class World:
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
-                    self._fault(wanted)
+                    self.remark(wanted)
                     self.open = self.open or wanted == "sides"
                 self.open = self.open or a.typed == "score"
                 if wanted == "linear":  # without a softmax factors of scores are no mistake
                     self.forget("mask", "times")
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
-                        self._fault("swap", it.typed, letter)
+                        self.remark("swap", it.typed, letter)
                 return Value(made, None, typed)
         letters = [letter_of(a.role), letter_of(b.role)]
         kinds = sorted(it.role[:2] for it in (a, b))
         if kinds == ["W_", "X_"] and all(letters) and letters[0] != letters[1]:
-            self._fault("pair", a.typed, letters[0], b.typed, letters[1])
+            self.remark("pair", a.typed, letters[0], b.typed, letters[1])
             return Value("", None, typed)
         self.loose += 1 + ("X_" in a.role and "X_" in b.role)
         if kinds[1:] == ["W_"] and letters[0]:
@@ -400,7 +391,7 @@ class World:
         ways = [(transposed(a), b), (a, transposed(b))]
         other = made_by(f"mul {turned(a.role)} {turned(b.role)}")  # with words on the other side
         if self.several and other and other.endswith(".T") != self.columns:
-            self._fault("sides")
+            self.remark("sides")
             self.open = True
             return Value(turned(other), None, typed)
         fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
@@ -419,8 +410,8 @@ class World:
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             if hint == FAULTS["side"] or not (self._is_bare(a) or self._is_bare(b)):
                 self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
-            elif fits and hint != FAULTS["keys"]:
-                self.notes[NOTES["turned"].format(meant, a.typed, b.typed)] = "turned"
+            elif fits:
+                self.remark("turned", meant, a.typed, b.typed)
                 self.steps += 1
             made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
             return Value(bare(made), None, typed)
@@ -443,7 +434,7 @@ class World:
             last = last if names[1:] and self.code else last._replace(out=None)
         elif last.out and last.out[0] == "part":  # three arrays that are not taken apart
             last = last._replace(out=None)
-        elif names[1:] and not last.lost:  # what a layer returns: the output and the weights
+        elif names[1:]:  # what a layer returns: the output and the weights
             self.loose += bare(last.role) != "Y"
             other = Value("A", ("role", "A")) if bare(last.role) == "Y" else Value(lost=True)
             parts, last = [last, other], last._replace(out=None)
@@ -458,7 +449,7 @@ class World:
         before = self.loose
         for a, b in pairwise(values) if assigns else pairs:
             self._compare(a, b)
-        if self.loose > before and not assigns:  # nothing tells what it is
+        if self.loose > before:  # nothing tells what it is
             self.hidden += [it[1] for it in names if it[0] == "leaf"]
         left = [self._rows(it) for it in lefts]
         sides = [("list", *left) if names[1:] else left[0]]
@@ -477,7 +468,7 @@ class World:
         mine = self.role_of.get(leaf, "")
         letters = [letter_of(mine), letter_of(value.role)]
         if all(letters) and letters[0] != letters[1]:
-            self._fault("letters", *letters)
+            self.remark("letters", *letters)
         elif value.role and mine and leaf not in self.made and leaf not in self.read:
             self.role_of[leaf] = value.role.replace("!", "")
         role = value.role or (mine if usual(leaf)[0] or not value.lost else "")
@@ -500,18 +491,16 @@ class World:
         elif one == two and shape_of(one)[:1] in (["n_q"], ["d_model"]) and not letter_of(one):
             return
         elif letter_of(one) and letter_of(two) and letter_of(one) != letter_of(two):
-            self._fault("letters", letter_of(one), letter_of(two))
+            self.remark("letters", letter_of(one), letter_of(two))
         elif not (letter_of(one) or letter_of(two) or "(" in a.typed):
             self.loose += 1  # another letter than this one is usual
-        elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
-            return
         elif self.faults or "toy" in self.notes.values():  # what follows is not blamed again
             self.loose += 1
         else:
             known = tables()["role"]
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]
             said = (known[it][MEANING] + end for it, end in zip((one, two), ends, strict=True))
-            self._fault("equal", *said)
+            self.remark("equal", *said)
 
 
 def numpy(out: tuple) -> str:
@@ -552,8 +541,8 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 for leaf in letters:
                     if columns != (stored and leaf in weights):
                         flipped[leaf] = turned(flipped[leaf])
-                world = World(flipped, shown, columns, code)
-                world.run(lines, kinds, most)
+                world = World(flipped, shown, columns, code, kinds)
+                world.run(lines, most)
                 faults = len(world.faults)
                 said = [it for leaf in letters for it in world.uses.get(shown.get(leaf), {})]
                 sided = len(said) + (said == ["K", "Q"])  # s W h: s asks

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
+from qkv.reading._fit import FAULTS, World, fit, numpy
 from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
@@ -33,20 +33,20 @@ def formulas(typed: str) -> tuple[list, list, str]:
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
         for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
-            world.notes[NOTES[name]] = name
+            world.remark(name)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = not code and found[2] not in ("1", "-1")
         if code:
-            world.notes[NOTES["over"].format(found[1])] = "over"
+            world.remark("over", found[1])
             world.steps += 1
         elif first and FAULTS["keys"] in world.faults:
             world.forget("keys")
-        elif not world.faults and first != world.columns:
-            world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
+        elif first != world.columns:
+            world.remark("softmax", found[1])
     strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
     lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
-    lost = lost and worlds and (worlds[0].loose or worlds[0].faults or "⊗" in left)
+    lost = lost and worlds and (worlds[0].loose or worlds[0].faults)
     if not worlds or lost or not _is_attention(worlds[0], lines):
         parts = _parts(lines) if strange and not code else []
         first = fit(parts, shown, code)[0] if parts else None
@@ -56,8 +56,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
     kept, first = {}, worlds[0]
     for world in [first] if first.faults else worlds:
         roles = " ".join(map(bare, world.role_of.values()))
-        alike = roles in kept and kept[roles].key[:-1] == world.key[:-1]
-        if alike and not search("einsum", typed):
+        if roles in kept and kept[roles].key[:-1] == world.key[:-1]:
             kept[roles].open = True
             kept[roles].names += world.names
         if len(kept) < CARDS:
@@ -65,8 +64,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
     cards = []
     for world in kept.values():
         card = _card(world, told, not strange)
-        again = any((it.title, it.line) == (card.title, card.line) for it in cards)
-        cards += [card] if not cards or (card.line and not again) else []
+        cards += [card] if not cards or card.line else []
     return cards, strange, ""
 
 
@@ -121,11 +119,11 @@ def _is_attention(world: World, lines: list) -> bool:
     ours = named or any(search(DATA["ours"]["roles"], role) for role in [*roles, *made])
     ours = ours or any(node[0] == "fn" and _is_ours(node) for node in nodes)
     toy = "toy" in world.notes.values() and not world.loose
-    ours = ours or toy or any(it in ("cut", "join") for it in world.notes.values())
+    ours = ours or toy or any(it in ("cut", "together") for it in world.notes.values())
     steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
     steps = steps or not (world.loose or faults)
     unread = [node[1] for node in nodes if node[0] == "fn"]
-    unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
+    unread = "exp" in unread and not world.code  # over no sum
     told = world.code or any(node[0] == "fn" for node in nodes)  # k q / r² has more readings
     known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
     some = world.results[-1].role or faults or world.code or toy
@@ -141,11 +139,15 @@ def _size(letter: str, size: str) -> Reading:
 
 def is_cut(world: World) -> bool:
     """Whether code shows that heads are cut out."""
-    return any(it in ("cut", "behind", "inside", "thirds", "wide", "view") for it in world.said())
+    return any(
+        it in ("cut", "behind", "inside", "thirds", "wide", "view", "words") for it in world.said()
+    )
 
 
 def _meaning(world: World, role: str) -> str:
-    share = role == "Y" and world.share
+    share = (
+        role == "Y" and "sum" not in world.kinds and "W_O[i]" in map(bare, world.role_of.values())
+    )
     return DATA["says"]["share"] if share else tables()["role"][role.replace("!", "")][MEANING]
 
 
@@ -159,13 +161,13 @@ def _letters(world: World, several: bool) -> dict:
         other = other or ("alone" in told and role in ("Q", "K", "V"))
         other = other or ("order" in told and role[:2] == "X_")  # what it is called
         other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
-        if known and leaf != "_|" and not other:
+        if known and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its, shown = _meaning(world, bare(role)).replace("one head's", head), world.shown[leaf]
             weight = role[:1] in "WP"
             stored = weight and role[-2:] == ".T" and not world.columns
             if world.plain and (weight or bare(role) in ("Q", "K", "V", "QKV")):
-                whole = weight and is_cut(world) and role[-3:] != "[i]"
+                whole = weight and is_cut(world)
                 its = its if whole else sub(DATA["shares"], "", its)
             else:
                 its += known[BEHIND]
@@ -185,7 +187,7 @@ def _letters(world: World, several: bool) -> dict:
 
 def _apart(out: tuple, uses: dict) -> tuple:
     """A tree in which each source has the letter of what it is used for."""
-    if out[0] == "role" and out[1][0] == "X" and out[2:] and out[2] in uses:
+    if out[0] == "role" and out[1][0] == "X" and out[2] in uses:
         return ("role", out[1].replace("X", f"X_{min(uses[out[2]])}"))
     return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 
@@ -210,7 +212,7 @@ def _shape(world: World, last: str) -> str:
         return ""
     shape = shape_of(turned(last) if world.turned else last)
     axes = world.results[-1].axes if shape and world.code else ""
-    if axes[2:] and "1" in axes:
+    if axes[2:]:
         shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes]
     return " × ".join(shape).replace(" * ", "·")
 
@@ -231,7 +233,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     keys = [it for it, role in roles.items() if search("^W_[KV]", role)]
     own = any(role[:3] == "W_Q" and is_indexed(it) for it, role in roles.items())
     if own and keys and not any(map(is_indexed, keys)):  # all heads have these
-        world.notes[NOTES["shared"].format(listed([world.shown[it] for it in keys]))] = "shared"
+        world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
@@ -258,10 +260,12 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
     every, name = [*(uses if scored else inputs.values())], "three" if len(inputs) > 2 else "two"
     if len(every) > 1:
-        world.notes[NOTES[name].format(listed(every))] = name
+        world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
-    tokens = "open" if world.open or not (world.sized or (world.steps and world.sided)) else tokens
+    products = ("mul", "dot", "inner", "t", "axis", "softmax")
+    sided = world.code or any(it in world.kinds for it in products)
+    tokens = "open" if world.open or not (world.sized or (world.steps and sided)) else tokens
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     result += [said["lead"]] if gives and "…" in shape else []
     of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")
