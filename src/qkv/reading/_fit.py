@@ -16,7 +16,8 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
 
 MADE = {}  # of each step that was looked up, what it makes
-FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
+FAULTS, SIGNS = DATA["faults"], DATA["signs"]
+SAYS = FAULTS | DATA["notes"]
 
 
 class Value(NamedTuple):
@@ -105,6 +106,9 @@ class World:
                 self.turned = result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
+        if "linear" in self.said():  # without a softmax factors of scores are no mistake
+            self.forget("mask", "times", "outside")
+        self.open = "sides" in self.said()
         known = ["one"] if "sum" in self.kinds else []  # they are of one word
         known += ["bare"] if "sqrt" in self.kinds or "num" in self.kinds else []
         self.notes = {it: name for it, name in self.notes.items() if name not in known}
@@ -211,10 +215,8 @@ class World:
 
     def remark(self, name: str, *said: str) -> None:
         """Say what is a mistake, or what else there is to say."""
-        if name in FAULTS:
-            self.faults[FAULTS[name].format(*said)] = name
-        else:
-            self.notes[NOTES[name].format(*said)] = name
+        its = self.faults if name in FAULTS else self.notes
+        its[SAYS[name].format(*said)] = name
 
     def forget(self, *names: str) -> None:
         """Take back what is wrong by these names."""
@@ -279,23 +281,19 @@ class World:
     def _remark(self, key: str, said: list) -> None:
         """What there is to say of a step: it is unusual, or a mistake."""
         for pattern, name in DATA["remarks"].items():
-            if (name == "keys" and self.columns) or (name == "outside" and "linear" in self.said()):
-                continue
-            if fullmatch(pattern, key):
+            if fullmatch(pattern, key) and not (name == "keys" and self.columns):
                 self.remark(name, *said)
 
     def _no_step(self, key: str, op: str, arrays: list, typed: str) -> Value:
         """What is no step: a mistake that people make, something that is not read, or neither."""
         first = next((it for it in arrays if it.role), Value())
         if op == "swap":  # of an array in which heads stand before words it is a mistake
-            heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
-            return first._replace(role=f"{first.role}!" if heads else first.role)
+            return first._replace(role=f"{first.role}!" if len(first.axes) == 4 else first.role)
         strange = op == "add" and not all(it.role for it in arrays)
         if strange or op in ("part", "join"):
             return first._replace(out=None, typed=typed)
-        words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
-        if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
-            return Value("head[i]", None, typed)
+        if op == "add" and all(it.role == "head[i]" and " " in it.typed for it in arrays):
+            return Value("head[i]", None, typed)  # one word after another
         for pattern, (name, made) in DATA["mistakes"].items():
             if name == "heads" and self.code:
                 continue  # by their names alone
@@ -365,16 +363,12 @@ class World:
 
     def _unknown(self, a: Value, b: Value) -> Value:
         """A product that is no step: is another letter, side or transpose meant?"""
-        hint, typed = "", f"{a.typed} {b.typed}"
+        typed = f"{a.typed} {b.typed}"
         for pattern, wanted, made in DATA["places"]:
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
                     self.remark(wanted)
-                    self.open = self.open or wanted == "sides"
-                self.open = self.open or a.typed == "score"
-                if wanted == "linear":  # without a softmax factors of scores are no mistake
-                    self.forget("mask", "times")
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
                         self.remark("swap", it.typed, letter)
@@ -384,38 +378,36 @@ class World:
         if kinds == ["W_", "X_"] and all(letters) and letters[0] != letters[1]:
             self.remark("pair", a.typed, letters[0], b.typed, letters[1])
             return Value("", None, typed)
-        self.loose += 1 + ("X_" in a.role and "X_" in b.role)
+        self.loose += 1
         if kinds[1:] == ["W_"] and letters[0]:
             return Value("", None, typed)  # of one more map nothing is known
-        one, two = shape_of(a.role), shape_of(b.role)
-        ways = [(transposed(a), b), (a, transposed(b))]
         other = made_by(f"mul {turned(a.role)} {turned(b.role)}")  # with words on the other side
         if self.several and other and other.endswith(".T") != self.columns:
             self.remark("sides")
-            self.open = True
             return Value(turned(other), None, typed)
-        fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
-        tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
         guess = [it.typed for it in (a, b) if it.role in ("head[i]", "S[i]") and it.out]
         if guess:
             self.hidden += [it for it, shown in self.shown.items() if shown in guess]
-        if not (tables_meet or guess or FAULTS["keys"] in self.faults):
-            if made_by(f"mul {b.role} {a.role}"):
-                self.loose, hint = self.loose + 1, FAULTS["side"]
-            elif fits:
-                changed = a if fits[0][0].role != a.role else b
-                meant = f"{fits[0][0].typed} {fits[0][1].typed}"
-                keys = bare(changed.role) == "A[i]"
-                hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
+        one, two = shape_of(a.role), shape_of(b.role)
+        tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
+        if tables_meet or guess or "keys" in self.said():
+            return Value("", None, typed)
+        ways = [(transposed(a), b), (a, transposed(b))]
+        x, y = next(((x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")), (a, b))
+        made, meant = made_by(f"mul {x.role} {y.role}"), f"{x.typed} {y.typed}"
+        hint = FAULTS["turn"].format(meant) if made else ""
+        side = made_by(f"mul {b.role} {a.role}")
+        if side:
+            self.loose, hint = self.loose + 1, FAULTS["side"]
+        elif made and bare((b if x.role == a.role else a).role) == "A[i]":
+            hint = FAULTS["keys"]
+        if side or not (self._is_bare(a) or self._is_bare(b)):
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
-            if hint == FAULTS["side"] or not (self._is_bare(a) or self._is_bare(b)):
-                self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
-            elif fits:
-                self.remark("turned", meant, a.typed, b.typed)
-                self.steps += 1
-            made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
-            return Value(bare(made), None, typed)
-        return Value("", None, typed)
+            self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
+        elif made:
+            self.remark("turned", meant, a.typed, b.typed)
+            self.steps += 1
+        return Value(bare(made), None, typed)
 
     def _equal(self, nodes: list) -> Value:
         """The sides of an equation; in code the left side gets a value."""
@@ -454,7 +446,7 @@ class World:
         left = [self._rows(it) for it in lefts]
         sides = [("list", *left) if names[1:] else left[0]]
         sides += [self._rows(it) for it in (*values[:-1], last)]
-        called = nodes[0][:2] == ("fn", "attention") and NOTES["bare"] in self.notes
+        called = nodes[0][:2] == ("fn", "attention") and SAYS["bare"] in self.notes
         whole = all(sides) and all(left) and not called
         whole = whole and (sides[2:] or numpy(sides[0]) != numpy(sides[1]))
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
@@ -529,9 +521,9 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     letters, worlds, kept = read_first(lines, code), [], {}
     every = [node for line in lines for node in walk(line)]
     kinds = [("num" if number(it[1]) else "leaf") if it[0] == "leaf" else it[0] for it in every]
-    pairs = [node for node in every if node[0] == "mul"]
     most = 10**9  # no choice is known yet
-    either = not code or any(it[1][0] == "t" and it[1][2:] for it in pairs)  # code has rows
+    # code has rows, unless it writes W @ x.T
+    either = not code or any(it[0] == "mul" and it[1][0] == "t" and it[1][2:] for it in every)
     for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
         weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
         weights = [it for it in weights if "()" not in it]
@@ -550,13 +542,13 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 world.key = [faults + world.loose, -world.steps, faults, 1, *named]
                 most = min(most, world.key[0])
                 worlds.append(world)
-    worlds = sorted(worlds, key=lambda world: world.key)
-    worlds = [world for world in worlds if world.key[0] == most][:40]
+    likely = sorted(worlds, key=lambda world: world.key)
+    worlds = [world for world in likely if world.key[0] == most][:40]
     widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
         upright = world.key[5] < 6  # no text stores a weight as nn.Linear does
-        whole = upright and all(world.role_of.values()) and not code
-        if whole and world.key[1] == worlds[0].key[1]:
+        whole = world.key[1] == worlds[0].key[1] and all(world.role_of.values())
+        if upright and whole and not code:
             names = texts_of(world.role_of, widths, world.columns, shown)
             sided = "dot" in kinds or world.columns == world.turned  # as it was typed
             world.names = [it for it in names if sided or tables()["texts"][it]["upright"]]

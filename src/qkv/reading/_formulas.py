@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._fit import FAULTS, World, fit, numpy
+from qkv.reading._fit import World, fit, numpy
 from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
@@ -39,14 +39,14 @@ def formulas(typed: str) -> tuple[list, list, str]:
         if code:
             world.remark("over", found[1])
             world.steps += 1
-        elif first and FAULTS["keys"] in world.faults:
+        elif first and "keys" in world.said():
             world.forget("keys")
         elif first != world.columns:
             world.remark("softmax", found[1])
-    strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
-    strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
-    lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
-    lost = lost and worlds and (worlds[0].loose or worlds[0].faults)
+    left = [it for it in left if search(r"\w|[^\x00-\x7f]", it)]  # a sign that is lost is no letter
+    free = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
+    strange = [*dict.fromkeys([*left, *free])]
+    lost = left and not code and worlds and (worlds[0].loose or worlds[0].faults)
     if not worlds or lost or not _is_attention(worlds[0], lines):
         parts = _parts(lines) if strange and not code else []
         first = fit(parts, shown, code)[0] if parts else None
@@ -61,11 +61,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
             kept[roles].names += world.names
         if len(kept) < CARDS:
             kept.setdefault(roles, world)
-    cards = []
-    for world in kept.values():
-        card = _card(world, told, not strange)
-        cards += [card] if not cards or card.line else []
-    return cards, strange, ""
+    first, *others = [_card(world, told, not strange) for world in kept.values()]
+    return [first, *(it for it in others if it.line)], strange, ""
 
 
 def _parts(lines: list) -> list:
@@ -134,7 +131,7 @@ def _is_attention(world: World, lines: list) -> bool:
 def _size(letter: str, size: str) -> Reading:
     known = tables()
     said = DATA["which"]["size"].format(letter, known["role"][size][MEANING], known["base"][size])
-    return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
+    return Reading("formula", said, "size", page=PAGES["size"])
 
 
 def is_cut(world: World) -> bool:
@@ -194,8 +191,8 @@ def _apart(out: tuple, uses: dict) -> tuple:
 
 def _which(world: World, roles: dict) -> tuple[str, str, str]:
     """The letter that tells which Q it is, its role, and which Q that is."""
-    kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
-    kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
+    weights = [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
+    kinds = [*DATA["kinds"].items(), *weights]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
     leaf = next((leaf for leaf, role in roles.items() if wanted and role == wanted), "")
     letter, made = world.shown.get(leaf, leaf), world.made.get(leaf)
@@ -215,13 +212,6 @@ def _shape(world: World, last: str) -> str:
     if axes[2:]:
         shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes]
     return " × ".join(shape).replace(" * ", "·")
-
-
-def _texts(world: World) -> list:
-    """The sources that write it so; Ng's alone have a word's number above, as ⟨3⟩."""
-    shown = " ".join(world.shown.values())
-    names = [it for it in world.names if it[:3] == "ng-" or "<" not in shown]
-    return [it for it in names if it[:3] != "ng-" or not search(r"\b[xqkv]_", shown)]
 
 
 def _card(world: World, told: list, complete: bool, parts: list | None = None) -> Reading:
@@ -278,7 +268,10 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     grouped = is_cut(world) and any("are grouped" in it for it in told)
     trees = [] if grouped or world.faults or not complete else world.trees()  # h_kv is not h
     own = trees and world.steps and "scale" not in world.said() and not world.scored
-    texts = _texts(world) if own else []  # a source has a formula only if all of it is read
+    names = world.names if own else []  # a source has a formula only if all of it is read
+    shown = " ".join(world.shown.values())
+    below, above = search(r"\b[xqkv]_", shown), "<" in shown  # Ng's alone write ⟨3⟩ of a word
+    texts = [it for it in names if not (below if it[:3] == "ng-" else above)]
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     kinds = {role[:2] for role in roles.values()}
     beside = "X_" in kinds and "P_" not in kinds  # a source whose letter tells what it is of

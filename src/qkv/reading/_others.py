@@ -11,7 +11,7 @@ from qkv.reading._tables import tables
 
 def card(kind: str, title: str, says: list, wrong: list, letters: dict, page: str) -> Reading:
     """A reading of what is no formula."""
-    return Reading(kind, title, "", "", (), letters, tuple(wrong), tuple(says), "", page)
+    return Reading(kind, title, letters=letters, wrong=tuple(wrong), says=tuple(says), page=page)
 
 
 def error(typed: str) -> Reading | None:
@@ -53,7 +53,7 @@ def name(typed: str) -> Reading | None:
     lines = findall(r"[\w.]*[_.]\w+\b(?! *=)", typed) if fullmatch(said["list"], typed) else lines
     found = [_stored(line) for line in lines]
     if len(found) < 2:
-        return found[0] if found else None
+        return found[0]
     pairs = zip(found, lines, strict=True)
     if not any(found) or not all(it or fullmatch(said["line"], line) for it, line in pairs):
         return None
