@@ -35,7 +35,7 @@ def transposed(value: Value) -> Value:
     """The transpose."""
     typed = f"({value.typed})" if " " in value.typed else value.typed
     typed = typed[:-1] if typed.endswith("ᵀ") else f"{typed}ᵀ"
-    out = ("t", value.out) if value.out else None
+    out = value.out and (value.out[1] if value.out[0] == "t" else ("t", value.out))
     return value._replace(role=turned(value.role), out=out, typed=typed)
 
 
@@ -52,22 +52,16 @@ def written(out: tuple, flip: bool, role: Callable, size: Callable, signs: dict)
     parts = parts[::-1] if flip and op == "mul" else parts
     said = [written(each, inside, role, size, signs) for each in parts]
     if op in SIGNS["numpy"]:
-        weak = SIGNS["weak"].get(op, "")
-        said = [wrapped(it, weak if n or not weak else "+") for n, it in enumerate(said)]
-        first = parts[0][1] if parts[0][0] == "t" else parts[0]
-        assigned = op == "=" and first[0] in ("role", "list") and said[0][-2:] != ".T"
+        ops = [(it[1] if it[0] == "t" else it)[0] for it in parts]
+        weak = SIGNS["weak"].get(op, "")  # of the first part a sum alone
+        for n, each in enumerate(ops):
+            if signs.get(each, "").strip() in [*(weak if n else weak[:1])]:
+                said[n] = f"({said[n]})"
+        assigned = op == "=" and ops[0] in ("role", "list") and said[0][-2:] != ".T"
         return (" = " if assigned else signs[op]).join(said)
     around = signs.get(op, SIGNS["around"].get(op, f"{op}({{}})"))
     whole = around.format(", ".join(said))
     return f"{whole}.T" if flip and op != "sqrt" else whole
-
-
-def wrapped(line: str, signs: str) -> str:
-    """A line in brackets, if one of these signs stands in it outside of brackets."""
-    inner, shorter = line, sub(r"[(\[][^()\[\]]*[)\]]", "", line)
-    while shorter != inner:
-        inner, shorter = shorter, sub(r"[(\[][^()\[\]]*[)\]]", "", shorter)
-    return f"({line})" if signs and search(f" [{signs}] ", inner) else line
 
 
 class World:
@@ -86,6 +80,7 @@ class World:
         self.scored = False  # whether a score is a function: score(q, k)
         self.sized = False  # whether a shape is given
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
+        self.share = "sum" not in kinds and "W_O[i]" in map(bare, role_of.values())  # of an output
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list, most: int) -> None:
@@ -351,8 +346,7 @@ class World:
                 its = DATA["uses"].get(role) or [letter_of(role), letter_of(role)]
                 for it, letter in zip((x, y), its, strict=True):
                     self._used(it, letter)
-                seen = not dot and len(x.axes) == len(y.axes) == 4
-                self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
+                self._remark(key.replace("!", "") if dot else key, [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
                 if not axes and "swap" in (a.free, b.free):  # k.transpose(1, 2) has three
@@ -480,7 +474,7 @@ class World:
             self.loose += 1
         elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
             self.loose += "Y" in (one, two) and one != two
-        elif one == two and shape_of(one)[:1] in (["n_q"], ["d_model"]) and not letter_of(one):
+        elif one == two and not letter_of(one):
             return
         elif letter_of(one) and letter_of(two) and letter_of(one) != letter_of(two):
             self.remark("letters", letter_of(one), letter_of(two))

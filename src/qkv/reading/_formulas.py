@@ -12,6 +12,7 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, parse, turned, walk
 
 CARDS = 3
+CUT = ("cut", "behind", "inside", "thirds", "wide", "view", "words")  # notes
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
 
 
@@ -109,11 +110,10 @@ def _is_known(line: tuple) -> bool:
 def _is_attention(world: World, lines: list) -> bool:
     """Whether a letter or a step is attention's own, and most letters are known."""
     roles = [bare(role) for role in world.role_of.values() if role]
-    made = [bare(it.role) for it in [*world.results, *world.made.values()]]
     faults, unknown = [*world.faults.values()], len(world.role_of) - len(roles)
     nodes = [node for line in lines for node in walk(line)]
     named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
-    ours = named or any(search(DATA["ours"]["roles"], role) for role in [*roles, *made])
+    ours = named or any(search(DATA["ours"]["roles"], role) for role in roles)
     ours = ours or any(node[0] == "fn" and _is_ours(node) for node in nodes)
     toy = "toy" in world.notes.values() and not world.loose
     ours = ours or toy or any(it in ("cut", "together") for it in world.notes.values())
@@ -124,7 +124,6 @@ def _is_attention(world: World, lines: list) -> bool:
     told = world.code or any(node[0] == "fn" for node in nodes)  # k q / r² has more readings
     known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
     some = world.results[-1].role or faults or world.code or toy
-    some = some and not all(it.lost for it in world.results)
     return bool(ours and steps and known and not unread and some)
 
 
@@ -136,15 +135,11 @@ def _size(letter: str, size: str) -> Reading:
 
 def is_cut(world: World) -> bool:
     """Whether code shows that heads are cut out."""
-    return any(
-        it in ("cut", "behind", "inside", "thirds", "wide", "view", "words") for it in world.said()
-    )
+    return any(it in CUT for it in world.said())
 
 
 def _meaning(world: World, role: str) -> str:
-    share = (
-        role == "Y" and "sum" not in world.kinds and "W_O[i]" in map(bare, world.role_of.values())
-    )
+    share = role == "Y" and world.share
     return DATA["says"]["share"] if share else tables()["role"][role.replace("!", "")][MEANING]
 
 
@@ -278,11 +273,8 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if len(inputs) > 1 or beside:  # each has the letter of the queries, or of keys and values
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
         trees = [_apart(it, uses) for it in trees] if apart and len(inputs) < 3 else []
-    first = "cut" in world.said()  # then heads do not stay behind the words
-    notes = world.notes.items()
-    notes = [
-        it for it, name in notes if not ((first and name == "behind") or (signs and name == "one"))
-    ]
+    other = {"behind": "cut" in world.said(), "one": signs}  # what is told already
+    notes = [it for it, name in world.notes.items() if not other.get(name)]
     reasons = ["told" for it in told if "Luong" in it]
     reasons += ["output"] if wanted[:3] == "W_O" else []
     reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]

@@ -81,17 +81,15 @@ def _stored(line: str) -> Reading | None:
     called, title, ways, page, more = found[0]
     for path in [it for it in said["paths"] if search(it, called)]:
         ways = [[sub(said["paths"][path], "", it).strip(", "), *its] for it, *its in ways]
-    ways = [it for it in ways if it[0]] or found[0][2]
     sized = search(said["shape"], [*line.split(called), ""][1]) or sized  # that behind the name
-    shape = [int(it) for it in findall(r"\d+", sized[0])] if sized and not layer else []
-    if layer and layer[2].isdigit() and layer[3].isdigit():
-        shape = [int(layer[3]), int(layer[2])]
+    sizes = [layer[3], layer[2]] if layer else findall(r"\d+", sized[0]) if sized else []
+    shape = [int(it) for it in sizes if it.isdigit()]
     while shape[2:] and shape[-1] == 1:
         shape.pop()
-    fits = [way for way in ways if _may_store(way[1], shape)]
+    fits = [way for way in ways if way[0] and _may_store(way[1], shape)]
     ways = [] if layer else fits or ways
-    letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways}
-    says = [said["linear"].format(layer[2], layer[3])] if layer and not shape else []
+    letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways if it}
+    says = [said["linear"].format(layer[2], layer[3])] if layer and not shape[1:] else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
     if len(shape) == 2:
         to, of = shape[::-1] if search(r"^blk\.", called) else shape
@@ -104,9 +102,9 @@ def _stored(line: str) -> Reading | None:
             says = [said["sized"].format(of, axes[1 - n], to)]
             if "+" in axes[1 - n]:
                 says.append(said["rest"].format(of, to - of, (to - of) // 2))
-        if search(r"for (keys|values)\.$", title) and to < of and of % to == 0:
+        if search(r"for (keys|values)\.$", title) and to < of:
             says.append(said["grouped"].format(of, of // to))
-    more = [] if layer else [it for it in more if not (says or told) or it != said["unstored"]]
+    more = [it for it in more if not (says or told) or it != said["unstored"]]
     return card("name", title.format(called), [*says, *told, *more], [], letters, page)
 
 

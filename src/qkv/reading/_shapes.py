@@ -47,8 +47,7 @@ def shapes(typed: str) -> Reading | None:
     sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", " ".join(it for _, it in found)))
     told = search(r"[:=]|\b(is|has|of|shape)\b", typed) if any(labels) else not words
     told = told and sizes and not any(isinstance(it, str) for it in _numbers(sizes))  # by names
-    row = fullmatch("[ @]*@ *", rest) and not any(labels) and all("," in it for _, it in found)
-    if not (ours or numbers or row or told):
+    if not (ours or numbers or told):
         return None
     axes = [axes_of(it) for _, it in found]
     if "@" in rest or (named and not ours):
@@ -304,6 +303,4 @@ def _row(found: list, shown: list) -> list:
         else:
             last, follows = maps[gap][1], maps[gap + 1][0]
             gaps.append(SHAPE["gap"].format(*names, gap + 1, last, gap + 2, follows))
-    first = {each[0] for each in found}
-    beside = [] if fit or len(first) > 1 else [SHAPE["same"].format(found[0][0])]
-    return [*fit[::-1], *gaps, *beside]
+    return [*fit[::-1], *gaps]
