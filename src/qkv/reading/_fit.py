@@ -69,7 +69,8 @@ class World:
 
     def __init__(self, role_of: dict, shown: dict, columns: bool, code: bool, kinds: list):
         self.role_of, self.shown, self.columns, self.code = role_of, shown, columns, code
-        self.kinds = kinds  # of the nodes of all lines
+        self.kinds = kinds  # of the nodes of all lines, and the names of their functions
+        self.raw = not ("sqrt" in kinds or "num" in kinds)  # nothing may divide the scores
         self.loose, self.steps = 0, 0  # what is no step of attention, and what is one
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
@@ -77,8 +78,6 @@ class World:
         self.open, self.names, self.key, self.turned = False, [], [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.narrow = False  # whether three weights in one array are one head's
-        self.scored = False  # whether a score is a function: score(q, k)
-        self.sized = False  # whether a shape is given
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
         self.share = "sum" not in kinds and "W_O[i]" in map(bare, role_of.values())  # of an output
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
@@ -104,9 +103,6 @@ class World:
         if "linear" in self.said():  # without a softmax factors of scores are no mistake
             self.forget("mask", "times", "outside")
         self.open = "sides" in self.said()
-        known = ["one"] if "sum" in self.kinds else []  # they are of one word
-        known += ["bare"] if "sqrt" in self.kinds or "num" in self.kinds else []
-        self.notes = {it: name for it, name in self.notes.items() if name not in known}
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
         self.made = {it: its for it, its in self.made.items() if it in self.sure or not its.role}
@@ -134,7 +130,6 @@ class World:
         if kind == "fn" and parts[0] == "score":
             for it, letter in zip(parts[1:], "QK", strict=True):
                 self.loose += self._used(self.value(it), letter).role[:1] not in ("X", "Q", "K")
-            self.scored = True
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
@@ -166,7 +161,6 @@ class World:
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
-            self.sized = True
             sizes = zip(parts[1:], shape_of(first.role), strict=False)
             for its, size in sizes:  # h d_v is a product, and d any width
                 narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
@@ -214,8 +208,9 @@ class World:
         its[SAYS[name].format(*said)] = name
 
     def forget(self, *names: str) -> None:
-        """Take back what is wrong by these names."""
+        """Take back what was said by these names."""
         self.faults = {it: name for it, name in self.faults.items() if name not in names}
+        self.notes = {it: name for it, name in self.notes.items() if name not in names}
 
     def _rows(self, value: Value) -> tuple | None:
         """What is printed of a value with words as rows."""
@@ -237,7 +232,7 @@ class World:
         name = role.replace("[i]", f"[{heads[0]}]") if len(heads) == 1 else role
         vector = self.large and bool(search(r"^[qkv]\|", leaf))
         either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
-        if vector:
+        if vector and "sum" not in self.kinds:
             self.remark("one", typed)
         free = "one" if vector or either else ""
         return Value(role, ("role", name, typed) if role else None, typed, free)
@@ -258,7 +253,7 @@ class World:
         out = (op, *outs) if values and all(outs) else None
         if out and op not in SIGNS["numpy"] and self.columns and made.endswith(".T"):
             out = ("t", out)
-        if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
+        if op == "softmax" and self.raw and values and values[0].out and values[0].out[0] == "mul":
             self.remark("bare")
         unsure = key in ("cut QKV", "three QKV", "join head[i]")
         unsure = unsure or (made == "added" and "head[i]" in roles)
@@ -410,7 +405,7 @@ class World:
         letters = [letter_of(self.role_of.get(each[1], "")) for each in names]
         parts = [last for _ in names]
         if names[2:] and any(it[0] == "cut" for it in walk(nodes[1])[:2]):  # each is cut by itself
-            self.notes = {it: name for it, name in self.notes.items() if name != "inside"}
+            self.forget("inside")
         if "QKV" in last.role and all(letters):
             own = [bare(self.role_of.get(each[1], "")) for each in names]
             roles = [sub(r"\[\d", "[i", last.role).replace("QKV", each) for each in letters]
@@ -515,6 +510,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     letters, worlds, kept = read_first(lines, code), [], {}
     every = [node for line in lines for node in walk(line)]
     kinds = [("num" if number(it[1]) else "leaf") if it[0] == "leaf" else it[0] for it in every]
+    kinds += [it[1] for it in every if it[0] == "fn"]
     most = 10**9  # no choice is known yet
     # code has rows, unless it writes W @ x.T
     either = not code or any(it[0] == "mul" and it[1][0] == "t" and it[1][2:] for it in every)

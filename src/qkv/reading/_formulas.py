@@ -12,6 +12,7 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, parse, turned, walk
 
 CARDS = 3
+OURS = ("attention", "fused", "multihead", "score")  # functions
 CUT = ("cut", "behind", "inside", "thirds", "wide", "view", "words")  # notes
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
 
@@ -44,11 +45,11 @@ def formulas(typed: str) -> tuple[list, list, str]:
             world.forget("keys")
         elif first != world.columns:
             world.remark("softmax", found[1])
-    left = [it for it in left if search(r"\w|[^\x00-\x7f]", it)]  # a sign that is lost is no letter
     free = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
-    strange = [*dict.fromkeys([*left, *free])]
-    lost = left and not code and worlds and (worlds[0].loose or worlds[0].faults)
-    if not worlds or lost or not _is_attention(worlds[0], lines):
+    strange = [it for it in dict.fromkeys([*left, *free]) if search(r"\w|[^\x00-\x7f]", it)]
+    lost = any(it in left for it in strange) and not code and worlds
+    lost = lost and (worlds[0].loose or worlds[0].faults)
+    if not worlds or lost or not _is_attention(worlds[0]):
         parts = _parts(lines) if strange and not code else []
         first = fit(parts, shown, code)[0] if parts else None
         if first and not (first.faults or first.loose):
@@ -96,10 +97,9 @@ def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -
 
 def _is_ours(node: tuple) -> bool:
     """Whether a letter or a function is of attention alone."""
-    if node[0] == "fn":
-        return node[1] in ("attention", "fused", "multihead", "score")
-    named = node[0] == "leaf" and search(DATA["ours"]["letters"], node[1])
-    return bool(named) or (node[0] == "leaf" and bool(usual(node[1])[0]))
+    if node[0] != "leaf":
+        return node[0] == "fn" and node[1] in OURS
+    return bool(search(DATA["ours"]["letters"], node[1]) or usual(node[1])[0])
 
 
 def _is_known(line: tuple) -> bool:
@@ -107,23 +107,22 @@ def _is_known(line: tuple) -> bool:
     return any(_is_ours(it) or (it[0] == "leaf" and any(usual(it[1]))) for it in walk(line))
 
 
-def _is_attention(world: World, lines: list) -> bool:
+def _is_attention(world: World) -> bool:
     """Whether a letter or a step is attention's own, and most letters are known."""
     roles = [bare(role) for role in world.role_of.values() if role]
     faults, unknown = [*world.faults.values()], len(world.role_of) - len(roles)
-    nodes = [node for line in lines for node in walk(line)]
     named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
     ours = named or any(search(DATA["ours"]["roles"], role) for role in roles)
-    ours = ours or any(node[0] == "fn" and _is_ours(node) for node in nodes)
+    ours = ours or any(it in OURS for it in world.kinds)
     toy = "toy" in world.notes.values() and not world.loose
     ours = ours or toy or any(it in ("cut", "together") for it in world.notes.values())
     steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
     steps = steps or not (world.loose or faults)
-    unread = [node[1] for node in nodes if node[0] == "fn"]
-    unread = "exp" in unread and not world.code  # over no sum
-    told = world.code or any(node[0] == "fn" for node in nodes)  # k q / r² has more readings
+    unread = "exp" in world.kinds and not world.code  # over no sum
+    told = world.code or "fn" in world.kinds  # k q / r² has more readings
     known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
     some = world.results[-1].role or faults or world.code or toy
+    some = some and not all(it.lost for it in world.results)
     return bool(ours and steps and known and not unread and some)
 
 
@@ -248,9 +247,9 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
-    products = ("mul", "dot", "inner", "t", "axis", "softmax")
-    sided = world.code or any(it in world.kinds for it in products)
-    tokens = "open" if world.open or not (world.sized or (world.steps and sided)) else tokens
+    sided = world.code or any(it in world.kinds for it in ("mul", "dot", "inner", "t", "axis"))
+    sided = "shape" in world.kinds or (sided and world.steps)
+    tokens = tokens if sided and not world.open else "open"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     result += [said["lead"]] if gives and "…" in shape else []
     of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")
@@ -258,11 +257,11 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     sides = [] if "sides" in world.said() else [said[tokens]]
     signs = [it for it in "ijmnst" if it in of and it in its]
     result += [said["counts"].format(listed(signs))] if signs else []
-    weights = [world.shown[it] for it, role in roles.items() if it[:2] == "Q|" and role[:2] == "W_"]
-    result += [said["named"].format(it) for it in weights[:1]]
+    weights = [it for it, role in roles.items() if it[:2] == "Q|" and role[:2] == "W_"]
+    result += [said["named"].format(world.shown[it]) for it in weights[:1]]
     grouped = is_cut(world) and any("are grouped" in it for it in told)
     trees = [] if grouped or world.faults or not complete else world.trees()  # h_kv is not h
-    own = trees and world.steps and "scale" not in world.said() and not world.scored
+    own = trees and world.steps and "scale" not in world.said() and "score" not in world.kinds
     names = world.names if own else []  # a source has a formula only if all of it is read
     shown = " ".join(world.shown.values())
     below, above = search(r"\b[xqkv]_", shown), "<" in shown  # Ng's alone write ⟨3⟩ of a word
