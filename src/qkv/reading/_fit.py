@@ -287,9 +287,7 @@ class World:
         for pattern, (name, made) in DATA["mistakes"].items():
             if name == "heads" and self.code:
                 continue  # by their names alone
-            if fullmatch(pattern, key) or (
-                self.columns and fullmatch(pattern, key.replace(".T", ""))
-            ):
+            if fullmatch(pattern, key.replace(".T", "") if self.columns else key):
                 self.remark(name, typed, *(it.typed for it in arrays))
                 return Value(made, None, typed)
         self.loose += 2
@@ -463,19 +461,18 @@ class World:
     def _compare(self, a: Value, b: Value) -> None:
         """Whether two sides of an equation can be the same thing."""
         one, two = bare(a.role).replace("!", ""), bare(b.role).replace("!", "")
+        letters = [letter_of(one), letter_of(two)]
         if a.lost or b.lost:
             return
-        if not (one and two) or "#" in (one, two):
+        if not (one and two) or "#" in (one, two) or {one, two} == {"Y", "joined"}:
             self.loose += 1
-        elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
-            self.loose += "Y" in (one, two) and one != two
-        elif one == two and not letter_of(one):
+        elif one[0] == two[0] == "X" or a.role == b.role or (one == two and not letters[0]):
             return
-        elif letter_of(one) and letter_of(two) and letter_of(one) != letter_of(two):
-            self.remark("letters", letter_of(one), letter_of(two))
-        elif not (letter_of(one) or letter_of(two) or "(" in a.typed):
+        elif all(letters) and letters[0] != letters[1]:
+            self.remark("letters", *letters)
+        elif not (any(letters) or "(" in a.typed):
             self.loose += 1  # another letter than this one is usual
-        elif self.faults or "toy" in self.notes.values():  # what follows is not blamed again
+        elif self.faults or "toy" in self.said():  # what follows is not blamed again
             self.loose += 1
         else:
             known = tables()["role"]

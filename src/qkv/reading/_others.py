@@ -86,7 +86,7 @@ def _stored(line: str) -> Reading | None:
     shape = [int(it) for it in sizes if it.isdigit()]
     while shape[2:] and shape[-1] == 1:
         shape.pop()
-    fits = [way for way in ways if way[0] and _may_store(way[1], shape)]
+    fits = [way for way in ways if way[0] and _widths(way[1], shape)]
     ways = [] if layer else fits or ways
     letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways if it}
     says = [said["linear"].format(layer[2], layer[3])] if layer and not shape[1:] else []
@@ -96,11 +96,9 @@ def _stored(line: str) -> Reading | None:
         form = said["gguf" if search(r"^blk\.", called) else "way"]
         says = [form.format(of, to)]
         if fits:
-            axes = cut(", ", fits[0][1][1:-1])
-            n = axes.index("d_model")
-            of, to = shape[n], shape[1 - n]
-            says = [said["sized"].format(of, axes[1 - n], to)]
-            if "+" in axes[1 - n]:
+            of, to, axis = _widths(fits[0][1], shape)
+            says = [said["sized"].format(of, axis, to)]
+            if "+" in axis:
                 says.append(said["rest"].format(of, to - of, (to - of) // 2))
         if search(r"for (keys|values)\.$", title) and to < of:
             says.append(said["grouped"].format(of, of // to))
@@ -145,14 +143,16 @@ def _is_meant(stored: str, has_parts: int, forms: list) -> bool:
     return found or bool(has_parts and f".{own}." in f"{forms[0]}.")
 
 
-def _may_store(form: str, shape: list) -> bool:
-    """Whether a layer as wide as its heads together may store a weight in this shape."""
+def _widths(form: str, shape: list) -> list:
+    """Of a weight stored so, d_model, the other size and its name, if a layer may have these."""
     axes = cut(", ", form[1:-1])
     if len(shape) != 2 or len(axes) != 2 or "d_model" not in axes:
-        return False
+        return []
     n = axes.index("d_model")
-    often, (of, to) = MESSAGES["name"]["often"].get(axes[1 - n], 0), (shape[n], shape[1 - n])
-    return to == often * of if often else of < to < 3 * of if "+" in axes[1 - n] else of % to == 0
+    of, to, axis = shape[n], shape[1 - n], axes[1 - n]
+    often, rest = MESSAGES["name"]["often"].get(axis, 0), of < to < 3 * of  # as wide as heads
+    fits = to == often * of if often else rest if "+" in axis else of % to == 0
+    return [of, to, axis] if fits else []
 
 
 def _cut_out(form: str, line: str) -> str:
