@@ -12,8 +12,8 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, parse, turned, walk
 
 CARDS = 3
-OURS = ("attention", "fused", "multihead", "score")  # functions
-CUT = ("cut", "behind", "inside", "thirds", "wide", "view", "words")  # notes
+OURS = ("attention", "fused", "multihead", "score")  # functions of attention
+CUT = ("cut", "behind", "inside", "thirds", "wide", "view", "words")  # said where heads are cut
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
 
 
@@ -37,13 +37,13 @@ def formulas(typed: str) -> tuple[list, list, str]:
         for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
             world.remark(name)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
-        first = not code and found[2] not in ("1", "-1")
+        first = found[2] not in ("1", "-1")
         if code:
             world.remark("over", found[1])
             world.steps += 1
         elif first and "keys" in world.said():
             world.forget("keys")
-        elif first != world.columns:
+        elif not world.faults and first != world.columns:
             world.remark("softmax", found[1])
     free = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
     strange = [it for it in dict.fromkeys([*left, *free]) if search(r"\w|[^\x00-\x7f]", it)]
