@@ -261,14 +261,14 @@ class World:
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             if op != "add" or out:  # what is added may hold another thing than its letter
-                self._remark(key, said)
+                self._judge(key, said)
             axes = "...." if op in ("cut", "three") else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale:
             return Value("#", out, typed)
         return self._no_step(key, op, arrays, typed)
 
-    def _remark(self, key: str, said: list) -> None:
+    def _judge(self, key: str, said: list) -> None:
         """What there is to say of a step: it is unusual, or a mistake."""
         for pattern, name in DATA["remarks"].items():
             if fullmatch(pattern, key) and not (name == "keys" and self.columns):
@@ -339,7 +339,7 @@ class World:
                 its = DATA["uses"].get(role) or [letter_of(role), letter_of(role)]
                 for it, letter in zip((x, y), its, strict=True):
                     self._used(it, letter)
-                self._remark(key.replace("!", "") if dot else key, [x.typed, y.typed])
+                self._judge(key.replace("!", "") if dot else key, [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
                 if not axes and "swap" in (a.free, b.free):  # k.transpose(1, 2) has three
@@ -529,8 +529,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 world.key = [faults + world.loose, -world.steps, faults, 1, *named]
                 most = min(most, world.key[0])
                 worlds.append(world)
-    likely = sorted(worlds, key=lambda world: world.key)
-    worlds = [world for world in likely if world.key[0] == most][:40]
+    worlds = [it for it in sorted(worlds, key=lambda it: it.key) if it.key[0] == most][:40]
     widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
         upright = world.key[5] < 6  # no text stores a weight as nn.Linear does
