@@ -511,7 +511,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     most = 10**9  # no choice is known yet
     # code has rows, unless it writes W @ x.T
     either = not code or any(it[0] == "mul" and it[1][0] == "t" and it[1][2:] for it in every)
-    for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
+    for role_of, kind in choices(letters, [it for it in entering(every) if it in letters]):
         weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
         weights = [it for it in weights if "()" not in it]
         for columns in (False, True) if weights or either else (False,):
@@ -545,15 +545,14 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     return [*kept.values()]
 
 
-def entering(lines: list) -> list:
+def entering(nodes: list) -> list:
     """The letters that a layer takes, or in code a layer of weights."""
-    nodes = [node for line in lines for node in walk(line)]
     given = [it for node in nodes if node[:2] == ("fn", "multihead") for it in node[2:]]
     given += [node[2] for node in nodes if node[0] == "call" and usual(node[1][1])[0]]
     given = [it[1] if it[0] == "pass" else it for it in given]
     scored = [it for node in nodes if node[:2] == ("fn", "score") for it in node[2:]]
     given += [it for it in scored if it[0] == "leaf" and not usual(it[1])[0]]
-    alike = [it[1:] for it in lines if it[0] == "eq" and all(x[0] == "leaf" for x in it[1:])]
+    alike = [it[1:] for it in nodes if it[0] == "eq" and all(x[0] == "leaf" for x in it[1:])]
     for its in alike:  # Q = K = V
         given += its if all(usual(it[1])[0] == "activation" for it in its) else ()
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]
