@@ -16,7 +16,8 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
 
 MADE = {}  # of each step that was looked up, what it makes
-FAULTS, NOTES, SIGNS = DATA["faults"], DATA["notes"], DATA["signs"]
+FAULTS, SIGNS = DATA["faults"], DATA["signs"]
+SAYS = FAULTS | DATA["notes"]
 
 
 class Value(NamedTuple):
@@ -34,7 +35,7 @@ def transposed(value: Value) -> Value:
     """The transpose."""
     typed = f"({value.typed})" if " " in value.typed else value.typed
     typed = typed[:-1] if typed.endswith("ᵀ") else f"{typed}ᵀ"
-    out = ("t", value.out) if value.out else None
+    out = value.out and (value.out[1] if value.out[0] == "t" else ("t", value.out))
     return value._replace(role=turned(value.role), out=out, typed=typed)
 
 
@@ -51,51 +52,43 @@ def written(out: tuple, flip: bool, role: Callable, size: Callable, signs: dict)
     parts = parts[::-1] if flip and op == "mul" else parts
     said = [written(each, inside, role, size, signs) for each in parts]
     if op in SIGNS["numpy"]:
-        weak = SIGNS["weak"].get(op, "")
-        said = [wrapped(it, weak if n or not weak else "+") for n, it in enumerate(said)]
-        first = parts[0][1] if parts[0][0] == "t" else parts[0]
-        assigned = op == "=" and first[0] in ("role", "list") and said[0][-2:] != ".T"
+        ops = [(it[1] if it[0] == "t" else it)[0] for it in parts]
+        weak = SIGNS["weak"].get(op, "")  # of the first part a sum alone
+        for n, each in enumerate(ops):
+            if signs.get(each, "").strip() in [*(weak if n else weak[:1])]:
+                said[n] = f"({said[n]})"
+        assigned = op == "=" and ops[0] in ("role", "list") and said[0][-2:] != ".T"
         return (" = " if assigned else signs[op]).join(said)
     around = signs.get(op, SIGNS["around"].get(op, f"{op}({{}})"))
     whole = around.format(", ".join(said))
     return f"{whole}.T" if flip and op != "sqrt" else whole
 
 
-def wrapped(line: str, signs: str) -> str:
-    """A line in brackets, if one of these signs stands in it outside of brackets."""
-    inner, shorter = line, sub(r"[(\[][^()\[\]]*[)\]]", "", line)
-    while shorter != inner:
-        inner, shorter = shorter, sub(r"[(\[][^()\[\]]*[)\]]", "", shorter)
-    return f"({line})" if signs and search(f" [{signs}] ", inner) else line
-
-
 class World:
     """One choice of a role for each letter."""
 
-    def __init__(self, role_of: dict, shown: dict, columns: bool, code: bool):
+    def __init__(self, role_of: dict, shown: dict, columns: bool, code: bool, kinds: list):
         self.role_of, self.shown, self.columns, self.code = role_of, shown, columns, code
+        self.kinds = kinds  # of the nodes of all lines, and the names of their functions
+        self.raw = not ("sqrt" in kinds or "num" in kinds)  # nothing may divide the scores
         self.loose, self.steps = 0, 0  # what is no step of attention, and what is one
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.last, self.again = [], []  # what it has assigned and not read again, or twice
         self.open, self.names, self.key, self.turned = False, [], [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
-        self.single = False  # whether what the last line makes is what all of it makes
-        self.several = False  # whether a formula has several lines
-        self.share = False  # whether an output is one head's part
         self.narrow = False  # whether three weights in one array are one head's
-        self.scored = False  # whether a score is a function: score(q, k)
-        self.sized = False  # whether a shape is given
-        self.sided = False  # whether a product or a softmax shows how words stand
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
+        self.share = "sum" not in kinds and "W_O[i]" in map(bare, role_of.values())  # of an output
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
-    def run(self, lines: list, kinds: list, most: int) -> None:
+    def run(self, lines: list, most: int) -> None:
         """Read all lines; a letter that only meets what is not known has no role.
 
-        `kinds` are those of their nodes. Another choice that leaves no more than `most` unread is
-        known, so what leaves more is not read to its end.
+        Another choice that leaves no more than `most` unread is known, so what leaves more is not
+        read to its end.
         """
+        self.single = all(line[0] == "eq" for line in lines[:-1])  # the last line makes all of it
         self.several = len(lines) > 1 and not self.code
         for line in lines:
             if self.loose > most:
@@ -107,14 +100,9 @@ class World:
                 self.turned = result.role.endswith(".T")
             self.results.append(result)
             self.sure += [it for it in leaves(line) if not (result.lost or it in self.hidden)]
-        self.single = all(line[0] == "eq" for line in lines[:-1])
-        products = ("mul", "dot", "inner", "t", "axis", "softmax")
-        self.sided = self.code or any(it in kinds for it in products)
-        sums = "sum" in kinds
-        self.share = not sums and any(bare(it) == "W_O[i]" for it in self.role_of.values())
-        known = ["one"] if sums else []  # they are of one word
-        known += ["bare"] if "sqrt" in kinds or "num" in kinds else []
-        self.notes = {it: name for it, name in self.notes.items() if name not in known}
+        if "linear" in self.said():  # without a softmax factors of scores are no mistake
+            self.forget("mask", "times", "outside")
+        self.open = "sides" in self.said()
         roles = self.role_of.items()
         self.role_of = {it: role for it, role in roles if it in self.sure or not role}
         self.made = {it: its for it, its in self.made.items() if it in self.sure or not its.role}
@@ -142,7 +130,6 @@ class World:
         if kind == "fn" and parts[0] == "score":
             for it, letter in zip(parts[1:], "QK", strict=True):
                 self.loose += self._used(self.value(it), letter).role[:1] not in ("X", "Q", "K")
-            self.scored = True
             return Value("S[i]", ("role", "S[i]"), parts[0])
         if kind == "sum" and parts[0] and parts[0][0] == "mul":  # over words: a matrix product
             value = self.value(("dot", *parts[0][1:]))
@@ -157,15 +144,15 @@ class World:
         elif kind in ("mul", "dot"):
             return self._product(values, kind)
         elif kind == "inner":
-            self.notes |= {NOTES["each"]: "each"} if len(parts[0]) == 4 else {}
+            if len(parts[0]) == 4:
+                self.remark("each")
             return self._product(values, kind)._replace(axes=parts[0])
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
-        if name == "view" and (first.axes or not first.out or self._is_bare(first)):
-            kind = "pass" if first.axes else "note"  # of a name alone nothing is known
-        if kind == "note" or kind == "wrong":
-            said = NOTES if kind == "note" else FAULTS
-            (self.notes if kind == "note" else self.faults)[said[name].format(*parts[2:])] = name
+        if name == "view" and (not first.out or self._is_bare(first)):
+            name = "words"  # of a name alone nothing is known
+        if kind in ("note", "wrong"):
+            self.remark(name, *parts[2:])
         if kind == "moved" or (name == "floor" and first.role in ("", "#")):
             return first._replace(role=first.role.replace("!", ""), out=None, free="moved", axes="")
         if kind == "flip":
@@ -174,7 +161,6 @@ class World:
         if kind in ("note", "wrong", "pass", "each"):
             return first._replace(out=None)
         if kind == "shape":  # of R^{d_model × d_k}
-            self.sized = True
             sizes = zip(parts[1:], shape_of(first.role), strict=False)
             for its, size in sizes:  # h d_v is a product, and d any width
                 narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
@@ -189,10 +175,7 @@ class World:
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
         if kind == "join" and bare(first.role) == "head[i]" and not self._is_bare(first):
-            if first.axes[1:2] == ".":
-                self._fault("join")
-            else:
-                self.notes |= {} if first.axes else {NOTES["mixed"]: "mixed"}
+            self.remark("join" if first.axes else "mixed")
         if name == "concat" and len({it.role for it in values}) == 1:  # heads side by side
             alike = len(values) == 1 or (first.out and first.out[0] == "role")
             values = [first if alike else first._replace(out=None)]
@@ -204,13 +187,13 @@ class World:
         its = sides[axis] if -len(sides) <= axis < len(sides) else ""
         if its == "1" and value.role == "S[i].T":
             return transposed(self._step("softmax", [transposed(value)]))
-        if bare(value.role) == "S[i]" and (its == "." or not (its == "2" or last)):
-            made = bool(value.out) and value.out[0] != "role"
+        if bare(value.role) == "S[i]" and not (its == "2" or last):
+            made = value.out and value.out[0] != "role"
             several = self.large and "one" not in self.said()  # or two axes may be a query's
             if sides[2:] or (sides and several) or (axis < 0 and made):
-                self._fault("softmax", f"axis {axis}")
+                self.remark("softmax", f"axis {axis}")
             else:
-                self.notes[NOTES["over"].format(f"axis {axis}")] = "over"
+                self.remark("over", f"axis {axis}")
                 return self._step("softmax", [value])._replace(out=None)
         return self._step("softmax", [value])
 
@@ -219,12 +202,15 @@ class World:
         named = [self.shown.get(it, "") for it in self.role_of if it not in self.made]
         return self.code and value.typed.removesuffix("ᵀ") in named
 
-    def _fault(self, name: str, *said: str) -> None:
-        self.faults[FAULTS[name].format(*said)] = name
+    def remark(self, name: str, *said: str) -> None:
+        """Say what is a mistake, or what else there is to say."""
+        its = self.faults if name in FAULTS else self.notes
+        its[SAYS[name].format(*said)] = name
 
     def forget(self, *names: str) -> None:
-        """Take back what is wrong by these names."""
+        """Take back what was said by these names."""
         self.faults = {it: name for it, name in self.faults.items() if name not in names}
+        self.notes = {it: name for it, name in self.notes.items() if name not in names}
 
     def _rows(self, value: Value) -> tuple | None:
         """What is printed of a value with words as rows."""
@@ -246,8 +232,8 @@ class World:
         name = role.replace("[i]", f"[{heads[0]}]") if len(heads) == 1 else role
         vector = self.large and bool(search(r"^[qkv]\|", leaf))
         either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
-        if vector:
-            self.notes[NOTES["one"].format(typed)] = "one"
+        if vector and "sum" not in self.kinds:
+            self.remark("one", typed)
         free = "one" if vector or either else ""
         return Value(role, ("role", name, typed) if role else None, typed, free)
 
@@ -264,53 +250,45 @@ class World:
         key = " ".join([op, *roles, *numbers])
         made = made_by(key)
         outs = [it.out if op in SIGNS["numpy"] else self._rows(it) for it in [*arrays, *scales]]
-        out = (key if key in SIGNS["around"] else op, *outs) if values and all(outs) else None
+        out = (op, *outs) if values and all(outs) else None
         if out and op not in SIGNS["numpy"] and self.columns and made.endswith(".T"):
             out = ("t", out)
-        if op == "softmax" and values and values[0].out and values[0].out[0] == "mul":
-            self.notes[NOTES["bare"]] = "bare"
+        if op == "softmax" and self.raw and values and values[0].out and values[0].out[0] == "mul":
+            self.remark("bare")
         unsure = key in ("cut QKV", "three QKV", "join head[i]")
         unsure = unsure or (made == "added" and "head[i]" in roles)
         out = None if unsure else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             if op != "add" or out:  # what is added may hold another thing than its letter
-                self._remark(key, said)
+                self._judge(key, said)
             axes = "...." if op in ("cut", "three") else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
-        if scale or (op == "div" and not arrays):
+        if scale:
             return Value("#", out, typed)
         return self._no_step(key, op, arrays, typed)
 
-    def _remark(self, key: str, said: list) -> None:
+    def _judge(self, key: str, said: list) -> None:
         """What there is to say of a step: it is unusual, or a mistake."""
         for pattern, name in DATA["remarks"].items():
-            if (name == "keys" and self.columns) or (name == "outside" and "linear" in self.said()):
-                continue
-            if fullmatch(pattern, key) and name in NOTES:
-                self.notes[NOTES[name].format(*said)] = name
-            elif fullmatch(pattern, key):
-                self._fault(name, *said)
+            if fullmatch(pattern, key) and not (name == "keys" and self.columns):
+                self.remark(name, *said)
 
     def _no_step(self, key: str, op: str, arrays: list, typed: str) -> Value:
         """What is no step: a mistake that people make, something that is not read, or neither."""
         first = next((it for it in arrays if it.role), Value())
         if op == "swap":  # of an array in which heads stand before words it is a mistake
-            heads = len(first.axes) == 4 and first.role[-3:] == "[i]"
-            return first._replace(role=f"{first.role}!" if heads else first.role)
+            return first._replace(role=f"{first.role}!" if len(first.axes) == 4 else first.role)
         strange = op == "add" and not all(it.role for it in arrays)
         if strange or op in ("part", "join"):
             return first._replace(out=None, typed=typed)
-        words = [it.role == "head[i]" or (it.role == "V[i]" and "*" in it.typed) for it in arrays]
-        if op == "add" and all(words) and all(" " in it.typed for it in arrays):  # one by one
-            return Value("head[i]", None, typed)
+        if op == "add" and all(it.role == "head[i]" and " " in it.typed for it in arrays):
+            return Value("head[i]", None, typed)  # one word after another
         for pattern, (name, made) in DATA["mistakes"].items():
             if name == "heads" and self.code:
                 continue  # by their names alone
-            if fullmatch(pattern, key) or (
-                self.columns and fullmatch(pattern, key.replace(".T", ""))
-            ):
-                self._fault(name, typed, *(it.typed for it in arrays))
+            if fullmatch(pattern, key.replace(".T", "") if self.columns else key):
+                self.remark(name, typed, *(it.typed for it in arrays))
                 return Value(made, None, typed)
         self.loose += 2
         return Value("", None, typed)
@@ -355,15 +333,13 @@ class World:
         for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
             role = made_by(key.replace("!", ""))
-            exchanged = self.code and n >= len(ways) and role != "S[i]"
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
-            if role and not (exchanged or (other and (dot or free))):
+            if role and not (other and (dot or free)):
                 self.steps += 1
                 its = DATA["uses"].get(role) or [letter_of(role), letter_of(role)]
                 for it, letter in zip((x, y), its, strict=True):
                     self._used(it, letter)
-                seen = not dot and len(x.axes) == len(y.axes) == 4
-                self._remark(key if seen else key.replace("!", ""), [x.typed, y.typed])
+                self._judge(key.replace("!", "") if dot else key, [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
                 if not axes and "swap" in (a.free, b.free):  # k.transpose(1, 2) has three
@@ -374,57 +350,51 @@ class World:
 
     def _unknown(self, a: Value, b: Value) -> Value:
         """A product that is no step: is another letter, side or transpose meant?"""
-        hint, typed = "", f"{a.typed} {b.typed}"
+        typed = f"{a.typed} {b.typed}"
         for pattern, wanted, made in DATA["places"]:
             its_side = self.columns == made.endswith(".T")
             if its_side and fullmatch(pattern, f"{a.role} {b.role}"):
                 if wanted in FAULTS and a.typed != "score" and not self._is_bare(a):
-                    self._fault(wanted)
-                    self.open = self.open or wanted == "sides"
-                self.open = self.open or a.typed == "score"
-                if wanted == "linear":  # without a softmax factors of scores are no mistake
-                    self.forget("mask", "times")
+                    self.remark(wanted)
                 for it, letter in zip((a, b), wanted, strict=False):
                     if letter in ("Q", "K", "V") and letter != letter_of(it.role):
-                        self._fault("swap", it.typed, letter)
+                        self.remark("swap", it.typed, letter)
                 return Value(made, None, typed)
         letters = [letter_of(a.role), letter_of(b.role)]
         kinds = sorted(it.role[:2] for it in (a, b))
         if kinds == ["W_", "X_"] and all(letters) and letters[0] != letters[1]:
-            self._fault("pair", a.typed, letters[0], b.typed, letters[1])
+            self.remark("pair", a.typed, letters[0], b.typed, letters[1])
             return Value("", None, typed)
-        self.loose += 1 + ("X_" in a.role and "X_" in b.role)
+        self.loose += 1
         if kinds[1:] == ["W_"] and letters[0]:
             return Value("", None, typed)  # of one more map nothing is known
-        one, two = shape_of(a.role), shape_of(b.role)
-        ways = [(transposed(a), b), (a, transposed(b))]
         other = made_by(f"mul {turned(a.role)} {turned(b.role)}")  # with words on the other side
         if self.several and other and other.endswith(".T") != self.columns:
-            self._fault("sides")
-            self.open = True
+            self.remark("sides")
             return Value(turned(other), None, typed)
-        fits = [(x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")]
-        tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
         guess = [it.typed for it in (a, b) if it.role in ("head[i]", "S[i]") and it.out]
         if guess:
             self.hidden += [it for it, shown in self.shown.items() if shown in guess]
-        if not (tables_meet or guess or FAULTS["keys"] in self.faults):
-            if made_by(f"mul {b.role} {a.role}"):
-                self.loose, hint = self.loose + 1, FAULTS["side"]
-            elif fits:
-                changed = a if fits[0][0].role != a.role else b
-                meant = f"{fits[0][0].typed} {fits[0][1].typed}"
-                keys = bare(changed.role) == "A[i]"
-                hint = FAULTS["keys"] if keys else FAULTS["turn"].format(meant)
+        one, two = shape_of(a.role), shape_of(b.role)
+        tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
+        if tables_meet or guess or "keys" in self.said():
+            return Value("", None, typed)
+        ways = [(transposed(a), b), (a, transposed(b))]
+        x, y = next(((x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")), (a, b))
+        made, meant = made_by(f"mul {x.role} {y.role}"), f"{x.typed} {y.typed}"
+        hint = FAULTS["turn"].format(meant) if made else ""
+        side = made_by(f"mul {b.role} {a.role}")
+        if side:
+            self.loose, hint = self.loose + 1, FAULTS["side"]
+        elif made and bare((b if x.role == a.role else a).role) == "A[i]":
+            hint = FAULTS["keys"]
+        if side or not (self._is_bare(a) or self._is_bare(b)):
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
-            if hint == FAULTS["side"] or not (self._is_bare(a) or self._is_bare(b)):
-                self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
-            elif fits and hint != FAULTS["keys"]:
-                self.notes[NOTES["turned"].format(meant, a.typed, b.typed)] = "turned"
-                self.steps += 1
-            made = made_by(f"mul {fits[0][0].role} {fits[0][1].role}") if fits else ""
-            return Value(bare(made), None, typed)
-        return Value("", None, typed)
+            self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
+        elif made:
+            self.remark("turned", meant, a.typed, b.typed)
+            self.steps += 1
+        return Value(bare(made), None, typed)
 
     def _equal(self, nodes: list) -> Value:
         """The sides of an equation; in code the left side gets a value."""
@@ -433,7 +403,7 @@ class World:
         letters = [letter_of(self.role_of.get(each[1], "")) for each in names]
         parts = [last for _ in names]
         if names[2:] and any(it[0] == "cut" for it in walk(nodes[1])[:2]):  # each is cut by itself
-            self.notes = {it: name for it, name in self.notes.items() if name != "inside"}
+            self.forget("inside")
         if "QKV" in last.role and all(letters):
             own = [bare(self.role_of.get(each[1], "")) for each in names]
             roles = [sub(r"\[\d", "[i", last.role).replace("QKV", each) for each in letters]
@@ -443,7 +413,7 @@ class World:
             last = last if names[1:] and self.code else last._replace(out=None)
         elif last.out and last.out[0] == "part":  # three arrays that are not taken apart
             last = last._replace(out=None)
-        elif names[1:] and not last.lost:  # what a layer returns: the output and the weights
+        elif names[1:]:  # what a layer returns: the output and the weights
             self.loose += bare(last.role) != "Y"
             other = Value("A", ("role", "A")) if bare(last.role) == "Y" else Value(lost=True)
             parts, last = [last, other], last._replace(out=None)
@@ -458,12 +428,12 @@ class World:
         before = self.loose
         for a, b in pairwise(values) if assigns else pairs:
             self._compare(a, b)
-        if self.loose > before and not assigns:  # nothing tells what it is
+        if self.loose > before:  # nothing tells what it is
             self.hidden += [it[1] for it in names if it[0] == "leaf"]
         left = [self._rows(it) for it in lefts]
         sides = [("list", *left) if names[1:] else left[0]]
         sides += [self._rows(it) for it in (*values[:-1], last)]
-        called = nodes[0][:2] == ("fn", "attention") and NOTES["bare"] in self.notes
+        called = nodes[0][:2] == ("fn", "attention") and SAYS["bare"] in self.notes
         whole = all(sides) and all(left) and not called
         whole = whole and (sides[2:] or numpy(sides[0]) != numpy(sides[1]))
         role = lefts[0].role if names[1:] else last.role or lefts[0].role
@@ -477,7 +447,7 @@ class World:
         mine = self.role_of.get(leaf, "")
         letters = [letter_of(mine), letter_of(value.role)]
         if all(letters) and letters[0] != letters[1]:
-            self._fault("letters", *letters)
+            self.remark("letters", *letters)
         elif value.role and mine and leaf not in self.made and leaf not in self.read:
             self.role_of[leaf] = value.role.replace("!", "")
         role = value.role or (mine if usual(leaf)[0] or not value.lost else "")
@@ -491,27 +461,24 @@ class World:
     def _compare(self, a: Value, b: Value) -> None:
         """Whether two sides of an equation can be the same thing."""
         one, two = bare(a.role).replace("!", ""), bare(b.role).replace("!", "")
+        letters = [letter_of(one), letter_of(two)]
         if a.lost or b.lost:
             return
-        if not (one and two) or "#" in (one, two):
+        if not (one and two) or "#" in (one, two) or {one, two} == {"Y", "joined"}:
             self.loose += 1
-        elif (one[0] == two[0] == "X") or {one, two} == {"Y", "joined"} or a.role == b.role:
-            self.loose += "Y" in (one, two) and one != two
-        elif one == two and shape_of(one)[:1] in (["n_q"], ["d_model"]) and not letter_of(one):
+        elif one[0] == two[0] == "X" or a.role == b.role or (one == two and not letters[0]):
             return
-        elif letter_of(one) and letter_of(two) and letter_of(one) != letter_of(two):
-            self._fault("letters", letter_of(one), letter_of(two))
-        elif not (letter_of(one) or letter_of(two) or "(" in a.typed):
+        elif all(letters) and letters[0] != letters[1]:
+            self.remark("letters", *letters)
+        elif not (any(letters) or "(" in a.typed):
             self.loose += 1  # another letter than this one is usual
-        elif one == two and a.role.endswith(".T") == b.role.endswith(".T"):
-            return
-        elif self.faults or "toy" in self.notes.values():  # what follows is not blamed again
+        elif self.faults or "toy" in self.said():  # what follows is not blamed again
             self.loose += 1
         else:
             known = tables()["role"]
             ends = [", transposed" if one == two and ".T" in it.role else "" for it in (a, b)]
             said = (known[it][MEANING] + end for it, end in zip((one, two), ends, strict=True))
-            self._fault("equal", *said)
+            self.remark("equal", *said)
 
 
 def numpy(out: tuple) -> str:
@@ -540,10 +507,11 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     letters, worlds, kept = read_first(lines, code), [], {}
     every = [node for line in lines for node in walk(line)]
     kinds = [("num" if number(it[1]) else "leaf") if it[0] == "leaf" else it[0] for it in every]
-    pairs = [node for node in every if node[0] == "mul"]
+    kinds += [it[1] for it in every if it[0] == "fn"]
     most = 10**9  # no choice is known yet
-    either = not code or any(it[1][0] == "t" and it[1][2:] for it in pairs)  # code has rows
-    for role_of, kind in choices(letters, [it for it in entering(lines) if it in letters]):
+    # code has rows, unless it writes W @ x.T
+    either = not code or any(it[0] == "mul" and it[1][0] == "t" and it[1][2:] for it in every)
+    for role_of, kind in choices(letters, [it for it in entering(every) if it in letters]):
         weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
         weights = [it for it in weights if "()" not in it]
         for columns in (False, True) if weights or either else (False,):
@@ -552,8 +520,8 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 for leaf in letters:
                     if columns != (stored and leaf in weights):
                         flipped[leaf] = turned(flipped[leaf])
-                world = World(flipped, shown, columns, code)
-                world.run(lines, kinds, most)
+                world = World(flipped, shown, columns, code, kinds)
+                world.run(lines, most)
                 faults = len(world.faults)
                 said = [it for leaf in letters for it in world.uses.get(shown.get(leaf), {})]
                 sided = len(said) + (said == ["K", "Q"])  # s W h: s asks
@@ -561,13 +529,12 @@ def fit(lines: list, shown: dict, code: bool) -> list:
                 world.key = [faults + world.loose, -world.steps, faults, 1, *named]
                 most = min(most, world.key[0])
                 worlds.append(world)
-    worlds = sorted(worlds, key=lambda world: world.key)
-    worlds = [world for world in worlds if world.key[0] == most][:40]
+    worlds = [it for it in sorted(worlds, key=lambda it: it.key) if it.key[0] == most][:40]
     widths = [it.removesuffix("√") for it in leaves(*lines) if number(it) == "d_k"]
     for world in worlds:
         upright = world.key[5] < 6  # no text stores a weight as nn.Linear does
-        whole = upright and all(world.role_of.values()) and not code
-        if whole and world.key[1] == worlds[0].key[1]:
+        whole = world.key[1] == worlds[0].key[1] and all(world.role_of.values())
+        if upright and whole and not code:
             names = texts_of(world.role_of, widths, world.columns, shown)
             sided = "dot" in kinds or world.columns == world.turned  # as it was typed
             world.names = [it for it in names if sided or tables()["texts"][it]["upright"]]
@@ -578,15 +545,14 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     return [*kept.values()]
 
 
-def entering(lines: list) -> list:
+def entering(nodes: list) -> list:
     """The letters that a layer takes, or in code a layer of weights."""
-    nodes = [node for line in lines for node in walk(line)]
     given = [it for node in nodes if node[:2] == ("fn", "multihead") for it in node[2:]]
     given += [node[2] for node in nodes if node[0] == "call" and usual(node[1][1])[0]]
     given = [it[1] if it[0] == "pass" else it for it in given]
     scored = [it for node in nodes if node[:2] == ("fn", "score") for it in node[2:]]
     given += [it for it in scored if it[0] == "leaf" and not usual(it[1])[0]]
-    alike = [it[1:] for it in lines if it[0] == "eq" and all(x[0] == "leaf" for x in it[1:])]
+    alike = [it[1:] for it in nodes if it[0] == "eq" and all(x[0] == "leaf" for x in it[1:])]
     for its in alike:  # Q = K = V
         given += its if all(usual(it[1])[0] == "activation" for it in its) else ()
     pairs = [node[1:] for node in nodes if node[0] == "mul" and len(node) == 3]

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from qkv.reading._data import DATA, MESSAGES
-from qkv.reading._fit import FAULTS, NOTES, World, fit, numpy
+from qkv.reading._fit import World, fit, numpy
 from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
@@ -12,6 +12,8 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, parse, turned, walk
 
 CARDS = 3
+OURS = ("attention", "fused", "multihead", "score")  # functions of attention
+CUT = ("cut", "behind", "inside", "thirds", "wide", "view", "words")  # said where heads are cut
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
 
 
@@ -33,21 +35,21 @@ def formulas(typed: str) -> tuple[list, list, str]:
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
         for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
-            world.notes[NOTES[name]] = name
+            world.remark(name)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
-        first = not code and found[2] not in ("1", "-1")
+        first = found[2] not in ("1", "-1")
         if code:
-            world.notes[NOTES["over"].format(found[1])] = "over"
+            world.remark("over", found[1])
             world.steps += 1
-        elif first and FAULTS["keys"] in world.faults:
+        elif first and "keys" in world.said():
             world.forget("keys")
         elif not world.faults and first != world.columns:
-            world.faults[FAULTS["softmax"].format(found[1])] = "softmax"
-    strange = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
-    strange = [it for it in dict.fromkeys([*left, *strange]) if search(r"\w|[^\x00-\x7f]", it)]
-    lost = any(search(r"\w|[^\x00-\x7f]", it) for it in left) and not code
-    lost = lost and worlds and (worlds[0].loose or worlds[0].faults or "⊗" in left)
-    if not worlds or lost or not _is_attention(worlds[0], lines):
+            world.remark("softmax", found[1])
+    free = [shown[it] for it, role in worlds[0].role_of.items() if not role] if worlds else []
+    strange = [it for it in dict.fromkeys([*left, *free]) if search(r"\w|[^\x00-\x7f]", it)]
+    lost = any(it in left for it in strange) and not code and worlds
+    lost = lost and (worlds[0].loose or worlds[0].faults)
+    if not worlds or lost or not _is_attention(worlds[0]):
         parts = _parts(lines) if strange and not code else []
         first = fit(parts, shown, code)[0] if parts else None
         if first and not (first.faults or first.loose):
@@ -56,18 +58,13 @@ def formulas(typed: str) -> tuple[list, list, str]:
     kept, first = {}, worlds[0]
     for world in [first] if first.faults else worlds:
         roles = " ".join(map(bare, world.role_of.values()))
-        alike = roles in kept and kept[roles].key[:-1] == world.key[:-1]
-        if alike and not search("einsum", typed):
+        if roles in kept and kept[roles].key[:-1] == world.key[:-1]:
             kept[roles].open = True
             kept[roles].names += world.names
         if len(kept) < CARDS:
             kept.setdefault(roles, world)
-    cards = []
-    for world in kept.values():
-        card = _card(world, told, not strange)
-        again = any((it.title, it.line) == (card.title, card.line) for it in cards)
-        cards += [card] if not cards or (card.line and not again) else []
-    return cards, strange, ""
+    first, *others = [_card(world, told, not strange) for world in kept.values()]
+    return [first, *(it for it in others if it.line)], strange, ""
 
 
 def _parts(lines: list) -> list:
@@ -100,10 +97,9 @@ def _refused(typed: str, shown: dict, worlds: list, strange: list, told: list) -
 
 def _is_ours(node: tuple) -> bool:
     """Whether a letter or a function is of attention alone."""
-    if node[0] == "fn":
-        return node[1] in ("attention", "fused", "multihead", "score")
-    named = node[0] == "leaf" and search(DATA["ours"]["letters"], node[1])
-    return bool(named) or (node[0] == "leaf" and bool(usual(node[1])[0]))
+    if node[0] != "leaf":
+        return node[0] == "fn" and node[1] in OURS
+    return bool(search(DATA["ours"]["letters"], node[1]) or usual(node[1])[0])
 
 
 def _is_known(line: tuple) -> bool:
@@ -111,22 +107,19 @@ def _is_known(line: tuple) -> bool:
     return any(_is_ours(it) or (it[0] == "leaf" and any(usual(it[1]))) for it in walk(line))
 
 
-def _is_attention(world: World, lines: list) -> bool:
+def _is_attention(world: World) -> bool:
     """Whether a letter or a step is attention's own, and most letters are known."""
     roles = [bare(role) for role in world.role_of.values() if role]
-    made = [bare(it.role) for it in [*world.results, *world.made.values()]]
     faults, unknown = [*world.faults.values()], len(world.role_of) - len(roles)
-    nodes = [node for line in lines for node in walk(line)]
     named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
-    ours = named or any(search(DATA["ours"]["roles"], role) for role in [*roles, *made])
-    ours = ours or any(node[0] == "fn" and _is_ours(node) for node in nodes)
+    ours = named or any(search(DATA["ours"]["roles"], role) for role in roles)
+    ours = ours or any(it in OURS for it in world.kinds)
     toy = "toy" in world.notes.values() and not world.loose
-    ours = ours or toy or any(it in ("cut", "join") for it in world.notes.values())
+    ours = ours or toy or any(it in ("cut", "together") for it in world.notes.values())
     steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
     steps = steps or not (world.loose or faults)
-    unread = [node[1] for node in nodes if node[0] == "fn"]
-    unread = "unread" in unread or ("exp" in unread and not world.code)  # over no sum
-    told = world.code or any(node[0] == "fn" for node in nodes)  # k q / r² has more readings
+    unread = "exp" in world.kinds and not world.code  # over no sum
+    told = world.code or "fn" in world.kinds  # k q / r² has more readings
     known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
     some = world.results[-1].role or faults or world.code or toy
     some = some and not all(it.lost for it in world.results)
@@ -136,12 +129,12 @@ def _is_attention(world: World, lines: list) -> bool:
 def _size(letter: str, size: str) -> Reading:
     known = tables()
     said = DATA["which"]["size"].format(letter, known["role"][size][MEANING], known["base"][size])
-    return Reading("formula", said, "size", "", (), {}, (), (), "", PAGES["size"])
+    return Reading("formula", said, "size", page=PAGES["size"])
 
 
 def is_cut(world: World) -> bool:
     """Whether code shows that heads are cut out."""
-    return any(it in ("cut", "behind", "inside", "thirds", "wide", "view") for it in world.said())
+    return any(it in CUT for it in world.said())
 
 
 def _meaning(world: World, role: str) -> str:
@@ -159,13 +152,13 @@ def _letters(world: World, several: bool) -> dict:
         other = other or ("alone" in told and role in ("Q", "K", "V"))
         other = other or ("order" in told and role[:2] == "X_")  # what it is called
         other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
-        if known and leaf != "_|" and not other:
+        if known and not other:
             head = f"head {heads[0]}'s" if len(heads) == 1 and role[0] == "W" else "one head's"
             its, shown = _meaning(world, bare(role)).replace("one head's", head), world.shown[leaf]
             weight = role[:1] in "WP"
             stored = weight and role[-2:] == ".T" and not world.columns
             if world.plain and (weight or bare(role) in ("Q", "K", "V", "QKV")):
-                whole = weight and is_cut(world) and role[-3:] != "[i]"
+                whole = weight and is_cut(world)
                 its = its if whole else sub(DATA["shares"], "", its)
             else:
                 its += known[BEHIND]
@@ -185,15 +178,15 @@ def _letters(world: World, several: bool) -> dict:
 
 def _apart(out: tuple, uses: dict) -> tuple:
     """A tree in which each source has the letter of what it is used for."""
-    if out[0] == "role" and out[1][0] == "X" and out[2:] and out[2] in uses:
+    if out[0] == "role" and out[1][0] == "X" and out[2] in uses:
         return ("role", out[1].replace("X", f"X_{min(uses[out[2]])}"))
     return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 
 
 def _which(world: World, roles: dict) -> tuple[str, str, str]:
     """The letter that tells which Q it is, its role, and which Q that is."""
-    kinds = [*zip(*(DATA["kinds"][it].split() for it in ("roles", "said")), strict=True)]
-    kinds += [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
+    weights = [(role, "weight") for role in roles.values() if role and role[0] in "WPM"]
+    kinds = [*DATA["kinds"].items(), *weights]
     wanted, which = next((it for it in kinds if it[0] in roles.values()), ("", "none"))
     leaf = next((leaf for leaf, role in roles.items() if wanted and role == wanted), "")
     letter, made = world.shown.get(leaf, leaf), world.made.get(leaf)
@@ -210,16 +203,9 @@ def _shape(world: World, last: str) -> str:
         return ""
     shape = shape_of(turned(last) if world.turned else last)
     axes = world.results[-1].axes if shape and world.code else ""
-    if axes[2:] and "1" in axes:
+    if axes[2:]:
         shape = [shape[int(it) - 1] if it.isdigit() else "…" for it in axes]
     return " × ".join(shape).replace(" * ", "·")
-
-
-def _texts(world: World) -> list:
-    """The sources that write it so; Ng's alone have a word's number above, as ⟨3⟩."""
-    shown = " ".join(world.shown.values())
-    names = [it for it in world.names if it[:3] == "ng-" or "<" not in shown]
-    return [it for it in names if it[:3] != "ng-" or not search(r"\b[xqkv]_", shown)]
 
 
 def _card(world: World, told: list, complete: bool, parts: list | None = None) -> Reading:
@@ -231,7 +217,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     keys = [it for it, role in roles.items() if search("^W_[KV]", role)]
     own = any(role[:3] == "W_Q" and is_indexed(it) for it, role in roles.items())
     if own and keys and not any(map(is_indexed, keys)):  # all heads have these
-        world.notes[NOTES["shared"].format(listed([world.shown[it] for it in keys]))] = "shared"
+        world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
@@ -258,10 +244,12 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
     every, name = [*(uses if scored else inputs.values())], "three" if len(inputs) > 2 else "two"
     if len(every) > 1:
-        world.notes[NOTES[name].format(listed(every))] = name
+        world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
-    tokens = "open" if world.open or not (world.sized or (world.steps and world.sided)) else tokens
+    sided = world.code or any(it in world.kinds for it in ("mul", "dot", "inner", "t", "axis"))
+    sided = "shape" in world.kinds or (sided and world.steps)
+    tokens = tokens if sided and not world.open else "open"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     result += [said["lead"]] if gives and "…" in shape else []
     of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")
@@ -269,23 +257,23 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     sides = [] if "sides" in world.said() else [said[tokens]]
     signs = [it for it in "ijmnst" if it in of and it in its]
     result += [said["counts"].format(listed(signs))] if signs else []
-    weights = [world.shown[it] for it, role in roles.items() if it[:2] == "Q|" and role[:2] == "W_"]
-    result += [said["named"].format(it) for it in weights[:1]]
+    weights = [it for it, role in roles.items() if it[:2] == "Q|" and role[:2] == "W_"]
+    result += [said["named"].format(world.shown[it]) for it in weights[:1]]
     grouped = is_cut(world) and any("are grouped" in it for it in told)
     trees = [] if grouped or world.faults or not complete else world.trees()  # h_kv is not h
-    own = trees and world.steps and "scale" not in world.said() and not world.scored
-    texts = _texts(world) if own else []  # a source has a formula only if all of it is read
+    own = trees and world.steps and "scale" not in world.said() and "score" not in world.kinds
+    names = world.names if own else []  # a source has a formula only if all of it is read
+    shown = " ".join(world.shown.values())
+    below, above = search(r"\b[xqkv]_", shown), "<" in shown  # Ng's alone write ⟨3⟩ of a word
+    texts = [it for it in names if not (below if it[:3] == "ng-" else above)]
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
     kinds = {role[:2] for role in roles.values()}
     beside = "X_" in kinds and "P_" not in kinds  # a source whose letter tells what it is of
     if len(inputs) > 1 or beside:  # each has the letter of the queries, or of keys and values
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())
         trees = [_apart(it, uses) for it in trees] if apart and len(inputs) < 3 else []
-    first = "cut" in world.said()  # then heads do not stay behind the words
-    notes = world.notes.items()
-    notes = [
-        it for it, name in notes if not ((first and name == "behind") or (signs and name == "one"))
-    ]
+    other = {"behind": "cut" in world.said(), "one": signs}  # what is told already
+    notes = [it for it, name in world.notes.items() if not other.get(name)]
     reasons = ["told" for it in told if "Luong" in it]
     reasons += ["output"] if wanted[:3] == "W_O" else []
     reasons += [*world.faults.values(), *world.notes.values(), *texts, *roles.values(), which]

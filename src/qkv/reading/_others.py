@@ -11,7 +11,7 @@ from qkv.reading._tables import tables
 
 def card(kind: str, title: str, says: list, wrong: list, letters: dict, page: str) -> Reading:
     """A reading of what is no formula."""
-    return Reading(kind, title, "", "", (), letters, tuple(wrong), tuple(says), "", page)
+    return Reading(kind, title, letters=letters, wrong=tuple(wrong), says=tuple(says), page=page)
 
 
 def error(typed: str) -> Reading | None:
@@ -53,7 +53,7 @@ def name(typed: str) -> Reading | None:
     lines = findall(r"[\w.]*[_.]\w+\b(?! *=)", typed) if fullmatch(said["list"], typed) else lines
     found = [_stored(line) for line in lines]
     if len(found) < 2:
-        return found[0] if found else None
+        return found[0]
     pairs = zip(found, lines, strict=True)
     if not any(found) or not all(it or fullmatch(said["line"], line) for it, line in pairs):
         return None
@@ -81,32 +81,28 @@ def _stored(line: str) -> Reading | None:
     called, title, ways, page, more = found[0]
     for path in [it for it in said["paths"] if search(it, called)]:
         ways = [[sub(said["paths"][path], "", it).strip(", "), *its] for it, *its in ways]
-    ways = [it for it in ways if it[0]] or found[0][2]
     sized = search(said["shape"], [*line.split(called), ""][1]) or sized  # that behind the name
-    shape = [int(it) for it in findall(r"\d+", sized[0])] if sized and not layer else []
-    if layer and layer[2].isdigit() and layer[3].isdigit():
-        shape = [int(layer[3]), int(layer[2])]
+    sizes = [layer[3], layer[2]] if layer else findall(r"\d+", sized[0]) if sized else []
+    shape = [int(it) for it in sizes if it.isdigit()]
     while shape[2:] and shape[-1] == 1:
         shape.pop()
-    fits = [way for way in ways if _may_store(way[1], shape)]
+    fits = [way for way in ways if way[0] and _widths(way[1], shape)]
     ways = [] if layer else fits or ways
-    letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways}
-    says = [said["linear"].format(layer[2], layer[3])] if layer and not shape else []
+    letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways if it}
+    says = [said["linear"].format(layer[2], layer[3])] if layer and not shape[1:] else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
     if len(shape) == 2:
         to, of = shape[::-1] if search(r"^blk\.", called) else shape
         form = said["gguf" if search(r"^blk\.", called) else "way"]
         says = [form.format(of, to)]
         if fits:
-            axes = cut(", ", fits[0][1][1:-1])
-            n = axes.index("d_model")
-            of, to = shape[n], shape[1 - n]
-            says = [said["sized"].format(of, axes[1 - n], to)]
-            if "+" in axes[1 - n]:
+            of, to, axis = _widths(fits[0][1], shape)
+            says = [said["sized"].format(of, axis, to)]
+            if "+" in axis:
                 says.append(said["rest"].format(of, to - of, (to - of) // 2))
-        if search(r"for (keys|values)\.$", title) and to < of and of % to == 0:
+        if search(r"for (keys|values)\.$", title) and to < of:
             says.append(said["grouped"].format(of, of // to))
-    more = [] if layer else [it for it in more if not (says or told) or it != said["unstored"]]
+    more = [it for it in more if not (says or told) or it != said["unstored"]]
     return card("name", title.format(called), [*says, *told, *more], [], letters, page)
 
 
@@ -147,14 +143,16 @@ def _is_meant(stored: str, has_parts: int, forms: list) -> bool:
     return found or bool(has_parts and f".{own}." in f"{forms[0]}.")
 
 
-def _may_store(form: str, shape: list) -> bool:
-    """Whether a layer as wide as its heads together may store a weight in this shape."""
+def _widths(form: str, shape: list) -> list:
+    """Of a weight stored so, d_model, the other size and its name, if a layer may have these."""
     axes = cut(", ", form[1:-1])
     if len(shape) != 2 or len(axes) != 2 or "d_model" not in axes:
-        return False
+        return []
     n = axes.index("d_model")
-    often, (of, to) = MESSAGES["name"]["often"].get(axes[1 - n], 0), (shape[n], shape[1 - n])
-    return to == often * of if often else of < to < 3 * of if "+" in axes[1 - n] else of % to == 0
+    of, to, axis = shape[n], shape[1 - n], axes[1 - n]
+    often, rest = MESSAGES["name"]["often"].get(axis, 0), of < to < 3 * of  # as wide as heads
+    fits = to == often * of if often else rest if "+" in axis else of % to == 0
+    return [of, to, axis] if fits else []
 
 
 def _cut_out(form: str, line: str) -> str:

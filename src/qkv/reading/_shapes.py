@@ -15,6 +15,7 @@ from qkv.shapes.rules import per_letters
 SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]
 ITEM = SHAPE["label"] + "(" + SHAPE["one"] + "|" + SHAPE["letters"] + ")"
 SIZES = {name: key for key, names in SHAPE["names"].items() for name in names.split()}
+LETTERS = {name: letter for letter, names in FIT["letters"].items() for name in names.split()}
 FILLER = SHAPE["filler"].split()
 AXES, SYMBOL, WHAT, CONVENTION, QUESTION = 0, 1, 2, 3, 4  # of a rule
 
@@ -37,17 +38,16 @@ def shapes(typed: str) -> Reading | None:
     signs = rest + "".join(labels).replace("^", "")
     if not found or ")(" in typed or search(SHAPE["signs"], signs):
         return None  # or a layer that is made and called
-    its = {each: letter for letter, all_of in FIT["letters"].items() for each in all_of.split()}
-    if len(found) == 1 and len(words) > 1 and all(it.lower() in its for it in words):
+    if len(found) == 1 and len(words) > 1 and all(it.lower() in LETTERS for it in words):
         labels, found = words, [found[0] for _ in words]  # Q, K, V: (2, 5, 512)
-    letters = [its.get(label.lower(), "") for label in labels]
+    letters = [LETTERS.get(label.lower(), "") for label in labels]
     ours = all(letters) and 1 < len({*letters}) == len(letters)
     named = len(labels) > 1 and all(labels)
     numbers = (len(words) < 3 or named) and all(fullmatch(SHAPE["one"], it) for _, it in found)
     sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", " ".join(it for _, it in found)))
     told = search(r"[:=]|\b(is|has|of|shape)\b", typed) if any(labels) else not words
     told = told and sizes and not any(isinstance(it, str) for it in _numbers(sizes))  # by names
-    row = fullmatch("[ @]*@ *", rest) and not any(labels) and all("," in it for _, it in found)
+    row = fullmatch("[ @]*@ *", rest) and not any(labels)
     if not (ours or numbers or row or told):
         return None
     axes = [axes_of(it) for _, it in found]
@@ -229,14 +229,13 @@ def _own(rules: list, roles: list) -> list:
 
 def _by_axis(shape: list, axes: list) -> list:
     """What each axis is; and of queries with heads, the scores."""
-    pairs = zip(shape, axes, strict=True)
-    words = [
-        f"{'?' if it is None else it} {SHAPE['axis'].get(axis, f'= {axis}')}" for it, axis in pairs
-    ]
+    pairs = zip(["?" if it is None else it for it in shape], axes, strict=True)
+    words = [f"{it} {SHAPE['axis'].get(axis, f'= {axis}')}" for it, axis in pairs]
     said = [SHAPE["axes"].format("; ".join(words))]
-    each = shape[1:] if axes[0] == "3" else shape  # of queries, keys and values the queries
-    scores = [SHAPE["makes"].format(said_of([*each[:-1], each[-2]]))] if len(shape) > 1 else []
-    return said + scores if axes[-3:] == ["h", "n", "d_k"] else said
+    if axes[-3:] == ["h", "n", "d_k"]:  # of queries, or of queries, keys and values
+        each = shape[1:] if axes[0] == "3" else shape
+        said.append(SHAPE["makes"].format(said_of([*each[:-1], each[-2]])))
+    return said
 
 
 def candidates(shape: list, roles: list, given: dict) -> list:
@@ -275,17 +274,17 @@ def _sizes(named: list, given: dict) -> tuple:
     """The sizes that were given, or those of the first model that has arrays of these shapes."""
     if "d_model" in given:
         return {"d_model": 0, "h": max(1, given["d_model"] // given.get("d_k", 64))} | given, ""
-    known = tables()["sizes"]
-    for tells in ("weight", "width", "size"):  # what tells most comes first
-        for model, its in MESSAGES["model"].items():
-            sizes = its | given
-            rules = [next(iter(candidates(*each, sizes)), None) for each in named]
-            axes = [it for rule in rules if rule for it in rule[AXES].split() if it in known]
-            told = any(rule[CONVENTION] for rule in rules if rule) if tells == "weight" else axes
-            told = [it for it in axes if "d_" in it] if tells == "width" else told
-            if all(rules) and told:
-                return sizes, model if sizes["h"] == its["h"] else ""
-    return {}, ""
+    best, found = 0, ({}, "")
+    for model, its in MESSAGES["model"].items():
+        sizes = its | given
+        rules = [next(iter(candidates(*each, sizes)), None) for each in named]
+        axes = [it for rule in rules if rule for it in rule[AXES].split()]
+        axes = [it for it in axes if it in tables()["sizes"]]
+        width = 2 if any("d_" in it for it in axes) else len(axes[:1])
+        tells = 3 if any(rule[CONVENTION] for rule in rules if rule) else width
+        if all(rules) and tells > best:  # what tells most, and of such models the first
+            best, found = tells, (sizes, model if sizes["h"] == its["h"] else "")
+    return found
 
 
 def _row(found: list, shown: list) -> list:
@@ -304,6 +303,4 @@ def _row(found: list, shown: list) -> list:
         else:
             last, follows = maps[gap][1], maps[gap + 1][0]
             gaps.append(SHAPE["gap"].format(*names, gap + 1, last, gap + 2, follows))
-    first = {each[0] for each in found}
-    beside = [] if fit or len(first) > 1 else [SHAPE["same"].format(found[0][0])]
-    return [*fit[::-1], *gaps, *beside]
+    return [*fit[::-1], *gaps]

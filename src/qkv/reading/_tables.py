@@ -21,18 +21,15 @@ _NAME = MESSAGES["name"]
 @cache
 def tables() -> dict:
     """Roles in words, steps, letters that are usual and those of texts, and names of weights."""
-    known = {
-        role.key: {"meaning": role.meaning, "shape": [*role.shape], "group": role.group}
-        for role in roles()
-    } | DATA["role"]
-    for key, role in known.items():
-        shape = [size.replace("h_kv", "h") for size in role["shape"]]
-        known[key] = [role["meaning"], shape, _in_words(role)]
+    known = {role.key: (role.group, ", ".join(role.shape), role.meaning) for role in roles()}
+    known |= DATA["role"]
+    for key, (group, said, meaning) in known.items():
+        shape = said.replace("h_kv", "h").split(", ") if said else []
+        known[key] = [meaning, shape, _in_words(group, shape)]
     own: dict[str, list[str]] = {}
     for role in DATA["own"].split():  # W_UQ as w|qu
         base, marks = role.removesuffix("[i]").lower().split("_")
         own.setdefault(f"{base}|{''.join(sorted(marks))}", []).append(role)
-    texts = {source.id: _letters(source) for source in sources()}
     named = {each[0]: each for each in [*_names()][::-1]}  # the first of a name
     twins = {re.sub("(weight|kernel)$", "bias", name) for name in named if name[-4:] != "bias"}
     names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
@@ -40,25 +37,24 @@ def tables() -> dict:
     for each in sorted(names, key=lambda each: (each[3], each[0])):
         alike.setdefault(repr(each[1:]), []).append(each)
     names = [[" ".join(its[0] for its in every), *every[0][1:]] for every in alike.values()]
-    first = {"sizes": known_sizes(), "base": _BASE, "own": own, "steps": _steps()}
-    return first | {
-        "texts": texts,
+    return {
+        "sizes": known_sizes(),
+        "base": _BASE,
+        "own": own,
+        "steps": _steps(),
+        "texts": {source.id: _letters(source) for source in sources()},
         "rules": [[*rule] for rule in written()],
         "role": known,
         "names": names,
     }
 
 
-def _in_words(role: dict) -> str:
+def _in_words(group: str, shape: list[str]) -> str:
     """What is said behind a role's meaning: its numbers in the paper's base model."""
-    names = [size.split(" * ") for size in role["shape"]]
+    names = [size.split(" * ") for size in shape]
     sizes = [math.prod(_BASE.get(name, 0) for name in each) or each[0] for each in names]
-    says = DATA["behind"]
-    if role["group"] == "score" or not sizes:
-        return says["score"] if sizes else ""
-    if role["group"] == "weight":
-        return says["weight" if sizes[1:] else "vector"].format(*sizes)
-    return says["word"].format(sizes[-1])
+    kind = {"score": "score", "weight": "weight" if sizes[1:] else "vector"}.get(group, "word")
+    return DATA["behind"][kind].format(*sizes) if sizes else ""
 
 
 def _steps() -> dict[str, str]:
@@ -121,13 +117,12 @@ def _names() -> Iterator[list]:
                 beside = _NAME["beside"].format("{}", re.split(r"; |\. |: | \(", why)[0])
                 yield [called, beside, [], _page([layout.name]), [], 1]
     for name, ways in entries.items():
-        titles = [layouts()[each].title for so in ways.values() for each in so]
         said = [
             [", ".join(layouts()[it].title.removeprefix("Transformers, ") for it in so), *way[1:]]
             for way, so in ways.items()
         ]
         so = [each for way in ways.values() for each in way]
-        own = len(titles) == 1 and layouts()[so[0]].scale is not None
+        own = len(so) == 1 and layouts()[so[0]].scale is not None
         title = _NAME["title"].format("{}", _holds(next(iter(ways))[0]))
         yield [name, title, said, _page(so), [layouts()[so[0]].scaling] * own, 0]
     for holds, held in _NAME["held"].items():
