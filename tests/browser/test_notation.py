@@ -83,6 +83,19 @@ def test_a_page_says_why_nothing_changed(page):
     assert "Changed: the picture of the layer." in page.locator(TOLD).inner_text()
 
 
+def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_else(page):
+    page.goto("/symptoms/scale/?notation=weng")  # whose d_k is as wide as all heads
+    said = page.locator(TOLD).inner_text()
+    assert "an unchanged d_k is one head's width, and d_v is that of its values." in said
+    page.locator(CHOICE).select_option("raschka")
+    assert "unchanged" not in page.locator(TOLD).inner_text()
+    page.goto("/explanation/grouped-and-latent-heads/?notation=weng")
+    marked = "getComputedStyle(document.querySelector('div[data-of=site]'), '::before').content"
+    assert page.evaluate(marked) == '"In this site\'s letters:"'
+    page.locator(CHOICE).select_option("site")
+    assert page.evaluate(marked) == "none"
+
+
 def test_the_way_back_and_a_link_stand_beside_it(page):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto("/start/which-q/#why")

@@ -9,6 +9,7 @@ from collections import Counter
 from functools import partial
 
 from qkv import notation
+from qkv_site.markdown import letters
 from qkv_site.page import Page, Variants
 from qkv_site.parts import formulas
 from qkv_site.parts.live import Live
@@ -21,6 +22,8 @@ _KINDS = {
     "place": ("place in sentences", "places in sentences"),
 }
 _VIDEOS_STAY = "The picture of the two videos keeps Ng's letters."
+# What a letter is on this site, where it did not change and some text has it for something else.
+_OURS = {"d_k": "one head's width", "d_v": "that of its values", "h": "the number of heads"}
 PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
 _BUTTONS = (
     '<button type="button" data-wq-back>Back to this site\'s letters</button> '
@@ -59,16 +62,30 @@ def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -
         f"(words are {chosen.tokens}). "
     )
     stay = [_VIDEOS_STAY] if _has_map(page) else []
+    ours = _ours(chosen)
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
-        return begin + picture + _why_nothing_changed(page, shown, has_formulas)
+        return " ".join([begin + picture + _why_nothing_changed(page, shown, has_formulas), *ours])
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."
     vectors = []
     if chosen.one_token:
         vectors.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
-    return begin + " ".join([counts, *stay, *vectors])
+    return begin + " ".join([counts, *stay, *ours, *vectors])
+
+
+def _ours(chosen: notation.Source) -> list[str]:
+    """What letters of sizes that stay mean, where the text has them for something else."""
+    written = [chosen.index, *(f"{it.latex} {it.shape}" for it in chosen.letters.values())]
+    words = {word for each in written for word in re.findall(r"[a-zA-Z]+(?:_\w+)?", each)}
+    meant = [
+        f"{letters.set_in(size)} is {what}"
+        for size, what in _OURS.items()
+        if size in words and chosen.letter(notation.role(size)) != size
+    ]
+    named = f"Where no text is named, an unchanged {', and '.join(meant)}."
+    return [named] if meant else []
 
 
 def _has_map(page: Page) -> bool:
@@ -98,7 +115,7 @@ def _why_nothing_changed(page: Page, shown: Counter[Variants], has_formulas: boo
     if any(isinstance(part, Live) for part in page.fences()):
         return "The layer is written in these letters."
     if shown.total():
-        return "Its formulas are the same in these letters."
+        return "Nothing changes here: letters are the same in this text, or stay."
     if len(page.tied) > 1:
         return "This page compares sources, so its formulas stay."
     return "The formulas of this page stay." if has_formulas else "This page has no formulas."
