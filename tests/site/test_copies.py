@@ -52,7 +52,7 @@ def test_no_formula_and_no_claim_is_lost_and_nothing_is_left_over(written):
                 assert f"#claim-{claim.id}" in text, f"{name}: {claim.id}"
         assert LEFT_OVER.search(re.sub(r"`[^`\n]*`", "", plain)) is None, name
     assert lines > 75
-    assert in_sentences > 150
+    assert in_sentences > 120
     shown = written["explanation/biases.md"]
     assert 'assert has_none == {"query": False, "key": True}' in shown
     assert "without the query bias: 0." in shown

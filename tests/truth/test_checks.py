@@ -86,10 +86,6 @@ def with_bias(Q, K, V, bias, dtype, by=1):
     return sdpa(*(x[None, None] for x in (Q, K, V)), dtype=dtype, attn_mask=mask)[0, 0]
 
 
-def summed(A, V, dtype, letter):
-    return shortened(dtype, partial(torch.einsum, f"bhqk,b{letter}hd->bqhd"), A, V)
-
-
 def product(Q, K, dtype, turn):
     return shortened(dtype, torch.matmul, Q / 11**0.5, turn(K))
 
@@ -103,7 +99,6 @@ def softmaxed(S, dtype, axis):
     ("page", "name", "function", "right", "wrong"),
     [
         ("how-to/position-bias", "adds_after_the_scale", with_bias, {}, [{"by": 8}]),
-        ("symptoms/idle", "values_meet_their_keys", summed, {"letter": "k"}, [{"letter": "v"}]),
         (
             *("symptoms/square-weight", "scores_are_dot_products", product),
             {"turn": lambda K: K.swapaxes(-1, -2)},
@@ -367,24 +362,3 @@ def test_key_heads_are_named_beside_a_sink():
         return found[0].transpose(1, 2).numpy()
 
     assert key_heads_used(attend, 64, 8) == [i // 8 for i in range(64)]
-
-
-@torch.no_grad()
-def test_right_weights_with_a_soft_cap_or_a_sink_do_not_get_sharp():
-    """As the page says. The cap is that of Gemma 2, by its own function."""
-    library = pytest.importorskip("transformers.models.gemma2.modeling_gemma2")
-    gets_sharp = check("symptoms/scale", "gets_sharp")
-    module = torch.nn.Module().eval()
-    module.num_key_value_groups = 1
-
-    def of_gemma2(Q, K, **cap):
-        q, k = (single(x)[None, None] for x in (Q, K))
-        return library.eager_attention_forward(module, q, k, k, None, scaling=0.25, **cap)[1][0, 0]
-
-    def beside_a_sink(Q, K):
-        scores = single(Q) @ single(K).T / 4
-        return torch.cat([scores, torch.zeros(len(Q), 1)], dim=-1).softmax(dim=-1)[:, :-1]
-
-    assert gets_sharp(lambda *QK: of_gemma2(*QK).numpy())
-    assert not gets_sharp(lambda *QK: of_gemma2(*QK, softcap=50.0).numpy())
-    assert not gets_sharp(lambda *QK: beside_a_sink(*QK).numpy())
