@@ -63,16 +63,15 @@ def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -
     )
     stay = [_VIDEOS_STAY] if _has_map(page) else []
     ours = _ours(chosen)
+    if chosen.one_token and (changed.total() or _has_live(page)):
+        ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
         return " ".join([begin + picture + _why_nothing_changed(page, shown, has_formulas), *ours])
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."
-    vectors = []
-    if chosen.one_token:
-        vectors.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
-    return begin + " ".join([counts, *stay, *ours, *vectors])
+    return begin + " ".join([counts, *stay, *ours])
 
 
 def _ours(chosen: notation.Source) -> list[str]:
@@ -90,6 +89,10 @@ def _ours(chosen: notation.Source) -> list[str]:
 
 def _has_map(page: Page) -> bool:
     return any(isinstance(part, Map) for part in page.fences())
+
+
+def _has_live(page: Page) -> bool:
+    return any(isinstance(part, Live) for part in page.fences())
 
 
 def _stays(tied: str) -> str:
@@ -112,7 +115,7 @@ def _listed(changed: Counter[str], *, with_map: bool) -> str:
 
 
 def _why_nothing_changed(page: Page, shown: Counter[Variants], has_formulas: bool) -> str:
-    if any(isinstance(part, Live) for part in page.fences()):
+    if _has_live(page):
         return "The layer is written in these letters."
     if shown.total():
         return "Nothing changes here: letters are the same in this text, or stay."
