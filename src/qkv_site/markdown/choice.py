@@ -83,6 +83,10 @@ def _ours(chosen: notation.Source) -> list[str]:
         for size, what in _OURS.items()
         if size in words and chosen.letter(notation.role(size)) != size
     ]
+    if not chosen.names(notation.role("d_model")) and chosen.letters["X_Q"].shape:
+        meant.append(
+            f"{letters.set_in('d_model')} is the width of each source, as if all were equal"
+        )
     named = f"Where no text is named, an unchanged {', and '.join(meant)}."
     return [named] if meant else []
 
