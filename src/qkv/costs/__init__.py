@@ -422,7 +422,7 @@ def degrees_of_freedom(mh: MultiHead) -> int:
         sources of several tokens.
 
     Raises:
-        ValueError: If a step between the maps changes queries, keys or values.
+        ValueError: If a step between the maps decides what is free.
 
     Examples:
         One head of width 2 in a model of width 3: 24 weights, twice 2 (2 x 3 - 2) of them free.
