@@ -83,7 +83,8 @@ def _ours(chosen: notation.Source) -> list[str]:
         for size, what in _OURS.items()
         if size in words and chosen.letter(notation.role(size)) != size
     ]
-    if not chosen.names(notation.role("d_model")) and chosen.letters["X_Q"].shape:
+    sources = chosen.letters.get("X_Q")
+    if sources and sources.shape and not chosen.names(notation.role("d_model")):
         meant.append(
             f"{letters.set_in('d_model')} is the width of each source, as if all were equal"
         )
