@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import World, fit, numpy
-from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
+from qkv.reading._letters import BEHIND, MEANING, is_indexed, letter_of, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
@@ -19,6 +19,9 @@ PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in re
 
 def formulas(typed: str) -> tuple[list, list, str]:
     """The readings, the likeliest first, what was not read, and why there is none."""
+    other = [said for pattern, said in DATA["elsewhere"].items() if search(pattern, typed)]
+    if other:
+        return [], [], " ".join([DATA["refused"]["told"].format(typed), *other])
     lines, shown, left, code = parse(typed)
     if len(lines) == 1 and lines[0][0] == "leaf" and number(lines[0][1]) in tables()["base"]:
         return [_size(typed, number(lines[0][1]))] if len(typed) > 1 else [], left, ""
@@ -219,6 +222,11 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if own and keys and not any(map(is_indexed, keys)):  # all heads have these
         world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
+    tables_of = [it for it, role in roles.items() if letter_of(role) and search("^[QKV]", it)]
+    numbers = {"".join(findall(r"[hijlmnst\d]", it.split("|")[1])): it for it in tables_of[::-1]}
+    if len(numbers) > 1 and "" not in numbers and "dot" not in world.kinds:  # Q_i K_j^T
+        world.remark("tiles", *[world.shown[it] for it in [*numbers.values()][::-1][:2]])
+        complete = False
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     one = len({*world.last}) < 2  # and not several results, such as q and k
@@ -247,7 +255,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
-    sided = world.code or any(it in world.kinds for it in ("mul", "dot", "inner", "t", "axis"))
+    sided = any(it in world.kinds for it in DATA["words"]["coded" if world.code else "sided"].split())
     sided = "shape" in world.kinds or (sided and world.steps)
     tokens = tokens if sided and not world.open else "open"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []

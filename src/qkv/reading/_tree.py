@@ -52,7 +52,8 @@ def parse(text: str) -> tuple:
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
                 sizes = cut("[*x]", sub(r"^[^^]*\^?", "", space).strip()[1:-1])
-                named = [leaves(Parser(it, typed=it).product()) for it in sizes]
+                named = [Parser(it, typed=it).product() for it in sizes]
+                named = [["d/h|"] if it and it[0] == "div" else leaves(it) for it in named]
                 tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
             if tree:
@@ -195,7 +196,9 @@ class Parser:
         first = names[0] if len(names) == 1 else ("list", *names)
         if not self.code and first[0] == "leaf" and first in walk(values[0]):
             return values[0]  # Q = Q W: on the left it is another thing
-        return ("eq", first, *(side[0] for side in sides[1:]))
+        more = [] if self.code or names[1:] else values[1:]  # Q = X W, softmax(Q K) V
+        whole = ("eq", first, *(side[0] for side in sides[1:]))
+        return ("lines", whole, *more) if more else whole
 
     def product(self, end: str = "") -> tuple | None:
         """Factors, multiplied: with a sign, or side by side."""
@@ -422,7 +425,7 @@ class Parser:
             return self._letter(index[1:-1]) if index[:1] in ("'", '"') else None
         if node == WIDTH:
             return node if index == "-1" else ("pass", node)
-        if node[0] == "leaf" and fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
+        if node[0] == "leaf" and fullmatch(r"[hij]|head|\d", index) and "qkv" not in node[1]:
             key = marked(node[1], "123456789i"[int(index)] if index.isdigit() else index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
