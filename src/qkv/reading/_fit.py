@@ -164,10 +164,11 @@ class World:
             sizes = zip(parts[1:], shape_of(first.role), strict=False)
             for its, size in sizes:  # h d_v is a product, and d any width
                 narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
-                other = "*" not in size if " " in its else number(its) not in ("", size)
+                wide = size.replace("d_v", "d_k")  # few texts write another letter
+                other = "*" not in size if " " in its else number(its) not in ("", wide)
                 self.narrow = self.narrow or narrow
-                other = size not in ("d_k", "d_v") if its == "d/h|" else other
-                self.loose += other and (its != "d|" or (parts[2:] and size[:1] == "n")) and not narrow
+                rows = len(parts) > 2 and size[:1] == "n"
+                self.loose += other and (its != "d|" or rows) and not narrow
             return first
         if kind == "sqrt" and first.role == "#" and first.out:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")

@@ -123,7 +123,7 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
 def texts_of(role_of: dict, widths: list, columns: bool, shown: dict) -> list:
     """The texts that write all these roles with these letters."""
     typed = [(plain(it), is_indexed(it), bare(role), shown[it]) for it, role in role_of.items()]
-    typed += [(it, False, "d_k", shown[it]) for it in widths]
+    typed += [(it, False, "d_k", shown.get(it, "d_k")) for it in widths]
     sided = [name for name, it in tables()["texts"].items() if it["columns"] == columns]
     return [name for name in sided if all(_writes(name, it) for it in typed)]
 

@@ -52,8 +52,7 @@ def parse(text: str) -> tuple:
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
                 sizes = cut("[*x]", sub(r"^[^^]*\^?", "", space).strip()[1:-1])
-                named = [Parser(it, typed=it).product() for it in sizes]
-                named = [["d/h|"] if it and it[0] == "div" else leaves(it) for it in named]
+                named = [leaves(Parser(it, typed=it).product()) for it in sizes]
                 tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
             if tree:
@@ -555,6 +554,8 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
     """A fraction; an exponential over the sum of such is a softmax."""
     if a and b and a[0] == "sum" and a[1] and a[1][0] == "mul" and a[1][1][:2] == ("fn", "exp"):
         return ("sum", ("mul", divided(a[1][1], b), *a[1][2:]))
+    if b == ("leaf", "h|") and a in (("leaf", "d|"), ("leaf", "d|delmo")):
+        return WIDTH
     if not (a and b and a[:2] == ("fn", "exp")):
         return ("div", a, b)
     if b[0] in ("mul", "times") and b[1][0] == "sqrt":  # √d_k stands before the sum
