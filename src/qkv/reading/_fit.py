@@ -138,6 +138,8 @@ class World:
         name = parts[0] if kind in ("fn", "wrong", "note") else kind
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
+        if self.code and name in ("fused", "attention") and {it.role for it in values} == {"X"}:
+            name = "multihead"  # of words themselves a layer makes its own
         if name == "multihead":  # what enters a layer is a source
             values = [*values, *values, *values] if len(values) == 1 else values
             values = [self._used(*each) for each in zip(values, "QKV", strict=False)]
@@ -258,7 +260,7 @@ class World:
             out = ("t", out)
         if op == "softmax" and self.raw and values and values[0].out and values[0].out[0] == "mul":
             self.remark("bare")
-        unsure = key in ("cut QKV", "three QKV", "join head[i]")
+        unsure = key in DATA["words"]["parts"].split(",")
         unsure = unsure or (made == "added" and "head[i]" in roles)
         out = None if unsure else out
         if made or (scale and arrays):

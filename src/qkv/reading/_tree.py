@@ -173,6 +173,7 @@ class Parser:
             parts = leaves(*side) if apart else []
             others = [it[0][1][0] for it in sides if it and it[0][0] == "leaf"]
             alike = parts[1:] and len({it[0] for it in parts}) == 1
+            alike = alike and not any("R" in it for it in parts)  # DeepSeek's: one is rotated
             if alike and (side == sides[0] or parts[0][0] in others):
                 self.left += [self.shown[it] for it in parts]
                 sides = [it for it in sides if it != side]
