@@ -260,7 +260,7 @@ class World:
             out = ("t", out)
         if op == "softmax" and self.raw and values and values[0].out and values[0].out[0] == "mul":
             self.remark("bare")
-        unsure = key in DATA["words"]["parts"].split(",")
+        unsure = (op == "concat" and "_R" in key) or key in ("cut QKV", "three QKV", "join head[i]")
         unsure = unsure or (made == "added" and "head[i]" in roles)
         out = None if unsure else out
         if made or (scale and arrays):

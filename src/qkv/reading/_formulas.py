@@ -22,7 +22,7 @@ from qkv.reading._tree import bare, leaves, parse, turned, walk
 
 CARDS = 3
 OURS = ("attention", "fused", "multihead", "score")  # functions of attention
-CUT = DATA["words"]["cut"].split()  # said where heads are cut
+CUT = ("cut", "behind", "inside", "thirds", "wide", "view", "words")  # said where heads are cut
 PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in reasons.split()}
 
 
@@ -45,10 +45,9 @@ def formulas(typed: str) -> tuple[list, list, str]:
     told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
-    named = ("wide", "alone", "bert") if code else ()
-    for name in [it for it in named if search(DATA["axes"][it], typed)]:
+    for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
         for world in worlds:
-            if name == "bert" or "QKV" in " ".join(world.role_of.values()):
+            if "QKV" in " ".join(world.role_of.values()) or "mixed_" in typed:  # BERT's name
                 world.remark(name)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = found[2] not in ("1", "-1")
@@ -70,7 +69,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
             return [_card(first, told, False, parts)], strange, ""
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
-    for world in [first] if first.faults or "bert" in first.said() else worlds:
+    for world in [first] if first.faults or "mixed_" in typed else worlds:
         roles = " ".join(map(bare, world.role_of.values()))
         if roles in kept and kept[roles].key[:-1] == world.key[:-1]:
             kept[roles].open = True
@@ -266,8 +265,9 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
-    sides = DATA["words"]["coded" if world.code else "sided"].split()
-    sided = any(it in world.kinds for it in sides)
+    sided = any(it in world.kinds for it in ("mul", "dot", "inner", "t", "axis"))
+    if world.code:  # of scores alone it is not seen
+        sided = any(role[:1] not in ("S", "A", "") for role in roles.values())
     sided = "shape" in world.kinds or (sided and world.steps)
     tokens = tokens if sided and not world.open else "open"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
