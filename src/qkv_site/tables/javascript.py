@@ -7,6 +7,7 @@ that no translated module has is Python's own: `docs/assets/python.js` has it un
 
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -29,7 +30,11 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
-    return f"export function reader(py, {given}) {{\n{lines}\nreturn {{ {wanted} }}\n}}\n"
+    names = sorted({*re.findall(r"\bpy\.(\w+)", lines)})  # a minifier shortens what is local
+    begins = f"const {{{','.join(f'{it}:py_{it}' for it in names)}}}=py"
+    lines = re.sub(r"\bpy\.(?=\w)", "py_", lines)
+    inside = f"{begins}\n{lines}\nreturn {{ {wanted} }}"
+    return f"export function reader(py, {given}) {{\n{inside}\n}}\n"
 
 
 class _Writer:
