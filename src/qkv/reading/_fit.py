@@ -409,7 +409,7 @@ class World:
         """The sides of an equation; in code the left side gets a value."""
         values = [self.value(node) for node in nodes[1:]]
         last, names = values[-1], nodes[0][1:] if nodes[0][0] == "list" else nodes[:1]
-        letters = [letter_of(self.role_of.get(each[1], "")) for each in names]
+        letters = [letter_of(self.role_of.get(each[-1], "")) for each in names]
         parts = [last for _ in names]
         if names[2:] and any(it[0] == "cut" for it in walk(nodes[1])[:2]):  # each is cut by itself
             self.forget("inside")

@@ -4,16 +4,7 @@ from itertools import pairwise
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import World, fit, numpy
-from qkv.reading._letters import (
-    BEHIND,
-    MEANING,
-    is_indexed,
-    letter_of,
-    number,
-    plain,
-    shape_of,
-    usual,
-)
+from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading
 from qkv.reading._shapes import listed
@@ -232,10 +223,12 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if own and keys and not any(map(is_indexed, keys)):  # all heads have these
         world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
-    tables_of = [it for it, role in roles.items() if letter_of(role) and search("^[QKV]", it)]
-    numbers = {"".join(findall(r"[hijlmnst\d]", it.split("|")[1])): it for it in tables_of[::-1]}
-    if len(numbers) > 1 and "" not in numbers and "dot" not in world.kinds:  # Q_i K_j^T
-        world.remark("tiles", *[world.shown[it] for it in [*numbers.values()][::-1][:2]])
+    counted = [it for it in roles if it[0] in "QKV" and is_indexed(it)]
+    queries = [it for it in counted if it[0] == "Q"]
+    others = [it for it in counted if it[0] != "Q"]
+    apart = not any(one[1:] == it[1:] for one in queries for it in others)
+    if queries and others and apart and not ("dot" in world.kinds or own):  # Q_i K_j^T
+        world.remark("tiles", world.shown[queries[0]], world.shown[others[0]])
         complete = False
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed

@@ -21,6 +21,9 @@ _PLAIN = {
     *("any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"),
     *("sub", "join", "format", "strip", "lower", "replace", "removesuffix", "len", "sum"),
 }
+_ARRAYS = {  # what these give is an array
+    *("cut", "enumerate", "findall", "items", "map", "pairwise", "sorted", "split", "values", "zip")
+}
 _PLAIN_TYPES = {"bool", "str", "int", "float", "None"}
 
 
@@ -240,7 +243,11 @@ class _Writer:
 
     def _every(self, node: ast.expr) -> str:
         """What is gone through, as an array."""
-        return f"py.list({self.write(node)})"
+        called = getattr(node, "func", None)
+        name = getattr(called, "id", getattr(called, "attr", ""))
+        is_array = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
+        is_array = is_array or (name in _ARRAYS and name not in (*self.own, *self.methods))
+        return self.write(node) if is_array else f"py.list({self.write(node)})"
 
     def _attribute(self, node: ast.Attribute) -> str:
         return f"{self.write(node.value)}.{node.attr}"
