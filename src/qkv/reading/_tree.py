@@ -197,6 +197,8 @@ class Parser:
         if not self.code and first[0] == "leaf" and first in walk(values[0]):
             return values[0]  # Q = Q W: on the left it is another thing
         more = [] if self.code or names[1:] else values[1:]  # Q = X W, softmax(Q K) V
+        self.left += [self.shown[it[1]] for it in more if it[0] == "leaf"]
+        more = [it for it in more if it[0] != "leaf"]
         whole = ("eq", first, *(side[0] for side in sides[1:]))
         return ("lines", whole, *more) if more else whole
 
