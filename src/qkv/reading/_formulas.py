@@ -228,6 +228,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     others = [it for it in counted if it[0] != "Q"]
     apart = not any(one[1:] == it[1:] for one in queries for it in others)
     if queries and others and apart and not ("dot" in world.kinds or own):  # Q_i K_j^T
+        world.forget("heads")  # of tiles a sum is none of heads
         world.remark("tiles", world.shown[queries[0]], world.shown[others[0]])
         complete = False
     last = bare(world.results[-1].role).replace("!", "")

@@ -502,7 +502,8 @@ class Parser:
         if op == "each":  # of cache.update(k, v) the arrays
             return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
-            second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
+            first = ("t", first) if ways == ["a"] else first
+            second = ("t", arrays[1]) if ways == ["t"] or op == "linear" else arrays[1]
             node = multiplied(first, second, "qk" if name == "dot" else "")
             return ("add", node, arrays[2]) if len(arrays) > 2 else node
         if op == "view":
