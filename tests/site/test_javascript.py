@@ -15,7 +15,7 @@ PYTHON = (ROOT / "docs/assets/python.js").read_text()
 def test_what_the_reader_has_of_python_is_there_and_nothing_else():
     has = re.findall(r"export (?:const|function) (\w+)", PYTHON)
     has += re.findall(r"\w+ as (\w+)", PYTHON)
-    uses = {*re.findall(r"\bpy\.(\w+)", exports.reader()), "mapped"}
+    uses = {*re.findall(r"\bpy_(\w+)", exports.reader()), "mapped"}
     assert uses == {*has}
 
 
@@ -39,7 +39,7 @@ def test_a_name_stands_in_one_module():
 
 def test_an_empty_list_is_false_and_methods_of_python_are_named():
     written = translate(["def f(a):\n    return a.strip() if a else DATA"], "DATA", "f")
-    assert "py.truth(a)?py.strip(a):DATA" in written
+    assert "py_truth(a)?py_strip(a):DATA" in written
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_an_empty_list_is_false_and_methods_of_python_are_named():
     ],
 )
 def test_only_what_may_be_an_empty_list_is_asked(source, asks):
-    assert ("py.truth" in translate([source], "DATA", "f")) is asks
+    assert ("py_truth(" in translate([source], "DATA", "f")) is asks
 
 
 SCRIPT = """// Why it is there.

@@ -138,6 +138,8 @@ class World:
         name = parts[0] if kind in ("fn", "wrong", "note") else kind
         values = [self.value(part) for part in parts if part is None or isinstance(part, tuple)]
         first = values[0] if values else Value()
+        if self.code and name in ("fused", "attention") and {it.role for it in values} == {"X"}:
+            name = "multihead"  # of words themselves a layer makes its own
         if name == "multihead":  # what enters a layer is a source
             values = [*values, *values, *values] if len(values) == 1 else values
             values = [self._used(*each) for each in zip(values, "QKV", strict=False)]
@@ -164,9 +166,11 @@ class World:
             sizes = zip(parts[1:], shape_of(first.role), strict=False)
             for its, size in sizes:  # h d_v is a product, and d any width
                 narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
-                other = "*" not in size if " " in its else number(its) not in ("", size)
+                wide = size.replace("d_v", "d_k")  # few texts write another letter
+                other = "*" not in size if " " in its else number(its) not in ("", wide)
                 self.narrow = self.narrow or narrow
-                self.loose += other and its != "d|" and not narrow
+                rows = len(parts) > 2 and size[:1] == "n"
+                self.loose += other and (its != "d|" or rows) and not narrow
             return first
         if kind == "sqrt" and first.role == "#" and first.out:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")
@@ -234,7 +238,8 @@ class World:
         either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
         if vector and "sum" not in self.kinds:
             self.remark("one", typed)
-        free = "one" if vector or either else ""
+        free = "one" if vector or (either and search("^[a-z]", leaf)) else ""
+        free = "turn" if either and not free else free  # A may have either side, but its place
         return Value(role, ("role", name, typed) if role else None, typed, free)
 
     def _step(self, op: str, values: list) -> Value:
@@ -255,7 +260,7 @@ class World:
             out = ("t", out)
         if op == "softmax" and self.raw and values and values[0].out and values[0].out[0] == "mul":
             self.remark("bare")
-        unsure = key in ("cut QKV", "three QKV", "join head[i]")
+        unsure = (op == "concat" and "_R" in key) or key in ("cut QKV", "three QKV", "join head[i]")
         unsure = unsure or (made == "added" and "head[i]" in roles)
         out = None if unsure else out
         if made or (scale and arrays):
@@ -271,7 +276,8 @@ class World:
     def _judge(self, key: str, said: list) -> None:
         """What there is to say of a step: it is unusual, or a mistake."""
         for pattern, name in DATA["remarks"].items():
-            if fullmatch(pattern, key) and not (name == "keys" and self.columns):
+            other = self.columns if name == "keys" else name == "across" and not self.code
+            if fullmatch(pattern, key) and not other:
                 self.remark(name, *said)
 
     def _no_step(self, key: str, op: str, arrays: list, typed: str) -> Value:
@@ -326,15 +332,16 @@ class World:
     def _pair(self, a: Value, b: Value, kind: str) -> Value | None:
         """A product that attention has; of two vectors in any order."""
         dot, free = kind != "mul", a.free or b.free
-        firsts = [a, transposed(a)] if dot or free else [a]
-        seconds = [b, transposed(b)] if dot or free else [b]
+        any_way = dot or any(it.free not in ("", "turn") for it in (a, b))
+        firsts = [a, transposed(a)] if any_way or a.free else [a]
+        seconds = [b, transposed(b)] if any_way or b.free else [b]
         ways = [(x, y) for x in firsts for y in seconds]
-        others = [(y, x) for x, y in ways if kind == "dot" or free]
+        others = [(y, x) for x, y in ways if kind == "dot" or (free and any_way)]
         for n, (x, y) in enumerate([*ways, *others]):
             key = f"mul {x.role} {y.role}"
             role = made_by(key.replace("!", ""))
             other = n > 0 and role[:1] != "S" if kind == "inner" else role.endswith(".T")
-            if role and not (other and (dot or free)):
+            if role and not (other and any_way):
                 self.steps += 1
                 its = DATA["uses"].get(role) or [letter_of(role), letter_of(role)]
                 for it, letter in zip((x, y), its, strict=True):
@@ -344,6 +351,7 @@ class World:
                 axes = max(a.axes, b.axes, key=len)
                 if not axes and "swap" in (a.free, b.free):  # k.transpose(1, 2) has three
                     axes = "..."
+                    self.remark("flipped")
                 axes = f"{axes[:-2]}12" if axes else ""
                 return Value(role, out, f"{a.typed} {b.typed}", axes=axes)
         return None
@@ -386,13 +394,14 @@ class World:
         side = made_by(f"mul {b.role} {a.role}")
         if side:
             self.loose, hint = self.loose + 1, FAULTS["side"]
-        elif made and bare((b if x.role == a.role else a).role) == "A[i]":
+        weights = bare((b if x.role == a.role else a).role) == "A[i]"  # are to be turned
+        if made and weights and not side:
             hint = FAULTS["keys"]
         if side or not (self._is_bare(a) or self._is_bare(b)):
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
         elif made:
-            self.remark("turned", meant, a.typed, b.typed)
+            self.remark("queries" if weights else "turned", meant, a.typed, b.typed)
             self.steps += 1
         return Value(bare(made), None, typed)
 
@@ -400,7 +409,7 @@ class World:
         """The sides of an equation; in code the left side gets a value."""
         values = [self.value(node) for node in nodes[1:]]
         last, names = values[-1], nodes[0][1:] if nodes[0][0] == "list" else nodes[:1]
-        letters = [letter_of(self.role_of.get(each[1], "")) for each in names]
+        letters = [letter_of(self.role_of.get(each[-1], "")) for each in names]
         parts = [last for _ in names]
         if names[2:] and any(it[0] == "cut" for it in walk(nodes[1])[:2]):  # each is cut by itself
             self.forget("inside")
@@ -511,7 +520,10 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     most = 10**9  # no choice is known yet
     # code has rows, unless it writes W @ x.T
     either = not code or any(it[0] == "mul" and it[1][0] == "t" and it[1][2:] for it in every)
-    for role_of, kind in choices(letters, [it for it in entering(every) if it in letters]):
+    sources = [it for it in entering(every) if it in letters]
+    firsts = [node[2] for node in every if node[0] == "shape" and node[2:]]  # rows of weights
+    shaped = any(it == "d|" or number(it) == "d_model" for it in firsts)
+    for role_of, kind in choices(letters, sources, shaped):
         weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
         weights = [it for it in weights if "()" not in it]
         for columns in (False, True) if weights or either else (False,):

@@ -19,6 +19,9 @@ PAGES = {reason: page for page, reasons in DATA["page"].items() for reason in re
 
 def formulas(typed: str) -> tuple[list, list, str]:
     """The readings, the likeliest first, what was not read, and why there is none."""
+    other = [said for pattern, said in DATA["elsewhere"].items() if search(pattern, typed)]
+    if other:
+        return [], [], " ".join([DATA["refused"]["told"].format(typed), *other])
     lines, shown, left, code = parse(typed)
     if len(lines) == 1 and lines[0][0] == "leaf" and number(lines[0][1]) in tables()["base"]:
         return [_size(typed, number(lines[0][1]))] if len(typed) > 1 else [], left, ""
@@ -34,8 +37,9 @@ def formulas(typed: str) -> tuple[list, list, str]:
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
-        for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
-            world.remark(name)
+        for world in worlds:
+            if "QKV" in " ".join(world.role_of.values()) or "mixed_" in typed:  # BERT's name
+                world.remark(name)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = found[2] not in ("1", "-1")
         if code:
@@ -56,7 +60,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
             return [_card(first, told, False, parts)], strange, ""
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
-    for world in [first] if first.faults else worlds:
+    for world in [first] if first.faults or "mixed_" in typed else worlds:
         roles = " ".join(map(bare, world.role_of.values()))
         if roles in kept and kept[roles].key[:-1] == world.key[:-1]:
             kept[roles].open = True
@@ -219,6 +223,14 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if own and keys and not any(map(is_indexed, keys)):  # all heads have these
         world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
+    counted = [it for it in roles if it[0] in "QKV" and is_indexed(it)]
+    queries = [it for it in counted if it[0] == "Q"]
+    others = [it for it in counted if it[0] != "Q"]
+    apart = not any(one[1:] == it[1:] for one in queries for it in others)
+    if queries and others and apart and not ("dot" in world.kinds or own):  # Q_i K_j^T
+        world.forget("heads")  # of tiles a sum is none of heads
+        world.remark("tiles", world.shown[queries[0]], world.shown[others[0]])
+        complete = False
     last = bare(world.results[-1].role).replace("!", "")
     seen = not world.open and world.columns == world.turned  # as it was typed
     one = len({*world.last}) < 2  # and not several results, such as q and k
@@ -247,7 +259,9 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
-    sided = world.code or any(it in world.kinds for it in ("mul", "dot", "inner", "t", "axis"))
+    sided = any(it in world.kinds for it in ("mul", "dot", "inner", "t", "axis"))
+    if world.code:  # of scores alone it is not seen
+        sided = any(role[:1] not in ("S", "A", "") for role in roles.values())
     sided = "shape" in world.kinds or (sided and world.steps)
     tokens = tokens if sided and not world.open else "open"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []

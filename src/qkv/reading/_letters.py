@@ -68,7 +68,7 @@ def roles_of(name: str) -> list:
     return [it.replace("[i]", "") for it in [*forms, *roles]]
 
 
-def choices(letters: list, sources: list) -> list:
+def choices(letters: list, sources: list, shaped: bool) -> list:
     """The roles that letters may have together, and how unusual they are.
 
     Queries, keys and values are of one kind, and so are their weights. What a layer takes is a
@@ -84,8 +84,9 @@ def choices(letters: list, sources: list) -> list:
     weights = DATA["forms"]["weight"][:: -1 if layers else 1] if "weight" in kinds else [""]
     acts = DATA["forms"]["activation"] if "activation" in kinds else [""]
     large = sum(it == "activation" for it in kinds) > 1 and any(it[0] in "QKV" for it in letters)
-    if "weight" in kinds or not (large and any("X" in may for _, _, may in meant.values())):
-        acts = acts[:3]  # X Q, with Q as a weight, is known by its source
+    beside = large and any("X" in may for _, _, may in meant.values())
+    if "weight" in kinds or not (beside or shaped):
+        acts = acts[:3]  # X Q, with Q as a weight, is known by its source or its shape
     others = {}  # Z_0 and Z_7 are the same
     for leaf in [leaf for leaf, (_, _, may) in meant.items() if may]:
         said = " ".join([plain(leaf), str(is_indexed(leaf)), *meant[leaf][2]])
@@ -122,7 +123,7 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
 def texts_of(role_of: dict, widths: list, columns: bool, shown: dict) -> list:
     """The texts that write all these roles with these letters."""
     typed = [(plain(it), is_indexed(it), bare(role), shown[it]) for it, role in role_of.items()]
-    typed += [(it, False, "d_k", shown[it]) for it in widths]
+    typed += [(it, False, "d_k", shown.get(it, "d_k")) for it in widths]
     sided = [name for name, it in tables()["texts"].items() if it["columns"] == columns]
     return [name for name in sided if all(_writes(name, it) for it in typed)]
 

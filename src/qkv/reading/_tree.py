@@ -173,6 +173,7 @@ class Parser:
             parts = leaves(*side) if apart else []
             others = [it[0][1][0] for it in sides if it and it[0][0] == "leaf"]
             alike = parts[1:] and len({it[0] for it in parts}) == 1
+            alike = alike and not any("R" in it for it in parts)  # DeepSeek's: one is rotated
             if alike and (side == sides[0] or parts[0][0] in others):
                 self.left += [self.shown[it] for it in parts]
                 sides = [it for it in sides if it != side]
@@ -195,7 +196,11 @@ class Parser:
         first = names[0] if len(names) == 1 else ("list", *names)
         if not self.code and first[0] == "leaf" and first in walk(values[0]):
             return values[0]  # Q = Q W: on the left it is another thing
-        return ("eq", first, *(side[0] for side in sides[1:]))
+        more = [] if self.code or names[1:] else values[1:]  # Q = X W, softmax(Q K) V
+        self.left += [self.shown[it[1]] for it in more if it[0] == "leaf"]
+        more = [it for it in more if it[0] != "leaf"]
+        whole = ("eq", first, *(side[0] for side in sides[1:]))
+        return ("lines", whole, *more) if more else whole
 
     def product(self, end: str = "") -> tuple | None:
         """Factors, multiplied: with a sign, or side by side."""
@@ -422,7 +427,7 @@ class Parser:
             return self._letter(index[1:-1]) if index[:1] in ("'", '"') else None
         if node == WIDTH:
             return node if index == "-1" else ("pass", node)
-        if node[0] == "leaf" and fullmatch(r"i|h|head|\d", index) and "qkv" not in node[1]:
+        if node[0] == "leaf" and fullmatch(r"[hij]|head|\d", index) and "qkv" not in node[1]:
             key = marked(node[1], "123456789i"[int(index)] if index.isdigit() else index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
             return ("leaf", key)
@@ -497,7 +502,8 @@ class Parser:
         if op == "each":  # of cache.update(k, v) the arrays
             return ("each", *(arrays[1:] if owner and arrays[1:] else arrays))
         if op in ("mul", "linear") and len(arrays) > 1:
-            second = ("t", arrays[1]) if ways or op == "linear" else arrays[1]
+            first = ("t", first) if ways == ["a"] else first
+            second = ("t", arrays[1]) if ways == ["t"] or op == "linear" else arrays[1]
             node = multiplied(first, second, "qk" if name == "dot" else "")
             return ("add", node, arrays[2]) if len(arrays) > 2 else node
         if op == "view":
@@ -552,6 +558,8 @@ def divided(a: tuple | None, b: tuple | None) -> tuple:
     """A fraction; an exponential over the sum of such is a softmax."""
     if a and b and a[0] == "sum" and a[1] and a[1][0] == "mul" and a[1][1][:2] == ("fn", "exp"):
         return ("sum", ("mul", divided(a[1][1], b), *a[1][2:]))
+    if b == ("leaf", "h|") and a in (("leaf", "d|"), ("leaf", "d|delmo")):
+        return WIDTH
     if not (a and b and a[:2] == ("fn", "exp")):
         return ("div", a, b)
     if b[0] in ("mul", "times") and b[1][0] == "sqrt":  # √d_k stands before the sum

@@ -7,6 +7,7 @@ that no translated module has is Python's own: `docs/assets/python.js` has it un
 
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -20,6 +21,9 @@ _PLAIN = {
     *("any", "all", "search", "fullmatch", "isdigit", "isidentifier", "endswith", "isinstance"),
     *("sub", "join", "format", "strip", "lower", "replace", "removesuffix", "len", "sum"),
 }
+_ARRAYS = {  # what these give is an array
+    *("cut", "enumerate", "findall", "items", "map", "pairwise", "sorted", "split", "values", "zip")
+}
 _PLAIN_TYPES = {"bool", "str", "int", "float", "None"}
 
 
@@ -29,7 +33,11 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
-    return f"export function reader(py, {given}) {{\n{lines}\nreturn {{ {wanted} }}\n}}\n"
+    names = sorted({*re.findall(r"\bpy\.(\w+)", lines)})  # a minifier shortens what is local
+    begins = f"const {{{','.join(f'{it}:py_{it}' for it in names)}}}=py"
+    lines = re.sub(r"\bpy\.(?=\w)", "py_", lines)
+    inside = f"{begins}\n{lines}\nreturn {{ {wanted} }}"
+    return f"export function reader(py, {given}) {{\n{inside}\n}}\n"
 
 
 class _Writer:
@@ -235,7 +243,11 @@ class _Writer:
 
     def _every(self, node: ast.expr) -> str:
         """What is gone through, as an array."""
-        return f"py.list({self.write(node)})"
+        called = getattr(node, "func", None)
+        name = getattr(called, "id", getattr(called, "attr", ""))
+        is_array = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
+        is_array = is_array or (name in _ARRAYS and name not in (*self.own, *self.methods))
+        return self.write(node) if is_array else f"py.list({self.write(node)})"
 
     def _attribute(self, node: ast.Attribute) -> str:
         return f"{self.write(node.value)}.{node.attr}"
