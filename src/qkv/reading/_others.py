@@ -23,26 +23,17 @@ def error(typed: str) -> Reading | None:
             sizes = [int(it) for it in findall(r"\d+", found[0])]
             if search("invalid for", found[0]) and prod(sizes) == sizes[-1] * sizes[-1]:
                 says = [MESSAGES["words"]["fits"]]  # the last is the product of the others
-            says = _whole(line, says)
             title, *more = (_filled(said, found) for said in says)
+            if search("^1 heads", title):  # as wide as asked, or all heads together are
+                came, all_of = [_filled(said, found) for said in MESSAGES["words"]["whole"]]
+                title = sub("^1 heads", "1 head", title)
+                if not int(found[5]) % int(found[4]):
+                    usual = int(found[5]) in MESSAGES["shape"]["widths"]
+                    title, *more = [title, *more, all_of] if usual else [came, all_of]
             if search(r"^\d+\.", title):  # so many heads there are not
                 title = MESSAGES["words"]["odd"]
-            title = sub("^1 heads", "1 head", title)
             return card("error", title, more, [], {}, page)
     return None
-
-
-def _whole(line: str, says: list) -> list:
-    """What to say if the last number that is asked for may be the width of all heads together."""
-    found, words = search(MESSAGES["words"]["cut"], line), MESSAGES["words"]["whole"]
-    asked = [int(it) for it in findall(r"\d+", found[2] or found[3])] if found else []
-    came = int(found[1] or found[4]) if found else 0
-    heads = [it for it in asked[1:-1] if it > 1 and it * came == prod(asked)] if asked[3:] else []
-    if not heads or asked[-1] % heads[0]:
-        return says
-    h, wide = heads[0], asked[-1]
-    words = [said.format(wide, h, wide // h, wide * h) for said in words]
-    return [*says, words[1]] if wide in MESSAGES["shape"]["widths"] else words  # or one head's
 
 
 def _filled(said: str, found: tuple) -> str:
