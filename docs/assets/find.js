@@ -28,7 +28,7 @@ const plain = (text) =>
     .replace(/(?<=\d),(?=\d{3})/g, "")
 
 /** The words of a text. A name counts whole and, if wanted, in its parts: keypaddingmask, key, padding and mask. */
-function words(text, whole = false) {
+function words(text, whole) {
   return (plain(text).match(/[\p{L}\p{N}][\p{L}\p{N}_^.]*/gu) ?? []).flatMap((name) => {
     // A point between digits is the number's own.
     const parts = /[_^.]/.test(name) ? name.split(/[_^]|(?<!\d)\.|\.(?!\d)/).filter(Boolean) : [name]
@@ -36,7 +36,7 @@ function words(text, whole = false) {
   })
 }
 
-function telling(typed, whole = false) {
+function telling(typed, whole) {
   const all = [...new Set(words(typed, whole))]
   const some = all.filter((word) => !LITTLE.has(word))
   return some.length ? some : all

@@ -99,12 +99,9 @@ def _stored(line: str) -> Reading | None:
     says = [said["linear"].format(layer[2], layer[3])] if layer and not fits else []
     says += [said["packed"]] if says and ("*" in layer[3] or layer[2] == layer[3]) else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
-    bias = "bias" in title
-    if bias and len(shape) == 2:
-        says = [said["axes"].format("h = {}, d_k = {}".format(*shape))]
-    elif shape[2:] and fits:
+    if shape[2:] and fits:
         says = [said["axes"].format(_axes(fits[0][1], shape))]
-    elif len(shape) == 2 and not says:
+    elif len(shape) == 2 and not says and "bias" not in title:
         to, of = shape[::-1] if search(r"^blk\.", called) else shape
         form = said["gguf" if search(r"^blk\.", called) else "way"]
         says = [form.format(of, to)]
