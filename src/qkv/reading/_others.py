@@ -97,7 +97,7 @@ def _stored(line: str) -> Reading | None:
     ways = [] if layer else fits or ways
     letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways if it}
     says = [said["linear"].format(layer[2], layer[3])] if layer and not fits else []
-    says += [said["packed"]] if says and ("*" in layer[3] or layer[2] == layer[3]) else []
+    says += [said["together"]] if says and ("*" in layer[3] or layer[2] == layer[3]) else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
     if shape[2:] and fits:
         says = [said["axes"].format(_axes(fits[0][1], shape))]

@@ -219,9 +219,8 @@ def _is_length(axis: int | str | None) -> bool:
 def _numbers(shape: list) -> list:
     """A shape in which names of sizes are numbers: of words any, and others the base model's."""
     known = lambda it: SIZES.get(it[0].lower(), it[0])  # noqa: E731
-    order = lambda it: "3 batch h d_k d_model".find(it)  # noqa: E731 a product's factors as in base
-    said = [sub(r"[A-Za-z]\w*", known, str(axis)) for axis in shape]
-    its = ["·".join(sorted(cut("·", axis), key=order)) for axis in said]
+    its = [sub(r"[A-Za-z]\w*", known, str(axis)) for axis in shape]
+    its = [sub(r"^(d_\w+)·(3|h)$", r"\2·\1", it) for it in its]
     base = SHAPE["base"] | tables()["base"] | {"d": 64 if "h" in its else 512}
     return [base.get(it, axis) for it, axis in zip(its, shape, strict=True)]
 
