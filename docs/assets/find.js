@@ -12,7 +12,7 @@ const NOWHERE = 5 // words that are named
 // Words that all sentences have: they are left out of what is looked for, unless there is no other.
 const LITTLE = new Set(
   `a an and are as at be but by do does for from has have i if in is it its my of on or so than that the then there these this to was
-  will with you your`.split(/\s+/),
+  us we will with you your`.split(/\s+/),
 )
 
 // Qᵀ is Q^T, √d_k is sqrt d_k, W_i^{Q} is W_i^Q, 1,050,624 is 1050624.
@@ -22,20 +22,22 @@ const plain = (text) =>
     .normalize("NFKD")
     .toLowerCase()
     .replace(/[\u0300-\u036f\u200b]/g, "")
+    .replace(/\b(what|who|how|where|it|that)['’]?s\b/g, "$1") // what's, whats
+    .replace(/\b(can|is|are|do|does)n?['’]?t\b/g, "$1 not")
     .replace(/([_^])\{(\w+)\}/g, "$1$2")
     .replace(/(?<=\d),(?=\d{3})/g, "")
 
-/** The words of a text. A name counts whole and in its parts: keypaddingmask, key, padding and mask. */
-function words(text) {
+/** The words of a text. A name counts whole and, if wanted, in its parts: keypaddingmask, key, padding and mask. */
+function words(text, whole) {
   return (plain(text).match(/[\p{L}\p{N}][\p{L}\p{N}_^.]*/gu) ?? []).flatMap((name) => {
     // A point between digits is the number's own.
     const parts = /[_^.]/.test(name) ? name.split(/[_^]|(?<!\d)\.|\.(?!\d)/).filter(Boolean) : [name]
-    return parts.length > 1 ? [parts.join(""), ...parts] : parts
+    return parts.length > 1 ? [parts.join(""), ...(whole ? [] : parts)] : parts
   })
 }
 
-function telling(typed) {
-  const all = [...new Set(words(typed))]
+function telling(typed, whole) {
+  const all = [...new Set(words(typed, whole))]
   const some = all.filter((word) => !LITTLE.has(word))
   return some.length ? some : all
 }
@@ -57,10 +59,11 @@ export function prepare({ pages, sections }) {
 
 /** How alike a line is to what was typed, from 0 to 1: words that are in both, the rarer the heavier. */
 function likeness(known, many, typed) {
-  const wanted = telling(typed)
+  const all = telling(typed, true)
   const weight = (all) => all.reduce((sum, word) => sum + Math.log(1 + many / (0.5 + (known.get(word) ?? 0))), 0)
   return (line) => {
-    const own = telling(line)
+    const own = telling(line, true)
+    const wanted = all.map((word) => (known.has(word) ? word : (own.find((it) => it.slice(0, 4) === word.slice(0, 4)) ?? word))) // a slip's first letters are right
     return (2 * weight(own.filter((word) => wanted.includes(word)))) / (weight(wanted) + weight(own))
   }
 }
@@ -69,7 +72,7 @@ function likeness(known, many, typed) {
 export function find({ index, known, pages, sections }, typed) {
   const prefix = (_, place, all) => place === all.length - 1 // the last word may not be whole yet
   const fuzzy = (word) => !known.has(word) && word.length > 4 && 2 // letters of a slip
-  const found = index.search(typed, { tokenize: telling, boost: BOOST, prefix, fuzzy })
+  const found = index.search(typed, { tokenize: (typed) => telling(typed), boost: BOOST, prefix, fuzzy })
   const like = likeness(known, sections.length, typed)
   const first = found.splice(0, SOME).map((result) => ({ ...result, alike: sections[result.id][5].map(like) }))
   const most = ({ alike }) => Math.max(ALIKE, ...alike)

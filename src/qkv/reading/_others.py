@@ -24,9 +24,14 @@ def error(typed: str) -> Reading | None:
             if search("invalid for", found[0]) and prod(sizes) == sizes[-1] * sizes[-1]:
                 says = [MESSAGES["words"]["fits"]]  # the last is the product of the others
             title, *more = (_filled(said, found) for said in says)
+            if search("^1 heads", title):  # as wide as asked, or all heads together are
+                came, all_of = [_filled(said, found) for said in MESSAGES["words"]["whole"]]
+                title = sub("^1 heads", "1 head", title)
+                if not int(found[5]) % int(found[4]):
+                    usual = int(found[5]) in MESSAGES["shape"]["widths"]
+                    title, *more = [title, *more, all_of] if usual else [came, all_of]
             if search(r"^\d+\.", title):  # so many heads there are not
                 title = MESSAGES["words"]["odd"]
-            title = sub("^1 heads", "1 head", title)
             return card("error", title, more, [], {}, page)
     return None
 
@@ -68,30 +73,35 @@ def _stored(line: str) -> Reading | None:
     said, tells = MESSAGES["name"], [(search(key, line), it) for key, it in DATA["tells"].items()]
     told = [_filled(it, found) for found, it in tells if found]
     its = sub(said["aside"], "", line).strip()
-    made, layer = fullmatch(r"([\w.]*Attention)\([^()]*\)", its), search(said["layer"], its)
-    sized = search(said["shape"], its)
+    made, layer = fullmatch(said["made_so"], its), search(said["layer"], its)
+    sized = None if made else search(said["shape"], its)
     if layer or made:
-        its = f"{layer[1]}.weight" if layer else made[1]
+        its = f"{layer[1]}.weight" if layer else made[1] or made[2]
     elif sized and not search(r"[@(){}*+]|=.*\w", sub(said["shape"], "", its)):
         its = sub(said["shape"], " ", its)
     words = [it for it in findall(said["word"], its) if not sized or search("[_./]", it)]
     found = [it for it in map(_named, words) if it] if sized or [its] == words else []
-    if not found:
+    if not found or (sized and search("cache", found[0][0])):  # an array, with its shape
         return None
     called, title, ways, page, more = found[0]
     for path in [it for it in said["paths"] if search(it, called)]:
         ways = [[sub(said["paths"][path], "", it).strip(", "), *its] for it, *its in ways]
-    sized = search(said["shape"], [*line.split(called), ""][1]) or sized  # that behind the name
+    behind = "" if made else [*line.split(called), ""][1]
+    sized = search(said["shape"], behind) or sized
     sizes = [layer[3], layer[2]] if layer else findall(r"\d+", sized[0]) if sized else []
     shape = [int(it) for it in sizes if it.isdigit()]
     while shape[2:] and shape[-1] == 1:
         shape.pop()
-    fits = [way for way in ways if way[0] and _widths(way[1], shape)]
+    suits = lambda form: _widths(form, shape) or _axes(form, shape)  # noqa: E731
+    fits = [way for way in ways if way[0] and suits(way[1])]
     ways = [] if layer else fits or ways
     letters = {f"as in {it}": _cut_out(form, line) for it, form, line in ways if it}
-    says = [said["linear"].format(layer[2], layer[3])] if layer and not shape[1:] else []
+    says = [said["linear"].format(layer[2], layer[3])] if layer and not fits else []
+    says += [said["together"]] if says and ("*" in layer[3] or layer[2] == layer[3]) else []
     says = [sub(r"\b(self|config|args)\.", "", it) for it in says]
-    if len(shape) == 2:
+    if shape[2:] and fits:
+        says = [said["axes"].format(_axes(fits[0][1], shape))]
+    elif len(shape) == 2 and not says and "bias" not in title:
         to, of = shape[::-1] if search(r"^blk\.", called) else shape
         form = said["gguf" if search(r"^blk\.", called) else "way"]
         says = [form.format(of, to)]
@@ -108,10 +118,10 @@ def _stored(line: str) -> Reading | None:
 
 def _named(typed: str) -> tuple | None:
     """What is known of a name: of those that it may mean, the longest."""
-    said, known = MESSAGES["name"], sub(r"^[\"':.]+|[\"':.]+$", "", typed)
+    said, known = MESSAGES["name"], sub(r"^[\"':.]+|(:\d+)?[\"':.]*$", "", typed)
     if fullmatch(r"[A-Za-z]_\w{1,2}(\[\w\])?", known) or search(said["others"], known):
         return None
-    if not search("[./]", known) and any(it[0] != "W" for it in roles_of(known)):
+    if not search("[./]|cache", known) and any(it[0] != "W" for it in roles_of(known)):
         return None  # attn_output by itself is an array
     dotted = "." + sub(r"[\[\]\"':/]+", ".", known).strip(".")
     forms = [dotted]
@@ -153,6 +163,16 @@ def _widths(form: str, shape: list) -> list:
     often, rest = MESSAGES["name"]["often"].get(axis, 0), of < to < 3 * of  # as wide as heads
     fits = to == often * of if often else rest if "+" in axis else of % to == 0
     return [of, to, axis] if fits else []
+
+
+def _axes(form: str, shape: list) -> str:
+    """Of a weight with an axis of heads, its axes with their numbers, if there are as many."""
+    axes = cut(", ", form[1:-1])
+    if len(axes) != len(shape) or not shape[2:]:
+        return ""
+    pairs = [*zip(axes, shape, strict=True)]
+    fits = all(not axis.isdigit() or int(axis) == size for axis, size in pairs)
+    return ", ".join(f"{axis} = {size}" for axis, size in pairs) if fits else ""
 
 
 def _cut_out(form: str, line: str) -> str:

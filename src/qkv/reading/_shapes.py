@@ -59,7 +59,7 @@ def shapes(typed: str) -> Reading | None:
             return product
     if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
         return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
-    return _arrays(axes, given, labels)
+    return _arrays(axes, given, labels, "Linear(" in typed)
 
 
 def axes_of(typed: str) -> list:
@@ -173,18 +173,19 @@ def _product(axes: list, labels: list) -> Reading:
     return card("shape", title, [], [], {}, FIT["page"])
 
 
-def _arrays(found: list, given: dict, labels: list) -> Reading:
+def _arrays(found: list, given: dict, labels: list, layer: bool) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
     named = [*zip(map(_numbers, found), map(roles_of, labels), strict=True)]
-    if named[0][1] == ["QKV"] and found[0][0] == 3 and len(found[0]) == 5 and not given:
-        heads, wide = found[0][2], found[0][4]
-        given = {"h": heads, "d_model": heads * wide} if heads and wide else given
     h = [shape[1] for shape, roles in named if "S" in roles and len(shape) == 4]
     width = [shape[-1] for shape, roles in named if "X" in roles or "Y" in roles]
     if h and width and h[0] and width[0]:  # what names tell of sizes
         given = {"h": h[0], "d_model": width[0]} | given
     shown, (taken, model) = [said_of(it) for it in found], _sizes(named, given)
     may = [candidates(*each, taken) if taken else [] for each in named]
+    if layer:  # nn.Linear has a weight
+        may = [[rule for rule in rules if "(out, in)" in rule[CONVENTION]] for rules in may]
+    if found[0][3:] and found[0][-2] == found[0][-1]:  # by chance of queries, always of own scores
+        may[0] = sorted(may[0], key=lambda rule: rule[SYMBOL][0] != "S")
     says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for label, said, rules in zip(labels, shown, may, strict=True):
@@ -197,11 +198,15 @@ def _arrays(found: list, given: dict, labels: list) -> Reading:
         tokens = either and _is_length(found[0][0])
         says += _by_axis(found[0], ["n", "batch", "d_model"] if tokens else first[AXES].split())
         says += [SHAPE["named" if tokens else "first"]] if either else []
+        middle = [it for it in found[0][1:3] if isinstance(it, int) and it > 1]
+        if len({*middle}) > 1 and fullmatch(r"batch \S+ \S+ d_k", first[AXES]) and "h" not in given:
+            says.append(SHAPE["order"].format(*middle))
         for rule in may[0][:6]:
-            letters[f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()] = rule[QUESTION]
+            its = f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()
+            letters[its] = letters.get(its, rule[QUESTION])  # of two orders that which is said
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
-    if taken and not any(isinstance(it, str) for it in found[0]):
-        sizes = ", ".join(f"{key} = {size}" for key, size in taken.items())
+    if taken and letters and not any(isinstance(it, str) for it in found[0]):
+        sizes = ", ".join(f"{key} = {size}" for key, size in taken.items() if size)
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
     return card("shape", says[0], says[1:], [], letters, SHAPE["page"])
 
@@ -215,6 +220,7 @@ def _numbers(shape: list) -> list:
     """A shape in which names of sizes are numbers: of words any, and others the base model's."""
     known = lambda it: SIZES.get(it[0].lower(), it[0])  # noqa: E731
     its = [sub(r"[A-Za-z]\w*", known, str(axis)) for axis in shape]
+    its = [sub(r"^(d_\w+)·(3|h)$", r"\2·\1", it) for it in its]
     base = SHAPE["base"] | tables()["base"] | {"d": 64 if "h" in its else 512}
     return [base.get(it, axis) for it, axis in zip(its, shape, strict=True)]
 
@@ -222,7 +228,7 @@ def _numbers(shape: list) -> list:
 def _own(rules: list, roles: list) -> list:
     """Those rules whose arrays a name may mean, with these alone."""
     every = [cut(", | or ", rule[SYMBOL]) for rule in rules]
-    found = [[it for it in its if it.removesuffix("[i]") in roles] for its in every]
+    found = [[it for it in its if sub(r"^a |\[i\]$", "", it) in roles] for its in every]
     named = zip(rules, found, strict=True)
     return [[rule[AXES], " or ".join(its), *rule[WHAT:]] for rule, its in named if its]
 
@@ -274,8 +280,9 @@ def _sizes(named: list, given: dict) -> tuple:
     """The sizes that were given, or those of the first model that has arrays of these shapes."""
     if "d_model" in given:
         return {"d_model": 0, "h": max(1, given["d_model"] // given.get("d_k", 64))} | given, ""
-    best, found = 0, ({}, "")
-    for model, its in MESSAGES["model"].items():
+    best, found, own, models = 0, ({}, ""), _heads(*named[0], given), MESSAGES["model"]
+    own = {"": own} if own else {}
+    for model, its in (own | models if given else models | own).items():
         sizes = its | given
         rules = [next(iter(candidates(*each, sizes)), None) for each in named]
         axes = [it for rule in rules if rule for it in rule[AXES].split()]
@@ -285,6 +292,19 @@ def _sizes(named: list, given: dict) -> tuple:
         if all(rules) and tells > best:  # what tells most, and of such models the first
             best, found = tells, (sizes, model if sizes["h"] == its["h"] else "")
     return found
+
+
+def _heads(shape: list, roles: list, given: dict) -> dict:
+    """Sizes that an array tells: a head's width comes last, and fewer heads than words before."""
+    fused = roles == ["QKV"] and shape[0] == 3 and len(shape) == 5
+    middle = shape[2:3] if fused else shape[1:3] if len(shape) == 4 else []
+    many = [it for it in middle if isinstance(it, int) and it > 1]
+    usual = shape[-1] in SHAPE["widths"] and shape[-1] != shape[-2] and 1 not in middle[:1]
+    told = search("^[QKV]", "".join(roles)) or (usual and "mask" not in roles)
+    if not many or not told or not isinstance(shape[-1], int):
+        return {}
+    h = given.get("h", min(many))
+    return {"d_model": h * shape[-1] if fused else 0, "h": h, "d_k": shape[-1]}
 
 
 def _row(found: list, shown: list) -> list:
