@@ -23,17 +23,16 @@ async function letters(id) {
 }
 
 /** What reads: Python's own functions, what the build wrote with them, and its data. */
-function reads([py, { reader }, data]) {
+function reads([{ reader }, data]) {
   const steps = Object.entries(data.tables.steps).flatMap(([made, every]) => every.map((step) => [step, made]))
   const names = Object.entries(data.tables.names).flatMap(([holds, pages]) =>
     Object.entries(pages).flatMap(([page, every]) => every.map(([called, ways, ...more]) => [called, holds, ways, page, ...more])))
-  const tables = py.mapped({ ...data.tables, steps: Object.fromEntries(steps), names }), signs = py.mapped(data.data.signs.letters)
-  const its = reader(py, py.mapped(data.data), py.mapped(data.messages), () => tables)
+  const its = reader(data.data, data.messages, { ...data.tables, steps: Object.fromEntries(steps), names })
   const read = (text) => {
     const [readings, says, , words] = its.answer(text)
     return { readings, says, words }
   }
-  const lines = ({ trees }, columns, role, size) => trees.map((tree) => its.written(tree, columns, role, size, signs))
+  const lines = ({ trees }, columns, role, size) => trees.map((tree) => its.written(tree, columns, role, size, its.DATA.get("signs").get("letters")))
   return { read, isRefused: (error) => error instanceof its.RefusedError, data: { ...data, lines } }
 }
 
@@ -42,7 +41,7 @@ function begun() {
   if (loading) return loading
   const [finder, found] = [import("./find.js"), fetched(index)]
   letters(chosenNotation()).catch(() => (sets = {}))
-  const reader = Promise.all([import("./python.js"), import("./reader.js"), fetched(reading)]).then(reads)
+  const reader = Promise.all([import("./reader.js"), fetched(reading)]).then(reads)
   found.then(({ pages }) => (titles = new Map(pages.map(({ url, title }) => [url, title])))).catch(() => {})
   const finds = Promise.all([finder, found, reader.then(() => new Promise((shown) => setTimeout(shown, FRAME)))]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
   loading = { reader, finds }

@@ -20,6 +20,7 @@ from support import ROOT, thorough
 
 INPUTS = tomllib.loads((ROOT / "tests/reading/inputs.toml").read_text())
 QUERIES = tomllib.loads(Path(__file__).with_name("queries.toml").read_text())
+PYTHON = (ROOT / "src/qkv_site/tables/python.js").read_text()
 VENDOR = ROOT / "docs" / "assets" / "vendor"
 
 
@@ -393,7 +394,7 @@ def test_several_lines_are_pasted_and_enter_does_not_add_one(page):
 
 def test_nothing_is_loaded_before_the_box_is_touched_and_then_little(page):
     page.goto("/threads/", wait_until="networkidle")
-    scripts = "reader.js python.js find.js minisearch.js"
+    scripts = "reader.js find.js minisearch.js"
     names = ("search.json", "reading.json", "letters/site.json", *scripts.split())
     assert [url for url in page.requested if url.endswith(names)] == []
     page.keyboard.press("/")
@@ -460,11 +461,11 @@ def inputs():
 
 def test_what_is_cut_backwards_is_cut_as_in_python(search):
     cut = search.page.evaluate(
-        """async () => {
-          const { slice } = await import(`${location.origin}/assets/python.js`)
+        f"""() => {{
+          {PYTHON}
           const a = [1, 2, 3]
-          return [slice(a, null, 0, -1), slice(a, null, null, -1), slice("123", 1, -1)]
-        }"""
+          return [py_slice(a, null, 0, -1), py_slice(a, null, null, -1), py_slice("123", 1, -1)]
+        }}"""
     )
     assert cut == [[1, 2, 3][:0:-1], [1, 2, 3][::-1], "123"[1:-1]]
 

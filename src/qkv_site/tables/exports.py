@@ -136,8 +136,9 @@ def letters(source: notation.Source) -> dict[str, str]:
 def reader() -> str:
     """What reads in the box: the modules of `qkv.reading`, as JavaScript."""
     modules = ((files("qkv.reading") / f"_{name}.py").read_text("utf-8") for name in _READ_BY)
-    sources = [inspect.getsource(per_letters), *modules]
-    return javascript.translate(sources, "DATA, MESSAGES, tables", "RefusedError, answer, written")
+    sources = [inspect.getsource(per_letters), "def tables():\n    return TABLES\n", *modules]
+    wanted = "DATA, RefusedError, answer, written"
+    return javascript.translate(sources, "DATA, MESSAGES, TABLES", wanted)
 
 
 def scheme_of(version: str) -> str:

@@ -2,14 +2,15 @@
 
 It takes what the modules of `qkv.reading` are made of, functions and classes of values, and fails
 the build at what it does not know. Lists and tuples are arrays, dicts are maps. A name or a method
-that no translated module has is Python's own: `docs/assets/python.js` has it under the same name.
+that no translated module has is Python's own: `python.js`, which stands before what is translated,
+has it with `py_` before its name.
 """
 
 import ast
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
 _NAMED = {ast.Add: "add", ast.BitOr: "union", ast.FloorDiv: "floor"}
@@ -27,17 +28,20 @@ _ARRAYS = {  # what these give is an array
 _PLAIN_TYPES = {"bool", "str", "int", "float", "None"}
 
 
+_PYTHON = Path(__file__).with_name("python.js")
+
+
 def translate(sources: Iterable[str], given: str, wanted: str) -> str:
-    """Write modules as one function of Python and of their data, which returns what is wanted."""
+    """Write modules as one function of their data, JSON, which returns what is wanted.
+
+    All names are local to it, so a minifier shortens them.
+    """
     every = [node for source in sources for node in ast.parse(source).body]
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
-    names = sorted({*re.findall(r"\bpy\.(\w+)", lines)})  # a minifier shortens what is local
-    begins = f"const {{{','.join(f'{it}:py_{it}' for it in names)}}}=py"
-    lines = re.sub(r"\bpy\.(?=\w)", "py_", lines)
-    inside = f"{begins}\n{lines}\nreturn {{ {wanted} }}"
-    return f"export function reader(py, {given}) {{\n{inside}\n}}\n"
+    inside = f"return (({given}) => {{\n{lines}\nreturn {{ {wanted} }}\n}})(...data.map(py_mapped))"
+    return f"export function reader(...data) {{\n{_PYTHON.read_text('utf-8')}{inside}\n}}\n"
 
 
 class _Writer:
@@ -116,7 +120,7 @@ class _Writer:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
         said = self.write(node)
-        return said if self._is_plain(node) else f"py.truth({said})"
+        return said if self._is_plain(node) else f"py_truth({said})"
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
@@ -173,7 +177,7 @@ class _Writer:
         (target,) = node.targets
         value = (self._every if isinstance(target, ast.Tuple) else self.write)(node.value)
         if isinstance(target, ast.Subscript):
-            return f"py.put({self.write(target.value)},{self.write(target.slice)},{value});"
+            return f"py_put({self.write(target.value)},{self.write(target.slice)},{value});"
         return f"{'' if self.scopes else 'const '}{self._target(target)}={value};"
 
     def _augassign(self, node: ast.AugAssign) -> str:
@@ -211,7 +215,7 @@ class _Writer:
     def _name(self, node: ast.Name) -> str:
         if any(node.id in scope for scope in self.scopes):
             return "this" if node.id == "self" else node.id
-        return node.id if node.id in self.own else f"py.{node.id}"
+        return node.id if node.id in self.own else f"py_{node.id}"
 
     def _constant(self, node: ast.Constant) -> str:
         return json.dumps(node.value)
@@ -247,7 +251,7 @@ class _Writer:
         name = getattr(called, "id", getattr(called, "attr", ""))
         is_array = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
         is_array = is_array or (name in _ARRAYS and name not in (*self.own, *self.methods))
-        return self.write(node) if is_array else f"py.list({self.write(node)})"
+        return self.write(node) if is_array else f"py_list({self.write(node)})"
 
     def _attribute(self, node: ast.Attribute) -> str:
         return f"{self.write(node.value)}.{node.attr}"
@@ -260,11 +264,11 @@ class _Writer:
                 return f"{value}[{said}]"
             if its[0] == "-":
                 return f"{value}.at({said})"
-            return f"{value}.get({said})" if _is_text(place) else f"py.at({value},{said})"
+            return f"{value}.get({said})" if _is_text(place) else f"py_at({value},{said})"
         ends = [self.write(it) if it else "null" for it in (place.lower, place.upper, place.step)]
         while ends[-1] == "null" and ends[1:]:
             ends.pop()
-        return f"py.slice({value},{','.join(ends)})"
+        return f"py_slice({value},{','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
         one, other = self.write(node.body), self.write(node.orelse)
@@ -283,7 +287,7 @@ class _Writer:
             self.kept += not known
             both = (kept, said) if isinstance(node.op, ast.Or) else (said, kept)
             asked = value if known else f"{kept}={value}"
-            said = f"(py.truth({asked})?{both[0]}:{both[1]})"
+            said = f"(py_truth({asked})?{both[0]}:{both[1]})"
         return said
 
     def _unaryop(self, node: ast.UnaryOp) -> str:
@@ -291,7 +295,7 @@ class _Writer:
 
     def _binop(self, node: ast.BinOp) -> str:
         left, right, op = self.write(node.left), self.write(node.right), type(node.op)
-        named = f"py.{_NAMED[op]}({left},{right})" if op in _NAMED else ""
+        named = f"py_{_NAMED[op]}({left},{right})" if op in _NAMED else ""
         return named or f"({left} {_SIGNS[op]} {right})"
 
     def _compare(self, node: ast.Compare) -> str:
@@ -308,7 +312,7 @@ class _Writer:
             return f"{no}{right}.includes({left})"
         if not contains and any(map(_is_text, (a, b))):
             return f"{left}{no or '='}=={right}"
-        return f"{no}py.has({right},{left})" if contains else f"{no}py.same({left},{right})"
+        return f"{no}py_has({right},{left})" if contains else f"{no}py_same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
         called, given = node.func, [*map(self.write, node.args)]
@@ -316,7 +320,7 @@ class _Writer:
         said, first = self.write(called), []
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
-            said, first = f"py.{name}", [self.write(called.value)]
+            said, first = f"py_{name}", [self.write(called.value)]
         named = {each.arg: self.write(each.value) for each in node.keywords}
         if named and order:
             every = dict(zip(order, given, strict=False)) | named
