@@ -24,6 +24,7 @@ _KINDS = {
 _VIDEOS_STAY = "The picture of the two videos keeps Ng's letters."
 # What a letter is on this site, where it did not change and some text has it for something else.
 _OURS = {"d_k": "one head's width", "d_v": "that of its values", "h": "the number of heads"}
+_TYPED = '"wq-typed role-weight"'
 PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
 _BUTTONS = (
     '<button type="button" data-wq-back>Back to this site\'s letters</button> '
@@ -35,7 +36,7 @@ def line(page: Page, html: str) -> str:
     """The line of a page, once the rest of its HTML is written."""
     shown = _numbers(html) - sum(map(_numbers, page.uncounted), Counter())
     changing = Counter({each: shown[str(number)] for each, number in page.variants.items()})
-    render = partial(_in, page, changing, "<math" in html)
+    render = partial(_in, page, changing, html)
     return (
         f'<div class="wq-told"><div role="status">'
         f"{formulas.variants(render, 'span')}</div>{_BUTTONS}"
@@ -48,7 +49,7 @@ def _numbers(html: str) -> Counter[str]:
     return Counter(re.findall(r'data-set="(\d+)"', html))
 
 
-def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -> str:
+def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     """What the line says to a reader who has chosen the letters of a source."""
     if source == "site":
         return ""
@@ -62,12 +63,15 @@ def _in(page: Page, shown: Counter[Variants], has_formulas: bool, source: str) -
         f"(words are {chosen.tokens}). "
     )
     stay = [_VIDEOS_STAY] if _has_map(page) else []
-    ours = _ours(chosen)
+    ours = [f"{letters.set_in('W^Q')} and the like in sentences stay."] if _TYPED in content else []
+    ours += _ours(chosen)
     if chosen.one_token and (changed.total() or _has_live(page)):
         ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
-        return " ".join([begin + picture + _why_nothing_changed(page, shown, has_formulas), *ours])
+        return " ".join(
+            [begin + picture + _why_nothing_changed(page, shown, "<math" in content), *ours]
+        )
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."
