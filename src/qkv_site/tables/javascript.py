@@ -36,12 +36,29 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
 
     All names are local to it, so a minifier shortens them.
     """
-    every = [node for source in sources for node in ast.parse(source).body]
+    every = [node for source in sources for node in _OneByOne().visit(ast.parse(source)).body]
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
     inside = f"return (({given}) => {{\n{lines}\nreturn {{ {wanted} }}\n}})(...data.map(py_mapped))"
     return f"export function reader(...data) {{\n{_PYTHON.read_text('utf-8')}{inside}\n}}\n"
+
+
+class _OneByOne(ast.NodeTransformer):
+    """Several names that are assigned at once get their values in a row, if no value needs one."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | list[ast.Assign]:
+        match node:
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
+                names = [*map(ast.unparse, targets)]
+            case _:
+                return node
+        for n, each in enumerate(values):
+            has = {ast.unparse(it) for it in ast.walk(each)}
+            asks = "self" in has and any("." in it for it in names[:n])  # a method may need it
+            if asks or has & {*names[:n]} or "*" in (names[n][0], ast.unparse(each)[0]):
+                return node
+        return [ast.Assign([it], each) for it, each in zip(targets, values, strict=True)]
 
 
 class _Writer:
@@ -136,13 +153,17 @@ class _Writer:
         ends = [f"={self.write(defaults[name])}" if name in defaults else "" for name in names]
         if node.args.vararg:
             names[-1] = f"...{names[-1]}"
-        given = map("".join, zip(names[method:], ends[method:], strict=True))
-        body = self._block(node.body)[1:]
-        local = ",".join([*sorted(assigned), *(f"$_{n}" for n in range(self.kept))])
+        given = [*map("".join, zip(names[method:], ends[method:], strict=True))]
+        body = self._block(node.body)
+        local = [*sorted(assigned), *(f"$_{n}" for n in range(self.kept))]
+        if node.args.vararg:
+            body = f"{{let {','.join(local)};{body[1:]}" if local else body
+        else:  # a parameter that nothing is given for: shorter than to declare it
+            given += local
         self.scopes.pop()
         self.kept = began
-        local = f"let {local};" if local else ""
-        return f"{'' if method else 'function '}{node.name}({','.join(given)}){{{local}{body}"
+        said = f"({','.join(given)})"
+        return f"{node.name}{said}{body}" if method else f"const {node.name}={said}=>{body};"
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
@@ -265,10 +286,13 @@ class _Writer:
             if its[0] == "-":
                 return f"{value}.at({said})"
             return f"{value}.get({said})" if _is_text(place) else f"py_at({value},{said})"
-        ends = [self.write(it) if it else "null" for it in (place.lower, place.upper, place.step)]
-        while ends[-1] == "null" and ends[1:]:
-            ends.pop()
-        return f"py_slice({value},{','.join(ends)})"
+        if place.step:  # 1, or -1 from the end
+            if place.lower or place.upper:
+                raise SyntaxError(f"line {node.lineno}: a step has no ends.")
+            return f"py_turned({value},{self.write(place.step)})"
+        ends = [self.write(place.lower) if place.lower else "0"]
+        ends += [self.write(place.upper)] if place.upper else []
+        return f"{value}.slice({','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
         one, other = self.write(node.body), self.write(node.orelse)
@@ -310,7 +334,7 @@ class _Writer:
         contains = isinstance(op, ast.In | ast.NotIn)
         if contains and isinstance(b, ast.Tuple | ast.List) and all(map(_is_text, b.elts)):
             return f"{no}{right}.includes({left})"
-        if not contains and any(map(_is_text, (a, b))):
+        if not contains and any(map(_is_single, (a, b))):
             return f"{left}{no or '='}=={right}"
         return f"{no}py_has({right},{left})" if contains else f"{no}py_same({left},{right})"
 
@@ -321,7 +345,7 @@ class _Writer:
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
             said, first = f"py_{name}", [self.write(called.value)]
-        named = {each.arg: self.write(each.value) for each in node.keywords}
+        named = {it.arg: self.write(it.value) for it in node.keywords if it.arg != "strict"}
         if named and order:
             every = dict(zip(order, given, strict=False)) | named
             last = max(map(order.index, every))
@@ -364,11 +388,17 @@ class _Writer:
             said += "".join([every, *tests, way, f"({given})=>"])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
-        return said.removesuffix(f".map(({given})=>{given})")  # of each what it is
+        return said.replace(f".map(({given})=>{given})", "")  # of each what it is
 
 
 def _name(node: ast.AST) -> str:
     return getattr(node, "id", "")
+
+
+def _is_single(node: ast.AST) -> bool:
+    """Whether it is a text, a number or a truth: no list, whose parts are compared."""
+    length = isinstance(node, ast.Call) and _name(node.func) == "len"
+    return length or (isinstance(node, ast.Constant) and node.value is not None)
 
 
 def _is_text(node: ast.AST) -> bool:

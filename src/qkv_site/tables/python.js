@@ -21,13 +21,13 @@ const py_has = (where, it) => (where.some ? where.some((each) => py_same(each, i
 
 function py_at(where, place) {
   const [known, it] = where instanceof Map ? [where.has(place), where.get(place)] : [place < where.length && place >= -where.length, where.at(place)]
-  if (!known) throw new Error(`there is no place ${place}`)
+  if (!known) throw Error(place)
   return it
 }
 const py_put = (where, key, value) => (where instanceof Map ? where.set(key, value) : (where[key] = value))
 
-// A step is 1, or it is -1 and goes from the end to before `to`.
-const py_slice = (where, from, to, step) => (step < 0 ? where.slice((to ?? -1) + 1).reverse() : where.slice(from ?? 0, to ?? undefined))
+// Of a slice with a step, which is 1, or -1 from the end.
+const py_turned = (where, step) => (step < 0 ? [...where].reverse() : where)
 
 const py_add = (a, b) => (Array.isArray(a) ? a.concat(py_list(b)) : a + b)
 const py_union = (a, b) => (a instanceof Map ? new Map([...a, ...b]) : new Set([...a, ...b]))
@@ -55,7 +55,7 @@ const py_sum = (it) => py_list(it).reduce((total, each) => total + Number(each),
 const py_prod = (it) => py_list(it).reduce((total, each) => total * each, 1)
 const py_next = (it, otherwise) => { const [first = otherwise] = py_list(it); return first }
 const py_enumerate = (it) => py_list(it).map((each, i) => [i, each])
-const py_zip = (...lists) => { const each = lists.filter((it) => it?.strict === undefined).map(py_list); return Array.from({ length: Math.min(...each.map((it) => it.length)) }, (_, i) => each.map((it) => it[i])) }
+const py_zip = (first, ...others) => py_list(first).slice(0, Math.min(...others.map(py_len))).map((it, i) => [it, ...others.map((each) => py_list(each)[i])])
 const py_dict = (it) => new Map(it instanceof Map ? it : py_list(it))
 const py_fromkeys = (_, keys) => new Map(py_list(keys).map((key) => [key, null]))
 const py_int = (it) => Math.trunc(Number(it))
