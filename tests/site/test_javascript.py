@@ -47,7 +47,7 @@ def test_an_empty_list_is_false_and_methods_of_python_are_named():
     [
         ("a, b = 1, 2", "a=1;b=2;"),
         ("a, b = b, a", "[a,b]=[b,a];"),
-        ("a, b = 1, a + 2", "[a,b]=[1,py_add(a,2)];"),
+        ("a, b = 1, a + 2", "[a,b]=[1,(a + 2)];"),
         ("self.a, b = 1, self.c", "[self.a,b]=[1,self.c];"),
         ("a, *b = 1, c", "[a,...b]=[1,c];"),
     ],

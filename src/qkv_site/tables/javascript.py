@@ -8,6 +8,7 @@ has it with `py_` before its name.
 
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -89,6 +90,10 @@ class _Writer:
             raise SyntaxError(f"line {node.lineno}: {type(node).__name__} has no translation.")
         return write(node)
 
+    def _is_own(self, called: ast.expr | None) -> bool:
+        """Whether a function or a method is of the modules, and not Python's."""
+        return _called(called) in (self.own if isinstance(called, ast.Name) else self.methods)
+
     def _is_plain_type(self, annotation: ast.expr | None) -> bool:
         types = ast.unparse(annotation).split(" | ") if annotation else ["object"]
         return {*types} <= _PLAIN_TYPES | self.classes
@@ -100,8 +105,8 @@ class _Writer:
                 return next((it[name] for it in reversed(self.scopes) if name in it), False)
             case ast.Attribute(attr=name):
                 return name in self.plain
-            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-                return name in (self.plain if name in (*self.own, *self.methods) else _PLAIN)
+            case ast.Call(func=called):
+                return _called(called) in (self.plain if self._is_own(called) else _PLAIN)
             case ast.IfExp(body=one, orelse=other):
                 return self._is_plain(one) and self._is_plain(other)
             case ast.BoolOp(values=values):
@@ -155,7 +160,9 @@ class _Writer:
             names[-1] = f"...{names[-1]}"
         given = [*map("".join, zip(names[method:], ends[method:], strict=True))]
         body = self._block(node.body)
-        local = [*sorted(assigned), *(f"$_{n}" for n in range(self.kept))]
+        uses = Counter(re.findall(r"[\w$]+", body))
+        local = [*assigned, *(f"$_{n}" for n in range(self.kept))]
+        local.sort(key=lambda it: (-uses[it], it))
         if node.args.vararg:
             body = f"{{let {','.join(local)};{body[1:]}" if local else body
         else:  # a parameter that nothing is given for: shorter than to declare it
@@ -202,6 +209,8 @@ class _Writer:
         return f"{'' if self.scopes else 'const '}{self._target(target)}={value};"
 
     def _augassign(self, node: ast.AugAssign) -> str:
+        if isinstance(node.op, ast.Add) and _is_single(node.value):
+            return f"{self.write(node.target)}+={self.write(node.value)};"
         return self._assign(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value)))
 
     def _target(self, node: ast.expr) -> str:
@@ -269,9 +278,8 @@ class _Writer:
     def _every(self, node: ast.expr) -> str:
         """What is gone through, as an array."""
         called = getattr(node, "func", None)
-        name = getattr(called, "id", getattr(called, "attr", ""))
         is_array = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
-        is_array = is_array or (name in _ARRAYS and name not in (*self.own, *self.methods))
+        is_array = is_array or (_called(called) in _ARRAYS and not self._is_own(called))
         return self.write(node) if is_array else f"py_list({self.write(node)})"
 
     def _attribute(self, node: ast.Attribute) -> str:
@@ -285,7 +293,7 @@ class _Writer:
                 return f"{value}[{said}]"
             if its[0] == "-":
                 return f"{value}.at({said})"
-            return f"{value}.get({said})" if _is_text(place) else f"py_at({value},{said})"
+            return f"py_at({value},{said})"
         if place.step:  # 1, or -1 from the end
             if place.lower or place.upper:
                 raise SyntaxError(f"line {node.lineno}: a step has no ends.")
@@ -319,8 +327,9 @@ class _Writer:
 
     def _binop(self, node: ast.BinOp) -> str:
         left, right, op = self.write(node.left), self.write(node.right), type(node.op)
-        named = f"py_{_NAMED[op]}({left},{right})" if op in _NAMED else ""
-        return named or f"({left} {_SIGNS[op]} {right})"
+        if op in _SIGNS or (op is ast.Add and any(map(_is_single, (node.left, node.right)))):
+            return f"({left} {_SIGNS.get(op, '+')} {right})"
+        return f"py_{_NAMED[op]}({left},{right})"
 
     def _compare(self, node: ast.Compare) -> str:
         sides = [node.left, *node.comparators]
@@ -340,7 +349,7 @@ class _Writer:
 
     def _call(self, node: ast.Call) -> str:
         called, given = node.func, [*map(self.write, node.args)]
-        name = getattr(called, "id", getattr(called, "attr", ""))
+        name = _called(called)
         said, first = self.write(called), []
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
@@ -351,7 +360,7 @@ class _Writer:
             last = max(map(order.index, every))
             given = [every.get(it, "undefined") for it in order[: last + 1]]
         elif None in named:
-            given.append(named[None])
+            given.append(f"Object.fromEntries({named[None]})")
         elif named:
             given.append(f"{{{','.join(f'{key}:{value}' for key, value in named.items())}}}")
         return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
@@ -393,6 +402,11 @@ class _Writer:
 
 def _name(node: ast.AST) -> str:
     return getattr(node, "id", "")
+
+
+def _called(node: ast.AST | None) -> str:
+    """The name of a function or of a method."""
+    return getattr(node, "id", getattr(node, "attr", ""))
 
 
 def _is_single(node: ast.AST) -> bool:
