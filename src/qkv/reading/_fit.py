@@ -500,9 +500,10 @@ def made_by(step: str) -> str:
     """What a step makes; of arrays that are all transposed it makes the transpose."""
     if step not in MADE:
         op, *parts = step.split()
-        parts = map(turned, parts[::-1] if op == "mul" else parts)
-        known = tables()["steps"]
-        MADE[step] = known.get(step, "") or turned(known.get(" ".join([op, *parts]), ""))
+        other = " ".join([op, *map(turned, parts[::-1] if op == "mul" else parts)])
+        every = tables()["steps"].items()
+        made, its = [[role for role, steps in every if it in steps] for it in (step, other)]
+        MADE[step] = made[0] if made else turned("".join(its[:1]))
     return MADE[step]
 
 

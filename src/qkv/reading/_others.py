@@ -129,19 +129,30 @@ def _named(typed: str) -> tuple | None:
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
     found = [
         [stored, *its]
-        for called, *its in tables()["names"]
+        for called, *its in known_names()
         for stored in cut(" ", called)
         if _is_meant(stored, its[4], forms)
     ]
     if not found:
         return None
-    _, title, ways, page, more, _ = max(found, key=lambda each: len(each[0]))
+    _, title, page, ways, more, _ = max(found, key=lambda each: len(each[0]))
     if forms[1:]:
         title, ways = title.replace("weights for", "biases for"), []
         title = title.replace("the weight after", "the bias after")
     crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
     page = said["else"] if crosses else page
     return known, title, ways, page, [*more, *crosses]
+
+
+def known_names() -> list:
+    """Of each name, or of several in one line, what it holds, its page, and what `tables` has."""
+    every = tables()["names"].items()
+    return [
+        [called, holds, page, *its]
+        for holds, pages in every
+        for page, names in pages.items()
+        for called, *its in names
+    ]
 
 
 def _is_meant(stored: str, has_parts: int, forms: list) -> bool:
@@ -187,7 +198,7 @@ def unknown_name(typed: str) -> str:
     typed = sub(said["shape"], "", sub(said["aside"], "", typed)).strip(" :\"'")
     if not fullmatch(said["like"], typed):
         return ""
-    known = [*dict.fromkeys(part for it in tables()["names"] for part in cut("[./ ]", it[0]))]
+    known = [*dict.fromkeys(part for it in known_names() for part in cut("[./ ]", it[0]))]
     strange = [part for part in cut("[./]", typed) if part not in known]
     longest = sorted(known, key=lambda it: -len(it))
     return " ".join([said["unknown"].format(typed), *alike(strange, longest)])

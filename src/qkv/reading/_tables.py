@@ -36,16 +36,23 @@ def tables() -> dict:
     alike: dict[str, list[list]] = {}  # of those of which the same is said
     for each in sorted(names, key=lambda each: (each[3], each[0])):
         alike.setdefault(repr(each[1:]), []).append(each)
-    names = [[" ".join(its[0] for its in every), *every[0][1:]] for every in alike.values()]
+    grouped: dict[str, dict[str, list]] = {}  # by what they hold and their page: it is little
+    for every in alike.values():
+        _, holds, ways, page, *more = every[0]
+        called = " ".join(its[0] for its in every)
+        grouped.setdefault(holds, {}).setdefault(page, []).append([called, ways, *more])
+    made: dict[str, list[str]] = {}
+    for step, role in _steps().items():
+        made.setdefault(role, []).append(step)
     return {
         "sizes": known_sizes(),
         "base": _BASE,
         "own": own,
-        "steps": _steps(),
+        "steps": made,
         "texts": {source.id: _letters(source) for source in sources()},
         "rules": [[*rule] for rule in written()],
         "role": known,
-        "names": names,
+        "names": grouped,
     }
 
 
