@@ -14,8 +14,8 @@ from browser.watching import until
 from notation.formulas import FORMULAS
 from qkv import notation
 from qkv.reading import read
-from qkv.reading._others import known_names
 from qkv.reading._read import WORDS
+from qkv.reading._tables import tables
 from qkv_site.tables.javascript import translate
 from support import ROOT, thorough
 
@@ -448,7 +448,7 @@ def inputs():
         "512x512 then 64x512",
         r"K + \\sqrt",
     )
-    for name in " ".join(names for names, *_ in known_names()).split():
+    for name in " ".join(its[0] for held in tables()["names"].values() for its in held).split():
         yield from (name, f"layer.{name}", f"{name} (2304, 768)")
     for rows, columns in itertools.product((1, 5, 64, 512, 1536), (3, 64, 768, 1024)):
         yield f"{rows} x {columns}"

@@ -128,10 +128,11 @@ def _named(typed: str) -> tuple | None:
     if dotted.endswith("bias"):
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
     found = [
-        [stored, *its]
-        for called, *its in known_names()
+        [stored, holds, *its]
+        for holds, names in tables()["names"].items()
+        for called, *its in names
         for stored in cut(" ", called)
-        if _is_meant(stored, its[4], forms)
+        if _is_meant(stored, its[3], forms)
     ]
     if not found:
         return None
@@ -142,17 +143,6 @@ def _named(typed: str) -> tuple | None:
     crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
     page = said["else"] if crosses else page
     return known, title, ways, page, [*more, *crosses]
-
-
-def known_names() -> list:
-    """Of each name, or of several in one line, what it holds, its page, and what `tables` has."""
-    every = tables()["names"].items()
-    return [
-        [called, holds, page, *its]
-        for holds, pages in every
-        for page, names in pages.items()
-        for called, *its in names
-    ]
 
 
 def _is_meant(stored: str, has_parts: int, forms: list) -> bool:
@@ -198,7 +188,8 @@ def unknown_name(typed: str) -> str:
     typed = sub(said["shape"], "", sub(said["aside"], "", typed)).strip(" :\"'")
     if not fullmatch(said["like"], typed):
         return ""
-    known = [*dict.fromkeys(part for it in known_names() for part in cut("[./ ]", it[0]))]
+    names = [name for its in tables()["names"].values() for name, *_ in its]
+    known = [*dict.fromkeys(cut("[./ ]", " ".join(names)))]
     strange = [part for part in cut("[./]", typed) if part not in known]
     longest = sorted(known, key=lambda it: -len(it))
     return " ".join([said["unknown"].format(typed), *alike(strange, longest)])

@@ -170,7 +170,12 @@ class _Writer:
         self.scopes.pop()
         self.kept = began
         said = f"({','.join(given)})"
-        return f"{node.name}{said}{body}" if method else f"const {node.name}={said}=>{body};"
+        if method:
+            return f"{node.name}{said}{body}"
+        made = f"{said}=>{body}"
+        for each in node.decorator_list:
+            made = f"{self.write(each)}({made})"
+        return f"const {node.name}={made};"
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]

@@ -23,6 +23,7 @@ function py_at(where, place) {
   if (it === undefined && !(place in where)) throw Error(place)
   return it
 }
+const py_cache = (make, made = new Map()) => (it) => made.get(it) ?? py_put(made, it, make(it)).get(it)
 const py_put = (where, key, value) => (where instanceof Map ? where.set(key, value) : (where[key] = value))
 
 // Of a slice with a step, which is 1, or -1 from the end.
@@ -77,7 +78,7 @@ const py_removesuffix = (said, its) => (its && said.endsWith(its) ? said.slice(0
 const py_replace = (said, one, other) => said.replaceAll(one, () => other)
 const py_join = (sign, parts) => py_list(parts).map(py_str).join(sign)
 const any = (signs) => `[${signs?.replace(/./g, "\\$&") ?? "\\s"}]+`
-const py_strip = (said, signs) => said.replace(pattern(`^${any(signs)}|${any(signs)}$`, "g"), "")
+const py_strip = (said, signs) => said.replace(all(`^${any(signs)}|${any(signs)}$`), "")
 const py_split = (said, sign) => (sign === undefined ? said.split(/\s+/).filter(Boolean) : said.split(sign))
 const py_format = (said, ...given) => {
   let n = 0
@@ -86,14 +87,14 @@ const py_format = (said, ...given) => {
 const py__replace = (value, changed) => Object.assign(Object.create(Object.getPrototypeOf(value)), value, changed)
 
 // Patterns, as qkv.reading._patterns has them: letters and digits are ASCII's.
-const compiled = {}
-const pattern = (said, flags = "") => (compiled[`${flags}/${said}`] ??= new RegExp(said, flags))
-const py_search = (said, text, { lines, case: exact = true } = {}) => pattern(said, lines ? "m" : exact ? "" : "i").exec(text)
-const py_fullmatch = (said, text) => pattern(`^(?:${said})$`).exec(text)
-const py_findall = (its, said) => [...said.matchAll(pattern(its, "g"))].map(([whole, ...groups]) => (groups.length > 1 ? groups.map((it) => it ?? "") : groups[0] ?? whole))
+const [first, inLines, inAnyCase, all] = ["", "m", "i", "g"].map((flags) => py_cache((said) => new RegExp(said, flags)))
+const whole = py_cache((said) => new RegExp(`^(?:${said})$`))
+const py_search = (said, text, { lines, case: exact = true } = {}) => (lines ? inLines : exact ? first : inAnyCase)(said).exec(text)
+const py_fullmatch = (said, text) => whole(said).exec(text)
+const py_findall = (its, said) => [...said.matchAll(all(its))].map(([whole, ...groups]) => (groups.length > 1 ? groups.map((it) => it ?? "") : groups[0] ?? whole))
 const by = (said) => (typeof said === "string" ? (...found) => said.replace(/\\(\d|g<0>|\\)/g, (_, n) => (n === "\\" ? n : found[n === "g<0>" ? 0 : n] ?? "")) : (...found) => said(found))
-const py_sub = (its, said, text) => text.replace(pattern(its, "g"), by(said))
-const py_cut = (its, said) => said.split(pattern(its, "g"))
+const py_sub = (its, said, text) => text.replace(all(its), by(said))
+const py_cut = (its, said) => said.split(all(its))
 const py_normalize = (said) => said.normalize("NFKC")
 
 const py_pairwise = (it) => py_list(it).slice(1).map((each, i) => [py_list(it)[i], each])
