@@ -42,6 +42,11 @@ def test_an_empty_list_is_false_and_methods_of_python_are_named():
     assert "py_truth(a)?py_strip(a):DATA" in written
 
 
+def test_what_is_kept_is_kept_there_too_and_what_is_assigned_is_a_parameter():
+    source = "@cache\ndef f(a):\n    b = a\n    return [b, b]"
+    assert "const f=py_cache((a,b)=>{b=a;return [b,b];});" in translate([source], "DATA", "f")
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
