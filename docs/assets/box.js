@@ -24,10 +24,7 @@ async function letters(id) {
 
 /** What reads: Python's own functions, what the build wrote with them, and its data. */
 function reads([{ reader }, data]) {
-  const steps = Object.entries(data.tables.steps).flatMap(([made, every]) => every.map((step) => [step, made]))
-  const names = Object.entries(data.tables.names).flatMap(([holds, pages]) =>
-    Object.entries(pages).flatMap(([page, every]) => every.map(([called, ways, ...more]) => [called, holds, ways, page, ...more])))
-  const its = reader(data.data, data.messages, { ...data.tables, steps: Object.fromEntries(steps), names })
+  const its = reader(data.data, data.messages, data.tables)
   const read = (text) => {
     const [readings, says, , words] = its.answer(text)
     return { readings, says, words }

@@ -93,16 +93,12 @@ export function find({ index, known, pages, sections }, typed) {
 
 /** A card with the question of the index that was asked in much the same words, and its short answer; or none. */
 function question(pages, sections, first) {
-  let best = { most: ALIKE }
-  for (const { id, alike } of first) {
-    const [page, anchor, , , , lines] = sections[id]
-    lines.forEach((line, i) => { // a question stands before itself with its answer
-      if (alike[i] > best.most && lines[i + 1]?.startsWith(`${line} `)) best = { page, anchor, line, most: alike[i], said: lines[i + 1].slice(line.length + 1) }
-    })
-  }
-  if (!best.line) return []
-  const { url, title } = pages[best.page]
-  return [{ kind: "question", title: best.line, says: [best.said], address: [best.anchor ? `${url}#${best.anchor}` : url, title] }]
+  const lines = first.flatMap(({ id, alike }) => sections[id][5].map((line, i, all) => ({ id, line, most: alike[i], said: all[i + 1] })))
+  const answered = lines.filter(({ line, most, said }) => most > ALIKE && said?.startsWith(`${line} `)) // a question stands before itself with its answer
+  return answered.sort((a, b) => b.most - a.most).slice(0, 1).map(({ id, line, said }) => {
+    const [page, anchor] = sections[id], { url, title } = pages[page]
+    return { kind: "question", title: line, says: [said.slice(line.length + 1)], address: [anchor ? `${url}#${anchor}` : url, title] }
+  })
 }
 
 /** A text in parts, and of each whether it is one of these words. */

@@ -16,11 +16,11 @@ from qkv import notation
 from qkv.reading import read
 from qkv.reading._read import WORDS
 from qkv.reading._tables import tables
+from qkv_site.tables.javascript import translate
 from support import ROOT, thorough
 
 INPUTS = tomllib.loads((ROOT / "tests/reading/inputs.toml").read_text())
 QUERIES = tomllib.loads(Path(__file__).with_name("queries.toml").read_text())
-PYTHON = (ROOT / "src/qkv_site/tables/python.js").read_text()
 VENDOR = ROOT / "docs" / "assets" / "vendor"
 
 
@@ -448,7 +448,7 @@ def inputs():
         "512x512 then 64x512",
         r"K + \\sqrt",
     )
-    for name in " ".join(names for names, *_ in tables()["names"]).split():
+    for name in " ".join(its[0] for held in tables()["names"].values() for its in held).split():
         yield from (name, f"layer.{name}", f"{name} (2304, 768)")
     for rows, columns in itertools.product((1, 5, 64, 512, 1536), (3, 64, 768, 1024)):
         yield f"{rows} x {columns}"
@@ -459,15 +459,15 @@ def inputs():
             yield notation.typeset(line, source.id)
 
 
-def test_what_is_cut_backwards_is_cut_as_in_python(search):
-    cut = search.page.evaluate(
-        f"""() => {{
-          {PYTHON}
-          const a = [1, 2, 3]
-          return [py_slice(a, null, 0, -1), py_slice(a, null, null, -1), py_slice("123", 1, -1)]
-        }}"""
-    )
-    assert cut == [[1, 2, 3][:0:-1], [1, 2, 3][::-1], "123"[1:-1]]
+def test_what_is_cut_is_cut_as_in_python(search):
+    cut = "def cut(a):\n    return [a[1:-1], a[:2], a[:-1], a[-2:], a[5:], a[::-1], a[::1]]\n"
+    there = translate([cut], "DATA", "cut").replace("export ", "")
+    here = {}
+    exec(cut, here)
+    for given in ([1, 2, 3], "123", [], ""):
+        found = search.page.evaluate(f"given => {{ {there}; return reader([]).cut(given) }}", given)
+        found[5] = "".join(found[5]) if isinstance(given, str) else found[5]
+        assert found == here["cut"](given)
 
 
 @pytest.mark.parametrize("every", [4, *thorough(1)])

@@ -260,7 +260,7 @@ def test_the_line_that_cuts_out_a_head_does(layout):
 
 
 def test_every_name_that_a_library_stores_is_read():
-    for name in " ".join(names for names, *_ in tables()["names"]).split():
+    for name in " ".join(its[0] for held in tables()["names"].values() for its in held).split():
         if not re.fullmatch(r"[A-Za-z]_\w", name):
             assert read(f"model.layers.0.{name}")[0].kind == "name", name
 
@@ -268,7 +268,7 @@ def test_every_name_that_a_library_stores_is_read():
 def test_every_page_that_a_card_leads_to_is_there():
     shape, fit = MESSAGES["shape"], MESSAGES["fit"]
     pages = [*DATA["page"], shape["page"], fit["page"], *fit["pages"].values()]
-    pages += [page for _, _, _, page, *_ in tables()["names"]]
+    pages += [page for held in tables()["names"].values() for _, page, *_ in held]
     pages += [page for _, page, *_ in MESSAGES["message"]]
     for page in pages:
         name, _, anchor = page.partition("#")

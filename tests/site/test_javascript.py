@@ -24,6 +24,7 @@ def test_what_the_reader_has_of_python_is_there_and_nothing_else():
         "def f():\n    try:\n        pass\n    finally:\n        pass",
         "with open(x) as y:\n    pass",
         "del x",
+        "def f(a):\n    return a[:0:-1]",
     ],
 )
 def test_what_has_no_translation_fails(source):
@@ -41,6 +42,26 @@ def test_an_empty_list_is_false_and_methods_of_python_are_named():
     assert "py_truth(a)?py_strip(a):DATA" in written
 
 
+def test_what_is_kept_is_kept_there_too_and_what_is_assigned_is_a_parameter():
+    source = "@cache\ndef f(a):\n    b = a\n    return [b, b]"
+    assert "const f=py_cache((a,b)=>{b=a;return [b,b];});" in translate([source], "DATA", "f")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("a, b = 1, 2", "a=1;b=2;"),
+        ("a, b = b, a", "[a,b]=[b,a];"),
+        ("a, b = 1, a + 2", "[a,b]=[1,(a + 2)];"),
+        ("self.a, b = 1, self.c", "[self.a,b]=[1,self.c];"),
+        ("a, *b = 1, c", "[a,...b]=[1,c];"),
+    ],
+)
+def test_values_that_need_each_other_are_assigned_at_once(source, said):
+    wanted = f"def f(a, b, c, self):\n    {source}"
+    assert said in translate([wanted], "DATA", "f").replace("this.", "self.")
+
+
 @pytest.mark.parametrize(
     ("source", "asks"),
     [
@@ -49,6 +70,7 @@ def test_an_empty_list_is_false_and_methods_of_python_are_named():
         ("def f(a: str):\n    a = [a]\n    return 1 if a else 2", True),
         ("def f(a):\n    b = a.strip()\n    return 1 if b else 2", False),
         ("def f(a):\n    b = a.strip()\n    b = [a]\n    return 1 if b else 2", True),
+        ("def f(a):\n    b, c = a.strip(), a\n    return 1 if b else 2", False),
         ("def f(a):\n    for b in a:\n        b = 'x'\n    return 1 if b else 2", True),
         ("class A:\n    b: str\n\n\ndef f(a):\n    return 1 if a.b else 2", False),
         ("class A:\n    b: list\n\n\ndef f(a):\n    return 1 if a.b else 2", True),

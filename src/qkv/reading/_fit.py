@@ -6,6 +6,7 @@ roles in the order in which they were typed: `("role", "Q[i]")`, `("mul", a, b)`
 """
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ from qkv.reading._patterns import findall, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, turned, walk
 
-MADE = {}  # of each step that was looked up, what it makes
 FAULTS, SIGNS = DATA["faults"], DATA["signs"]
 SAYS = FAULTS | DATA["notes"]
 
@@ -103,8 +103,7 @@ class World:
         if "linear" in self.said():  # without a softmax factors of scores are no mistake
             self.forget("mask", "times", "outside")
         self.open = "sides" in self.said()
-        roles = self.role_of.items()
-        self.role_of = {it: role for it, role in roles if it in self.sure or not role}
+        self.role_of = {it: its for it, its in self.role_of.items() if it in self.sure or not its}
         self.made = {it: its for it, its in self.made.items() if it in self.sure or not its.role}
 
     def trees(self) -> list:
@@ -238,8 +237,8 @@ class World:
         either = self.columns and not self.code and bare(role) in ("S[i]", "A[i]")  # α_ij
         if vector and "sum" not in self.kinds:
             self.remark("one", typed)
-        free = "one" if vector or (either and search("^[a-z]", leaf)) else ""
-        free = "turn" if either and not free else free  # A may have either side, but its place
+        one = vector or (either and search("^[a-z]", leaf))
+        free = "one" if one else "turn" if either else ""  # A may have either side, but its place
         return Value(role, ("role", name, typed) if role else None, typed, free)
 
     def _step(self, op: str, values: list) -> Value:
@@ -290,10 +289,9 @@ class World:
             return first._replace(out=None, typed=typed)
         if op == "add" and all(it.role == "head[i]" and " " in it.typed for it in arrays):
             return Value("head[i]", None, typed)  # one word after another
+        its = key.replace(".T", "") if self.columns else key
         for pattern, (name, made) in DATA["mistakes"].items():
-            if name == "heads" and self.code:
-                continue  # by their names alone
-            if fullmatch(pattern, key.replace(".T", "") if self.columns else key):
+            if fullmatch(pattern, its) and not (name == "heads" and self.code):  # by name alone
                 self.remark(name, typed, *(it.typed for it in arrays))
                 return Value(made, None, typed)
         self.loose += 2
@@ -496,14 +494,14 @@ def numpy(out: tuple) -> str:
     return written(out, False, counted, lambda size: size, SIGNS["numpy"])
 
 
+@cache
 def made_by(step: str) -> str:
     """What a step makes; of arrays that are all transposed it makes the transpose."""
-    if step not in MADE:
-        op, *parts = step.split()
-        parts = map(turned, parts[::-1] if op == "mul" else parts)
-        known = tables()["steps"]
-        MADE[step] = known.get(step, "") or turned(known.get(" ".join([op, *parts]), ""))
-    return MADE[step]
+    op, *parts = step.split()
+    other = " ".join([op, *map(turned, parts[::-1] if op == "mul" else parts)])
+    every = tables()["steps"].items()
+    one, two = ([*(role for role, its in every if it in its), ""] for it in (step, other))
+    return one[0] or turned(two[0])
 
 
 def meet(a: str, b: str) -> bool:
@@ -524,8 +522,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     firsts = [node[2] for node in every if node[0] == "shape" and node[2:]]  # rows of weights
     shaped = any(it == "d|" or number(it) == "d_model" for it in firsts)
     for role_of, kind in choices(letters, sources, shaped):
-        weights = [it for it, its in role_of.items() if search(r"^(W_|P_|W\[)", its)]
-        weights = [it for it in weights if "()" not in it]
+        weights = [it for it, its in role_of.items() if search("^[WP][_[]", its) and "()" not in it]
         for columns in (False, True) if weights or either else (False,):
             for stored in (False, True) if weights else (False,):  # a weight as nn.Linear has it
                 flipped = {leaf: role_of.get(leaf, "") for leaf in letters}

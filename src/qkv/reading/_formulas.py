@@ -116,7 +116,7 @@ def _is_attention(world: World) -> bool:
     roles = [bare(role) for role in world.role_of.values() if role]
     faults, unknown = [*world.faults.values()], len(world.role_of) - len(roles)
     named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
-    ours = named or any(search(DATA["ours"]["roles"], role) for role in roles)
+    ours = named or [it for it in roles if search(DATA["ours"]["roles"], it)]
     ours = ours or any(it in OURS for it in world.kinds)
     toy = "toy" in world.notes.values() and not world.loose
     ours = ours or toy or any(it in ("cut", "together") for it in world.notes.values())

@@ -1,12 +1,13 @@
 """Which roles a letter may have, and whose letters these are."""
 
+from functools import cache
+
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._patterns import cut, fullmatch, search, sub
 from qkv.reading._tables import tables
 from qkv.reading._tree import WORDS, bare, raised
 
 INDEX = DATA["token"]["index"]
-NUMBERS = {}  # of each letter that was looked up
 MEANING, SHAPE_IN, BEHIND = 0, 1, 2  # of a role in words
 USUAL = [
     (kind, letter, pattern.format(q=q, query=query, queries=queries))
@@ -18,7 +19,7 @@ USUAL = [
 
 def shape_of(role: str) -> list:
     """The names of the sizes that a role has."""
-    shape = tables()["role"][bare(role)][SHAPE_IN] if bare(role) in tables()["role"] else []
+    shape = tables()["role"].get(bare(role), [0, []])[SHAPE_IN]
     return shape[::-1] if role.endswith(".T") else shape
 
 
@@ -28,14 +29,12 @@ def letter_of(role: str) -> str:
     return found[1] if found else ""
 
 
+@cache
 def number(leaf: str) -> str:
     """The size that a letter is, or the name of a scale."""
-    if leaf not in NUMBERS:
-        its, every = leaf.removesuffix("√"), DATA["sizes"].items()
-        sizes = (size for each in (leaf, its) for size, it in every if fullmatch(it, each.lower()))
-        scale = its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else ""
-        NUMBERS[leaf] = next(sizes, scale)
-    return NUMBERS[leaf]
+    its, every = leaf.removesuffix("√"), DATA["sizes"].items()
+    sizes = (size for each in (leaf, its) for size, it in every if fullmatch(it, each.lower()))
+    return next(sizes, its.split("|")[0] if fullmatch(DATA["token"]["scale"], its) else "")
 
 
 def plain(leaf: str) -> str:
@@ -49,6 +48,7 @@ def is_indexed(leaf: str) -> bool:
     return plain(leaf) != leaf
 
 
+@cache
 def usual(leaf: str) -> tuple[str, str, list]:
     """What people mean by a letter: a kind and Q, K or V, or else the roles it may have."""
     forms = (leaf.lower(), plain(leaf.lower()), plain(leaf))

@@ -128,14 +128,15 @@ def _named(typed: str) -> tuple | None:
     if dotted.endswith("bias"):
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]
     found = [
-        [stored, *its]
-        for called, *its in tables()["names"]
+        [stored, holds, *its]
+        for holds, names in tables()["names"].items()
+        for called, *its in names
         for stored in cut(" ", called)
-        if _is_meant(stored, its[4], forms)
+        if _is_meant(stored, its[3], forms)
     ]
     if not found:
         return None
-    _, title, ways, page, more, _ = max(found, key=lambda each: len(each[0]))
+    _, title, page, ways, more, _ = max(found, key=lambda each: len(each[0]))
     if forms[1:]:
         title, ways = title.replace("weights for", "biases for"), []
         title = title.replace("the weight after", "the bias after")
@@ -187,7 +188,8 @@ def unknown_name(typed: str) -> str:
     typed = sub(said["shape"], "", sub(said["aside"], "", typed)).strip(" :\"'")
     if not fullmatch(said["like"], typed):
         return ""
-    known = [*dict.fromkeys(part for it in tables()["names"] for part in cut("[./ ]", it[0]))]
+    names = [name for its in tables()["names"].values() for name, *_ in its]
+    known = [*dict.fromkeys(cut("[./ ]", " ".join(names)))]
     strange = [part for part in cut("[./]", typed) if part not in known]
     longest = sorted(known, key=lambda it: -len(it))
     return " ".join([said["unknown"].format(typed), *alike(strange, longest)])

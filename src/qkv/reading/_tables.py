@@ -33,10 +33,12 @@ def tables() -> dict:
     named = {each[0]: each for each in [*_names()][::-1]}  # the first of a name
     twins = {re.sub("(weight|kernel)$", "bias", name) for name in named if name[-4:] != "bias"}
     names = [each for name, each in named.items() if name[-4:] != "bias" or name not in twins]
-    alike: dict[str, list[list]] = {}  # of those of which the same is said
-    for each in sorted(names, key=lambda each: (each[3], each[0])):
-        alike.setdefault(repr(each[1:]), []).append(each)
-    names = [[" ".join(its[0] for its in every), *every[0][1:]] for every in alike.values()]
+    alike: dict[str, list] = {}  # of those of which the same is said
+    for called, *its in sorted(names, key=lambda each: (each[3], each[0])):
+        alike.setdefault(repr(its), [[], *its])[0].append(called)
+    grouped: dict[str, list] = {}  # by what they hold
+    for every, holds, ways, page, *more in alike.values():
+        grouped.setdefault(holds, []).append([" ".join(every), page, ways, *more])
     return {
         "sizes": known_sizes(),
         "base": _BASE,
@@ -45,7 +47,7 @@ def tables() -> dict:
         "texts": {source.id: _letters(source) for source in sources()},
         "rules": [[*rule] for rule in written()],
         "role": known,
-        "names": names,
+        "names": grouped,
     }
 
 
@@ -57,17 +59,17 @@ def _in_words(group: str, shape: list[str]) -> str:
     return DATA["behind"][kind].format(*sizes) if sizes else ""
 
 
-def _steps() -> dict[str, str]:
-    """What each step makes; of all arrays transposed it makes the transpose."""
-    made = {}
+def _steps() -> dict[str, list[str]]:
+    """The steps that make each role; of all arrays transposed they make the transpose."""
+    made: dict[str, list[str]] = {}
     for role in roles():
         side = parse_formula(role.definition).sides[0] if role.definition else None
         parts = side.parts() if isinstance(side, Product) else [None]
         if all(isinstance(each, Symbol | Transpose) for each in parts):
-            made[f"mul {side.left} {side.right}"] = role.key
+            made[role.key] = [f"mul {side.left} {side.right}"]
     for role, steps in DATA["steps"].items():
         for step, letter in itertools.product(steps, "QKV" if "{}" in role else "Q"):
-            made[step.replace("{}", letter)] = role.replace("{}", letter)
+            made.setdefault(role.format(letter), []).append(step.format(letter, letter))
     return made
 
 

@@ -108,21 +108,12 @@ def explorer() -> dict:
 
 
 def reading() -> dict:
-    """What the box reads with: the data of `qkv.reading`.
-
-    Steps stand by what they make, and names by what they hold and their page: so little is loaded.
-    """
-    steps: dict[str, list] = {}
-    for step, made in tables()["steps"].items():
-        steps.setdefault(made, []).append(step)
-    names: dict[str, dict[str, list]] = {}
-    for called, holds, ways, page, *more in tables()["names"]:
-        names.setdefault(holds, {}).setdefault(page, []).append([called, ways, *more])
+    """What the box reads with: the data of `qkv.reading`."""
     return {  # what is alike stands near: so it packs best
         "messages": MESSAGES
         | {"name": {key: it for key, it in MESSAGES["name"].items() if key not in _TABLED}},
         "data": {name: it for name, it in DATA.items() if name not in _TABLED},
-        "tables": tables() | {"steps": steps, "names": names},
+        "tables": tables(),
     }
 
 

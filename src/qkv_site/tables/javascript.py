@@ -8,6 +8,7 @@ has it with `py_` before its name.
 
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -36,12 +37,29 @@ def translate(sources: Iterable[str], given: str, wanted: str) -> str:
 
     All names are local to it, so a minifier shortens them.
     """
-    every = [node for source in sources for node in ast.parse(source).body]
+    every = [node for source in sources for node in _OneByOne().visit(ast.parse(source)).body]
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
     inside = f"return (({given}) => {{\n{lines}\nreturn {{ {wanted} }}\n}})(...data.map(py_mapped))"
     return f"export function reader(...data) {{\n{_PYTHON.read_text('utf-8')}{inside}\n}}\n"
+
+
+class _OneByOne(ast.NodeTransformer):
+    """Several names that are assigned at once get their values in a row, if no value needs one."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | list[ast.Assign]:
+        match node:
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
+                names = [*map(ast.unparse, targets)]
+            case _:
+                return node
+        for n, each in enumerate(values):
+            has = {ast.unparse(it) for it in ast.walk(each)}
+            asks = "self" in has and any("." in it for it in names[:n])  # a method may need it
+            if asks or has & {*names[:n]} or "*" in (names[n][0], ast.unparse(each)[0]):
+                return node
+        return [ast.Assign([it], each) for it, each in zip(targets, values, strict=True)]
 
 
 class _Writer:
@@ -72,6 +90,10 @@ class _Writer:
             raise SyntaxError(f"line {node.lineno}: {type(node).__name__} has no translation.")
         return write(node)
 
+    def _is_own(self, called: ast.expr | None) -> bool:
+        """Whether a function or a method is of the modules, and not Python's."""
+        return _called(called) in (self.own if isinstance(called, ast.Name) else self.methods)
+
     def _is_plain_type(self, annotation: ast.expr | None) -> bool:
         types = ast.unparse(annotation).split(" | ") if annotation else ["object"]
         return {*types} <= _PLAIN_TYPES | self.classes
@@ -83,8 +105,8 @@ class _Writer:
                 return next((it[name] for it in reversed(self.scopes) if name in it), False)
             case ast.Attribute(attr=name):
                 return name in self.plain
-            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-                return name in (self.plain if name in (*self.own, *self.methods) else _PLAIN)
+            case ast.Call(func=called):
+                return _called(called) in (self.plain if self._is_own(called) else _PLAIN)
             case ast.IfExp(body=one, orelse=other):
                 return self._is_plain(one) and self._is_plain(other)
             case ast.BoolOp(values=values):
@@ -136,13 +158,24 @@ class _Writer:
         ends = [f"={self.write(defaults[name])}" if name in defaults else "" for name in names]
         if node.args.vararg:
             names[-1] = f"...{names[-1]}"
-        given = map("".join, zip(names[method:], ends[method:], strict=True))
-        body = self._block(node.body)[1:]
-        local = ",".join([*sorted(assigned), *(f"$_{n}" for n in range(self.kept))])
+        given = [*map("".join, zip(names[method:], ends[method:], strict=True))]
+        body = self._block(node.body)
+        uses = Counter(re.findall(r"[\w$]+", body))
+        local = [*assigned, *(f"$_{n}" for n in range(self.kept))]
+        local.sort(key=lambda it: (-uses[it], it))
+        if node.args.vararg:
+            body = f"{{let {','.join(local)};{body[1:]}" if local else body
+        else:  # a parameter that nothing is given for: shorter than to declare it
+            given += local
         self.scopes.pop()
         self.kept = began
-        local = f"let {local};" if local else ""
-        return f"{'' if method else 'function '}{node.name}({','.join(given)}){{{local}{body}"
+        said = f"({','.join(given)})"
+        if method:
+            return f"{node.name}{said}{body}"
+        made = f"{said}=>{body}"
+        for each in node.decorator_list:
+            made = f"{self.write(each)}({made})"
+        return f"const {node.name}={made};"
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
@@ -181,6 +214,8 @@ class _Writer:
         return f"{'' if self.scopes else 'const '}{self._target(target)}={value};"
 
     def _augassign(self, node: ast.AugAssign) -> str:
+        if isinstance(node.op, ast.Add) and _is_single(node.value):
+            return f"{self.write(node.target)}+={self.write(node.value)};"
         return self._assign(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value)))
 
     def _target(self, node: ast.expr) -> str:
@@ -248,9 +283,8 @@ class _Writer:
     def _every(self, node: ast.expr) -> str:
         """What is gone through, as an array."""
         called = getattr(node, "func", None)
-        name = getattr(called, "id", getattr(called, "attr", ""))
         is_array = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
-        is_array = is_array or (name in _ARRAYS and name not in (*self.own, *self.methods))
+        is_array = is_array or (_called(called) in _ARRAYS and not self._is_own(called))
         return self.write(node) if is_array else f"py_list({self.write(node)})"
 
     def _attribute(self, node: ast.Attribute) -> str:
@@ -264,11 +298,14 @@ class _Writer:
                 return f"{value}[{said}]"
             if its[0] == "-":
                 return f"{value}.at({said})"
-            return f"{value}.get({said})" if _is_text(place) else f"py_at({value},{said})"
-        ends = [self.write(it) if it else "null" for it in (place.lower, place.upper, place.step)]
-        while ends[-1] == "null" and ends[1:]:
-            ends.pop()
-        return f"py_slice({value},{','.join(ends)})"
+            return f"py_at({value},{said})"
+        if place.step:  # 1, or -1 from the end
+            if place.lower or place.upper:
+                raise SyntaxError(f"line {node.lineno}: a step has no ends.")
+            return f"py_turned({value},{self.write(place.step)})"
+        ends = [self.write(place.lower) if place.lower else "0"]
+        ends += [self.write(place.upper)] if place.upper else []
+        return f"{value}.slice({','.join(ends)})"
 
     def _ifexp(self, node: ast.IfExp) -> str:
         one, other = self.write(node.body), self.write(node.orelse)
@@ -295,8 +332,9 @@ class _Writer:
 
     def _binop(self, node: ast.BinOp) -> str:
         left, right, op = self.write(node.left), self.write(node.right), type(node.op)
-        named = f"py_{_NAMED[op]}({left},{right})" if op in _NAMED else ""
-        return named or f"({left} {_SIGNS[op]} {right})"
+        if op in _SIGNS or (op is ast.Add and any(map(_is_single, (node.left, node.right)))):
+            return f"({left} {_SIGNS.get(op, '+')} {right})"
+        return f"py_{_NAMED[op]}({left},{right})"
 
     def _compare(self, node: ast.Compare) -> str:
         sides = [node.left, *node.comparators]
@@ -310,24 +348,24 @@ class _Writer:
         contains = isinstance(op, ast.In | ast.NotIn)
         if contains and isinstance(b, ast.Tuple | ast.List) and all(map(_is_text, b.elts)):
             return f"{no}{right}.includes({left})"
-        if not contains and any(map(_is_text, (a, b))):
+        if not contains and any(map(_is_single, (a, b))):
             return f"{left}{no or '='}=={right}"
         return f"{no}py_has({right},{left})" if contains else f"{no}py_same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
         called, given = node.func, [*map(self.write, node.args)]
-        name = getattr(called, "id", getattr(called, "attr", ""))
+        name = _called(called)
         said, first = self.write(called), []
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
             said, first = f"py_{name}", [self.write(called.value)]
-        named = {each.arg: self.write(each.value) for each in node.keywords}
+        named = {it.arg: self.write(it.value) for it in node.keywords if it.arg != "strict"}
         if named and order:
             every = dict(zip(order, given, strict=False)) | named
             last = max(map(order.index, every))
             given = [every.get(it, "undefined") for it in order[: last + 1]]
         elif None in named:
-            given.append(named[None])
+            given.append(f"Object.fromEntries({named[None]})")
         elif named:
             given.append(f"{{{','.join(f'{key}:{value}' for key, value in named.items())}}}")
         return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
@@ -364,11 +402,22 @@ class _Writer:
             said += "".join([every, *tests, way, f"({given})=>"])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
-        return said.removesuffix(f".map(({given})=>{given})")  # of each what it is
+        return said.replace(f".map(({given})=>{given})", "")  # of each what it is
 
 
 def _name(node: ast.AST) -> str:
     return getattr(node, "id", "")
+
+
+def _called(node: ast.AST | None) -> str:
+    """The name of a function or of a method."""
+    return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _is_single(node: ast.AST) -> bool:
+    """Whether it is a text, a number or a truth: no list, whose parts are compared."""
+    length = isinstance(node, ast.Call) and _name(node.func) == "len"
+    return length or (isinstance(node, ast.Constant) and node.value is not None)
 
 
 def _is_text(node: ast.AST) -> bool:

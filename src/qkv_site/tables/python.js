@@ -1,7 +1,6 @@
 // What Python's own functions and methods do, for the reader that the build writes from src/qkv/reading
 // and puts this before: a list or tuple is an array, a dict a map. Of each only what the reader uses.
 
-const plain = (value) => (value instanceof Map ? Object.fromEntries(value) : value ?? {})
 const py_str = (value) => `${value}`
 
 const py_list = (it) => (Array.isArray(it) ? it : it == null ? [] : it instanceof Map ? [...it.keys()] : [...it])
@@ -20,14 +19,15 @@ function py_same(a, b) {
 const py_has = (where, it) => (where.some ? where.some((each) => py_same(each, it)) : where.has ? where.has(it) : where.includes(it))
 
 function py_at(where, place) {
-  const [known, it] = where instanceof Map ? [where.has(place), where.get(place)] : [place < where.length && place >= -where.length, where.at(place)]
-  if (!known) throw new Error(`there is no place ${place}`)
+  const it = where instanceof Map ? where.get(place) : where.at(place)
+  if (it === undefined && !(place in where)) throw Error(place)
   return it
 }
+const py_cache = (make, made = new Map()) => (it) => made.get(it) ?? py_put(made, it, make(it)).get(it)
 const py_put = (where, key, value) => (where instanceof Map ? where.set(key, value) : (where[key] = value))
 
-// A step is 1, or it is -1 and goes from the end to before `to`.
-const py_slice = (where, from, to, step) => (step < 0 ? where.slice((to ?? -1) + 1).reverse() : where.slice(from ?? 0, to ?? undefined))
+// Of a slice with a step, which is 1, or -1 from the end.
+const py_turned = (where, step) => (step < 0 ? [...where].reverse() : where)
 
 const py_add = (a, b) => (Array.isArray(a) ? a.concat(py_list(b)) : a + b)
 const py_union = (a, b) => (a instanceof Map ? new Map([...a, ...b]) : new Set([...a, ...b]))
@@ -39,14 +39,12 @@ const order = (a, b) => {
   return n < 0 ? 0 : order(a[n], b[n])
 }
 const py_sorted = (it, { key = (each) => each } = {}) => [...py_list(it)].sort((a, b) => order(key(a), key(b)))
-const py_min = (...given) => best(given, -1)
-const py_max = (...given) => best(given, 1)
-function best(given, sign) {
-  const { key = (each) => each } = given.at(-1)
-  if (given.at(-1).key) given.pop()
-  const [first, ...others] = given.length > 1 ? given : py_list(given[0])
-  return others.reduce((kept, each) => (order(key(each), key(kept)) === sign ? each : kept), first)
+const best = (sign) => (it, ...more) => {
+  const { key = (each) => each } = more.at(-1) ?? {}
+  const all = more.length && !more[0].key ? [it, ...more] : py_list(it)
+  return all.reduce((kept, each) => (order(key(each), key(kept)) === sign ? each : kept))
 }
+const py_min = best(-1), py_max = best(1)
 
 const py_len = (it) => (typeof it === "string" ? [...it].length : it.length ?? it.size)
 const py_any = (it) => py_list(it).some(py_truth)
@@ -55,7 +53,7 @@ const py_sum = (it) => py_list(it).reduce((total, each) => total + Number(each),
 const py_prod = (it) => py_list(it).reduce((total, each) => total * each, 1)
 const py_next = (it, otherwise) => { const [first = otherwise] = py_list(it); return first }
 const py_enumerate = (it) => py_list(it).map((each, i) => [i, each])
-const py_zip = (...lists) => { const each = lists.filter((it) => it?.strict === undefined).map(py_list); return Array.from({ length: Math.min(...each.map((it) => it.length)) }, (_, i) => each.map((it) => it[i])) }
+const py_zip = (first, ...others) => py_list(first).slice(0, Math.min(...others.map(py_len))).map((it, i) => [it, ...others.map((each) => py_list(each)[i])])
 const py_dict = (it) => new Map(it instanceof Map ? it : py_list(it))
 const py_fromkeys = (_, keys) => new Map(py_list(keys).map((key) => [key, null]))
 const py_int = (it) => Math.trunc(Number(it))
@@ -79,28 +77,24 @@ const py_endswith = (said, its) => py_list(typeof its === "string" ? [its] : its
 const py_removesuffix = (said, its) => (its && said.endsWith(its) ? said.slice(0, -its.length) : said)
 const py_replace = (said, one, other) => said.replaceAll(one, () => other)
 const py_join = (sign, parts) => py_list(parts).map(py_str).join(sign)
-const ends = (signs) => (signs ? `[${signs.replace(/[\\\]^-]/g, "\\$&")}]+` : "\\s+")
-const py_strip = (said, signs) => said.replace(new RegExp(`^${ends(signs)}|${ends(signs)}$`, "g"), "")
+const any = (signs) => `[${signs?.replace(/./g, "\\$&") ?? "\\s"}]+`
+const py_strip = (said, signs) => said.replace(all(`^${any(signs)}|${any(signs)}$`), "")
 const py_split = (said, sign) => (sign === undefined ? said.split(/\s+/).filter(Boolean) : said.split(sign))
 const py_format = (said, ...given) => {
   let n = 0
-  return said.replace(/\{(\w*)\}/g, (_, name) => py_str(name === "" ? given[n++] : /^\d/.test(name) ? given[name] : plain(given.at(-1))[name]))
+  return said.replace(/\{(\w*)\}/g, (_, name) => py_str(name === "" ? given[n++] : /^\d/.test(name) ? given[name] : given.at(-1)[name]))
 }
 const py__replace = (value, changed) => Object.assign(Object.create(Object.getPrototypeOf(value)), value, changed)
 
 // Patterns, as qkv.reading._patterns has them: letters and digits are ASCII's.
-const compiled = [new Map(), new Map(), new Map(), new Map(), new Map()] // a map for each way to look
-function pattern(said, way, flags, make = (it) => it) {
-  if (!compiled[way].has(said)) compiled[way].set(said, new RegExp(make(said), flags))
-  return compiled[way].get(said)
-}
-const global = (said) => pattern(said, 1, "g")
-const py_search = (said, text, { lines, case: exact = true } = {}) => (lines ? pattern(said, 2, "m") : exact ? pattern(said, 0, "") : pattern(said, 3, "i")).exec(text)
-const py_fullmatch = (said, text) => pattern(said, 4, "", (it) => `^(?:${it})$`).exec(text)
-const py_findall = (pattern, said) => [...said.matchAll(global(pattern))].map(([whole, ...groups]) => (groups.length > 1 ? groups.map((it) => it ?? "") : groups[0] ?? whole))
+const [first, inLines, inAnyCase, all] = ["", "m", "i", "g"].map((flags) => py_cache((said) => new RegExp(said, flags)))
+const whole = py_cache((said) => new RegExp(`^(?:${said})$`))
+const py_search = (said, text, { lines, case: exact = true } = {}) => (lines ? inLines : exact ? first : inAnyCase)(said).exec(text)
+const py_fullmatch = (said, text) => whole(said).exec(text)
+const py_findall = (its, said) => [...said.matchAll(all(its))].map(([whole, ...groups]) => (groups.length > 1 ? groups.map((it) => it ?? "") : groups[0] ?? whole))
 const by = (said) => (typeof said === "string" ? (...found) => said.replace(/\\(\d|g<0>|\\)/g, (_, n) => (n === "\\" ? n : found[n === "g<0>" ? 0 : n] ?? "")) : (...found) => said(found))
-const py_sub = (pattern, said, text) => text.replace(global(pattern), by(said))
-const py_cut = (pattern, said) => said.split(global(pattern))
+const py_sub = (its, said, text) => text.replace(all(its), by(said))
+const py_cut = (its, said) => said.split(all(its))
 const py_normalize = (said) => said.normalize("NFKC")
 
 const py_pairwise = (it) => py_list(it).slice(1).map((each, i) => [py_list(it)[i], each])
