@@ -147,7 +147,7 @@ _PLACE = re.compile(
 LISTS = ("libraries/", "reference/")  # what is stored where, read in the libraries
 # Numbers of a source that no block needs; the sentence names the source.
 GIVEN = {
-    "explanation/counting.md": {48, 20, 35},  # layers of Qwen3-Next and Gemma 3n
+    "explanation/counting.md": {48},  # layers of Qwen3-Next
     "explanation/grouped-and-latent-heads.md": {4096},  # a Llama
     "explanation/how-many-heads.md": {8, 32},  # the paper's table 3, rows A
     "explanation/square-or-rectangular.md": {16, 128, 1024},  # Qwen3-0.6B

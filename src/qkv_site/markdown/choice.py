@@ -8,8 +8,9 @@ import re
 from collections import Counter
 from functools import partial
 
-from qkv import notation
+from qkv import example, notation
 from qkv_site.markdown import letters
+from qkv_site.markdown.mathml import to_mathml
 from qkv_site.page import Page, Variants
 from qkv_site.parts import formulas
 from qkv_site.parts.live import Live
@@ -64,7 +65,7 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     )
     stay = [_VIDEOS_STAY] if _has_map(page) else []
     ours = [f"{letters.set_in('W^Q')} and the like in sentences stay."] if _TYPED in content else []
-    ours += _ours(chosen)
+    ours += [*_one_for_two(page, chosen), *_ours(chosen)]
     if chosen.one_token and (changed.total() or _has_live(page)):
         ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
     if not changed.total():
@@ -94,6 +95,27 @@ def _ours(chosen: notation.Source) -> list[str]:
         )
     named = f"Where no text is named, an unchanged {', and '.join(meant)}."
     return [named] if meant else []
+
+
+def _one_for_two(page: Page, chosen: notation.Source) -> list[str]:
+    """What a letter of the text stands for here, where the text has another one or one width."""
+    d_model, d_out, d_k, d_v = map(notation.role, ("d_model", "d_out", "d_k", "d_v"))
+    said = []
+    if chosen.names(d_model) and chosen.names(d_out):
+        said.append(
+            f"{to_mathml(chosen.letter(d_model))} is the width of the output, too, as if it were "
+            "that of the source."
+        )
+    if chosen.names(d_k) and chosen.letter(d_k) == chosen.letter(d_v) and _has_example(page):
+        said.append(
+            f"{to_mathml(chosen.letter(d_k))} is {example.layer.d_k} for the example's queries and "
+            f"keys, and {example.layer.d_v} for its values."
+        )
+    return said
+
+
+def _has_example(page: Page) -> bool:
+    return page.name.startswith("start/")
 
 
 def _has_map(page: Page) -> bool:
