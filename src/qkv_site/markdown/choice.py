@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from functools import partial
 
-from qkv import example, notation
+from qkv import notation
 from qkv_site.markdown import letters
 from qkv_site.markdown.mathml import to_mathml
 from qkv_site.page import Page, Variants
@@ -107,10 +107,7 @@ def _one_for_two(page: Page, chosen: notation.Source) -> list[str]:
             "that of the source."
         )
     if chosen.names(d_k) and chosen.letter(d_k) == chosen.letter(d_v) and _has_example(page):
-        said.append(
-            f"{to_mathml(chosen.letter(d_k))} is {example.layer.d_k} for the example's queries and "
-            f"keys, and {example.layer.d_v} for its values."
-        )
+        said.append(formulas.of_example(chosen.letter(d_k)))
     return said
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
 
-from qkv import notation
+from qkv import example, notation
 from qkv.notation.tree import Expression, Glyph, Transpose, letters
 from qkv_site.markdown.mathml import mark, to_mathml
 from qkv_site.page import PAGE, Fence, Variants
@@ -276,6 +276,14 @@ def one_token(entry: notation.Entry, source: notation.Source) -> str:
     return (
         f"In this source {to_mathml(entry.latex)} is one word's vector. In our formulas it has all "
         f"words, one in each {line}."
+    )
+
+
+def of_example(letter: str) -> str:
+    """A sentence about a letter for both widths of a head, which differ in the example."""
+    return (
+        f"{to_mathml(letter)} is {example.layer.d_k} for the example's queries and keys, and "
+        f"{example.layer.d_v} for its values."
     )
 
 
