@@ -6,7 +6,7 @@ from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import World, fit, numpy
 from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
 from qkv.reading._patterns import findall, search, sub
-from qkv.reading._reading import Reading
+from qkv.reading._reading import Reading, filled
 from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, parse, turned, walk
@@ -33,7 +33,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
                 lines, made = [*lines, line], made + leaves(line[1])
             else:
                 left += [shown[it] for it in read if it in shown]
-    told = [said for pattern, said in DATA["tells"].items() if search(pattern, typed)]
+    tells = [(search(pattern, typed), said) for pattern, said in DATA["tells"].items()]
+    told = [filled(said, found) for found, said in tells if found]
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:

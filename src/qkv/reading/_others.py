@@ -5,7 +5,7 @@ from math import prod
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._letters import roles_of
 from qkv.reading._patterns import cut, findall, fullmatch, search, sub
-from qkv.reading._reading import Reading
+from qkv.reading._reading import Reading, filled
 from qkv.reading._tables import tables
 
 
@@ -23,9 +23,9 @@ def error(typed: str) -> Reading | None:
             sizes = [int(it) for it in findall(r"\d+", found[0])]
             if search("invalid for", found[0]) and prod(sizes) == sizes[-1] * sizes[-1]:
                 says = [MESSAGES["words"]["fits"]]  # the last is the product of the others
-            title, *more = (_filled(said, found) for said in says)
+            title, *more = (filled(said, found) for said in says)
             if search("^1 heads", title):  # as wide as asked, or all heads together are
-                came, all_of = [_filled(said, found) for said in MESSAGES["words"]["whole"]]
+                came, all_of = [filled(said, found) for said in MESSAGES["words"]["whole"]]
                 title = sub("^1 heads", "1 head", title)
                 if not int(found[5]) % int(found[4]):
                     usual = int(found[5]) in MESSAGES["shape"]["widths"]
@@ -34,21 +34,6 @@ def error(typed: str) -> Reading | None:
                 title = MESSAGES["words"]["odd"]
             return card("error", title, more, [], {}, page)
     return None
-
-
-def _filled(said: str, found: tuple) -> str:
-    """A sentence with groups of a message, or the first divided by the others; #128 is a number."""
-
-    def put(gap: tuple) -> str:
-        its = [it[1:] if it[0] == "#" else found[int(it)] or "" for it in gap[1].split("/")]
-        if not its[1:]:
-            return its[0]
-        value = float(its[0])
-        for each in its[1:]:
-            value = value / (float(each) or 1)
-        return str(int(value) if value == int(value) else round(value, 1))
-
-    return sub(r"\{([\d/#]+)\}", put, said)
 
 
 def name(typed: str) -> Reading | None:
@@ -71,7 +56,7 @@ def name(typed: str) -> Reading | None:
 def _stored(line: str) -> Reading | None:
     """The weight whose name stands in a line, by itself, beside its shape, or as a layer's."""
     said, tells = MESSAGES["name"], [(search(key, line), it) for key, it in DATA["tells"].items()]
-    told = [_filled(it, found) for found, it in tells if found]
+    told = [filled(it, found) for found, it in tells if found]
     its = sub(said["aside"], "", line).strip()
     made, layer = fullmatch(said["made_so"], its), search(said["layer"], its)
     sized = None if made else search(said["shape"], its)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from qkv.reading._patterns import sub
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -59,3 +61,18 @@ class Readings(tuple[Reading, ...]):
 
     def __repr__(self):
         return "\n".join([*map(str, self), *filter(None, [self.says])])
+
+
+def filled(said: str, found: tuple) -> str:
+    """A sentence with groups of a message, or the first divided by the others; #128 is a number."""
+
+    def put(gap: tuple) -> str:
+        its = [it[1:] if it[0] == "#" else found[int(it)] or "" for it in gap[1].split("/")]
+        if not its[1:]:
+            return its[0]
+        value = float(its[0])
+        for each in its[1:]:
+            value = value / (float(each) or 1)
+        return str(int(value) if value == int(value) else round(value, 1))
+
+    return sub(r"\{([\d/#]+)\}", put, said)
