@@ -7,7 +7,8 @@ import markdown
 import pytest
 
 from qkv import notation
-from qkv_site.markdown import letters, mathml, tables
+from qkv_site.markdown import choice, letters, mathml, tables
+from qkv_site.page import parse, writing
 from qkv_site.parts import formulas
 from qkv_site.run import said, say
 from support import ROOT, words_of
@@ -226,6 +227,24 @@ def test_a_shape_and_a_side_follow_the_notation(content, source, shown):
 )
 def test_which_sources_write_two_symbols_alike(one, other, sources):
     assert {source.id for source in formulas.written_alike(one, other)} == sources
+
+
+@pytest.mark.parametrize(
+    ("body", "shows"),
+    [
+        ("```python\nprint(example.layer.W_Q[0])\n```", True),
+        ("```python\nfrom qkv.example import A, V\n```", True),
+        ('```live state="step=query"\n```', True),
+        ("```python\nprint(example.words, example.A[0])\n```", False),
+        ("In a sentence: example.layer.", False),
+    ],
+)
+@pytest.mark.parametrize("folder", ["start", "explanation"])
+def test_the_two_widths_of_the_example_are_told_where_it_is_shown(folder, body, shows):
+    with writing(parse(f"{folder}/page.md", f"# A page\n\n{body}\n")) as page:
+        choice.line(page, "")
+    [told] = page.variants
+    assert ("queries and keys, and 4 for its values." in told.html) == shows
 
 
 def test_a_legend_goes_from_what_goes_in_to_sizes_queries_before_keys_before_values():

@@ -25,6 +25,9 @@ _KINDS = {
 _VIDEOS_STAY = "The picture of the two videos keeps Ng's letters."
 # What a letter is on this site, where it did not change and some text has it for something else.
 _OURS = {"d_k": "one head's width", "d_v": "that of its values", "h": "the number of heads"}
+_EXAMPLE = re.compile(
+    r"\bexample\.(?:layer|heads|[QKV])\b|\bqkv\.example import\b.*\b(?:layer|heads|[QKV])\b"
+)
 _TYPED = '"wq-typed role-weight"'
 PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
 _BUTTONS = (
@@ -112,7 +115,8 @@ def _one_for_two(page: Page, chosen: notation.Source) -> list[str]:
 
 
 def _has_example(page: Page) -> bool:
-    return page.name.startswith("start/")
+    """Whether it shows numbers of one of the example's heads."""
+    return _has_live(page) or any(_EXAMPLE.search(fence.code) for fence in page.fences())
 
 
 def _has_map(page: Page) -> bool:
