@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import qkv
-from qkv import MultiHead, costs, dump, notation
+from qkv import MultiHead, between, costs, dump, notation
 from support import ROOT, refuses
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 MODULES = (
-    *("qkv", "qkv.costs", "qkv.layouts", "qkv.maps", "qkv.masks", "qkv.mistakes"),
-    *("qkv.notation", "qkv.reading", "qkv.shapes"),
+    *("qkv", "qkv.between", "qkv.costs", "qkv.layouts", "qkv.maps", "qkv.masks"),
+    *("qkv.mistakes", "qkv.notation", "qkv.reading", "qkv.shapes"),
 )
 CALLED_AS = {  # where a test does not call it by its name
     "MultiHead": {"MultiHead", "replace"},
@@ -27,6 +27,7 @@ CALLED_AS = {  # where a test does not call it by its name
     "MultiHead.project": {"LAYER"},
 }
 MH, WHOLE = MultiHead.random(6, 2), np.ones((5, 6), dtype=int)
+LAYER = MH, MH(np.eye(5, 6)), np.eye(5, 6)
 QKV, SIZES = MH.project(np.eye(5, 6)), costs.Sizes(d_model=512, h=8, n_q=9)
 [TOLD] = qkv.find_layers(
     dump(MultiHead.random(6, 2, bias=True), "bert"),
@@ -37,6 +38,17 @@ HIDING = {"mask": np.array([True, False])}
 
 # What no other test shows: what is called, its exception, words of the message, and the call.
 HERE = [
+    ("Step", TypeError, "slopes must hold floating", lambda: between.ALiBi([1, 2])),
+    ("Step", ValueError, "f must be a positive", lambda: between.Temperature(a=1.0, f=0.0)),
+    ("Rotation", TypeError, "angles must hold", lambda: between.Rotation(np.array([1]))),
+    ("Rotation", ValueError, "magnitude must", lambda: between.Rotation(np.ones(1), magnitude=0)),
+    ("DistanceBias", TypeError, "table must", lambda: between.DistanceBias(WHOLE)),
+    ("diagnose", TypeError, "a mapping", lambda: qkv.diagnose(*LAYER, intermediates=[1])),
+    ("diagnose", TypeError, "mh is a MultiHead", lambda: qkv.diagnose(*LAYER, h=2)),
+    ("unpack", TypeError, "but is None", lambda: qkv.unpack(None, "pytorch", h=2)),
+    ("Stored", ValueError, "has 'n', which", lambda: qkv.layouts.Stored("W", "W_Q", "n d_k")),
+    ("find_layers", TypeError, "config must be", lambda: qkv.find_layers({}, config=3)),
+    ("shape", ValueError, "has no number", lambda: notation.shape("W_Q[i]", d_model=3)),
     ("MultiHead.attend", TypeError, "boolean", lambda: MH.attend(*QKV, mask=np.ones((5, 5)))),
     ("MultiHead.join", TypeError, "heads must", lambda: MH.join(np.ones((2, 5, 3), int))),
     ("MultiHead.__call__", ValueError, "scores must", lambda: MH(np.full((5, 6), 1e200))),

@@ -7,7 +7,7 @@ A step overrides the method of `Step` for where it acts; so does one of your own
 
 Queries have axes `(*batch, h, n_q, d_k)`, keys `(*batch, h_kv, n_k, d_k)`, and scores
 `(*batch, h, n_q, n_k)`. Positions are whole numbers in columns, i of the queries, `(n_q, 1)`, and j
-of the keys, `(n_k, 1)`.
+of the keys, `(n_k, 1)`; where samples have their own, `(*batch, 1, n_q, 1)`.
 """
 
 import math
@@ -26,6 +26,10 @@ class Step:
     Attributes:
         changes: Of "Q", "K", "V", "S" (scores) and "A" (weights), those that it changes.
         by_position: Whether it needs positions.
+
+    Raises:
+        TypeError: If an array of the step does not hold floating-point numbers.
+        ValueError: If an array has another shape, or a number is not positive that has to be.
     """
 
     changes = ""
@@ -93,6 +97,10 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
         pairs: Which numbers are a pair: "halves" are k and k + r, "neighbours" 2k and 2k + 1.
         magnitude: $m$, which YaRN needs.
 
+    Raises:
+        TypeError: If the angles are no floating-point numbers.
+        ValueError: If they are no vector, `pairs` is another word, or `magnitude` is not positive.
+
     Examples:
         A quarter turn takes (1, 0) to (0, 1).
 
@@ -122,11 +130,11 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
             base: 10000 in RoFormer; a config.json calls it `rope_theta`.
             width: How many numbers of a head are turned.
             pairs: "halves" or "neighbours".
-            scaling: As a config.json has it.
+            scaling: As a config.json has it; `rope_type` is one of `SCALINGS`.
 
         Raises:
-            ValueError: If `width` is no even number from 2 on, `base` is not positive, or the
-                scaling is not known.
+            ValueError: If `width` is no even number from 2 on, `base` is not positive, `pairs` is
+                another word, or the scaling is not known or lacks a number.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
@@ -234,8 +242,9 @@ class QKNorm(Step, changes="QK"):
         [[[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]]]
 
     Source:
-        transformers 5.23.0: over each head, models/qwen3/modeling_qwen3.py; over all heads,
-        models/olmo2/modeling_olmo2.py.
+        Henry et al., *Query-Key Normalization for Transformers* (2020), with the L2 norm and one
+        learned scale. These norms are those of transformers 5.23.0: over each head,
+        models/qwen3/modeling_qwen3.py; over all heads, models/olmo2/modeling_olmo2.py.
     """
 
     g_Q: Float[np.ndarray, " d_k"] | Float[np.ndarray, "h d_k"] | None = None
@@ -359,6 +368,10 @@ class DistanceBias(Step, changes="S", by_position=True):
         table: $T$, (buckets, h).
         farthest: From this distance on a side has one bucket.
         both_ways: Whether keys after the query have half of the buckets.
+
+    Raises:
+        TypeError: If the table does not hold floating-point numbers.
+        ValueError: If it has too few rows, or too many for `farthest`.
 
     Examples:
         >>> bias = DistanceBias(np.arange(8.0)[:, None], farthest=16, both_ways=False)

@@ -26,15 +26,15 @@ def softmax(
         scores: Real numbers, at least one axis.
         axis: The axis that sums to one, that of the keys: -1 for `Q @ K.T`, -2 for `K.T @ Q`.
         mask: True where a score may take part, broadcast to the shape of `scores`; where None,
-            all may. Where nothing may, all weights are zero.
+            all may but those of minus infinity. Where nothing may, all weights are zero.
 
     Returns:
         The weights, in the shape and dtype of `scores`.
 
     Raises:
         TypeError: If `scores` are not floating-point numbers or `mask` is not boolean.
-        ValueError: If `scores` has no such axis, `mask` does not broadcast to it, or a score that
-            may take part is NaN or plus infinity.
+        ValueError: If `scores` is empty or has no such axis, `mask` does not broadcast to it or
+            allows only minus infinity, or a score that may take part is NaN or plus infinity.
 
     Examples:
         Scores 0 and ln 3 weigh 1 : 3.
@@ -102,7 +102,7 @@ def attention(
     Args:
         Q: Queries, $Q \in \mathbb{R}^{n_q \times d_k}$, one row a token.
         K: Keys, $K \in \mathbb{R}^{n_k \times d_k}$. Where heads stand on the axis before, keys
-            and values may have fewer of them (grouped heads).
+            and values may have fewer of them, each for several heads of queries.
         V: Values, $V \in \mathbb{R}^{n_k \times d_v}$.
         mask: True where a query may attend to a key; broadcast to `(*batch, n_q, n_k)`. A query
             that may attend to nothing gets zeros, never NaN.
@@ -111,12 +111,12 @@ def attention(
 
     Returns:
         The attended values, `(*batch, n_q, d_v)`; with `return_weights` a pair of them and the
-        weights, `(*batch, n_q, n_k)`.
+        weights, `(*batch, n_q, n_k)`. Leading axes are broadcast against each other.
 
     Raises:
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.
-        ValueError: If shapes do not fit, an array holds NaN or infinity, or `scale` is not a
-            positive number.
+        ValueError: If shapes do not fit, an array holds NaN or infinity, the largest score that
+            enters the softmax is not finite, or `scale` is not a positive number.
 
     Examples:
         3 queries of width 2 attend to 5 keys; each value is 7 wide.

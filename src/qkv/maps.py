@@ -97,11 +97,11 @@ def fold(
         mh: The layer of the second projection.
         P_Q: Applied to the source of the queries first,
             $P_Q \in \mathbb{R}^{d_{in} \times d_{model}}$; the identity where None.
-        P_K: The same for the keys.
-        P_V: The same for the values.
-        c_Q: Added after `P_Q`.
-        c_K: Added after `P_K`.
-        c_V: Added after `P_V`.
+        P_K: The same for the keys, (d_in_k, d_source_k).
+        P_V: The same for the values, (d_in_v, d_source_v).
+        c_Q: Added after `P_Q`, (d_model,).
+        c_K: Added after `P_K`, (d_source_k,).
+        c_V: Added after `P_V`, (d_source_v,).
 
     Returns:
         The layer that takes the sources as they are.
@@ -135,8 +135,8 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
 
     $$W_i^{QK} = W_i^Q {W_i^K}^\top \qquad Q_i K_i^\top = X_Q W_i^{QK} X_K^\top$$
 
-    The scores are not scaled yet, and a matrix is at most of rank d_k. With biases they
-    are bilinear in sources that are extended by a constant 1.
+    The scores are not scaled yet, and a matrix is at most of rank d_k. With biases they are
+    bilinear in sources with a constant 1: $Q_i K_i^\top = [X_Q\ 1]\,W_i^{QK}\,[X_K\ 1]^\top$.
 
     Args:
         mh: The layer. With grouped heads each query head gets the form with its own group's key.
@@ -144,7 +144,8 @@ def w_qk(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_que
             needs.
 
     Returns:
-        One matrix per query head; with `constant` each side is one wider.
+        One matrix per query head, (h, d_model, d_model) where both sources are that wide; with
+        `constant` each side is one wider.
 
     Raises:
         ValueError: If the layer has a bias of queries or keys and `constant` is False, or if a
@@ -171,14 +172,16 @@ def w_vo(mh: MultiHead, *, constant: bool = False) -> Float[np.ndarray, "h d_val
     $$W_i^{VO} = W_i^V W_i^O \qquad
       \operatorname{MultiHead}(X_Q, X_K, X_V) = \sum_{i=1}^{h} A_i X_V W_i^{VO} + b^O$$
 
-    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights.
+    Here $A_i \in \mathbb{R}^{n_q \times n_k}$ are the head's attention weights. A matrix is at most
+    of rank d_v, and `b_O` stays outside.
 
     Args:
         mh: The layer. With grouped heads each query head gets its own group's value.
         constant: Whether the source is extended by a constant 1, as a layer with `b_V` needs.
 
     Returns:
-        One matrix per query head; with `constant` the side of the source is one wider.
+        One matrix per query head, (h, d_model, d_model) where source and output are that wide;
+        with `constant` (h, d_model + 1, d_model).
 
     Raises:
         ValueError: If the layer has a bias of values and `constant` is False, or if a step of
@@ -220,8 +223,8 @@ def factor(
 
     Raises:
         TypeError: If `W` does not hold float32 or float64.
-        ValueError: If `W` is not finite, or `rank` is not a whole number from 1 to the smaller
-            width.
+        ValueError: If `W` is no matrix or not finite, or `rank` is not a whole number from 1 to the
+            smaller width.
 
     Examples:
         >>> first, second = factor(np.diag([9.0, 4.0, 0.0]), rank=2)
@@ -261,15 +264,15 @@ def gauge(
         mh: The layer.
         A: Invertible matrices for queries and keys, (h_kv, d_k, d_k), or one (d_k, d_k) for all.
             Heads that share a key share its matrix.
-        B: The same for values and outputs.
+        B: The same for values and outputs, (h_kv, d_v, d_v) or (d_v, d_v).
 
     Returns:
         A layer with the same outputs, up to rounding.
 
     Raises:
         TypeError: If a matrix does not hold float32 or float64.
-        ValueError: If a matrix has another shape or is not invertible, or a step of `between`
-            changes what it acts on.
+        ValueError: If a matrix has another shape or is not invertible within rounding, or a step of
+            `between` changes queries or keys (for `A`) or values (for `B`).
 
     Examples:
         >>> mh, X = MultiHead.random(6, 2), np.eye(5, 6)

@@ -19,11 +19,11 @@ def padding(lengths: Int[np.ndarray, " batch"], n_k: int) -> Bool[np.ndarray, "b
         n_k: How many keys there are, padding and all.
 
     Returns:
-        The mask, with an axis for heads and one for queries.
+        The mask: (batch, 1, 1, n_k), with an axis for heads and one for queries.
 
     Raises:
         ValueError: If `n_k` is no positive whole number, or lengths are no whole numbers from 0 to
-            it.
+            it, one for each sequence.
 
     Examples:
         >>> padding(np.array([3, 1]), 3)[:, 0, 0].astype(int).tolist()
@@ -55,11 +55,11 @@ def causal(
             "end": the last query sees all keys, as with a cache of earlier keys.
 
     Returns:
-        The mask.
+        The mask, (n_q, n_k).
 
     Raises:
         ValueError: If a size is no positive whole number, or `n_q` and `n_k` differ and `aligned`
-            is not said.
+            is not said, or it is another word.
 
     Examples:
         >>> causal(2, 3, aligned="start").astype(int).tolist()

@@ -58,7 +58,7 @@ class MultiHead:
             paper.
 
     Raises:
-        TypeError: If a part does not hold floating-point numbers.
+        TypeError: If a part does not hold floating-point numbers, or `between` no steps.
         ValueError: If shapes or steps do not fit, or `scale` is not a positive number.
 
     Examples:
@@ -140,7 +140,7 @@ class MultiHead:
         bias: bool = False,
         seed: int = 0,
     ) -> "MultiHead":
-        r"""Random float64 weights of the paper's shapes.
+        r"""Random float64 weights of the paper's shapes: normal, variance 1 / (width summed over).
 
         Args:
             d_model: Width of the sources and of the output.
@@ -148,15 +148,15 @@ class MultiHead:
             h_kv: Number of heads of keys and values; `h` where None.
             d_k: Width of a query; `d_model / h` where None.
             d_v: Width of a value; `d_k` where None.
-            bias: Whether to draw biases too; the paper has none.
+            bias: Whether to draw biases too (standard normal); the paper has none.
             seed: The same seed gives the same weights.
 
         Returns:
             The layer.
 
         Raises:
-            ValueError: If a size is not a positive whole number, or does not divide where it has
-                to.
+            ValueError: If a size is not a positive whole number, `h` does not divide `d_model`
+                where `d_k` is None, or `h_kv` does not divide `h`.
 
         Examples:
             >>> MultiHead.random(6, 2, d_k=5, d_v=7)
@@ -198,9 +198,9 @@ class MultiHead:
         $$Q_i = X_Q W_i^Q \qquad K_i = X_K W_i^K \qquad V_i = X_V W_i^V$$
 
         Args:
-            X_Q: The sources, as in a call.
-            X_K: The same.
-            X_V: The same.
+            X_Q: Source of the queries, as in a call.
+            X_K: Source of the keys; `X_Q` where None.
+            X_V: Source of the values; `X_K` where None.
 
         Returns:
             `Q (*batch, h, n_q, d_k)`, `K (*batch, h_kv, n_k, d_k)`, `V (*batch, h_kv, n_k, d_v)`,
@@ -242,12 +242,12 @@ class MultiHead:
             K: Keys; a head of keys serves `h / h_kv` heads of queries.
             V: Values.
             mask: As in a call.
-            positions: Whole numbers of the queries and of the keys, `(i, j)`, each (n,), or one
-                array for both; where None, 0, 1, 2, ... of as many keys as queries. Only some steps
-                need them.
+            positions: Whole numbers of the queries and of the keys, `(i, j)`, each (n,) or
+                `(*batch, n)`, or one array for both; where None, 0, 1, 2, ... of as many keys as
+                queries. Only some steps need them.
 
         Returns:
-            The attended values of each head.
+            The attended values of each head, `(*batch, h, n_q, d_v)`.
 
         Raises:
             TypeError: As in a call.
@@ -287,7 +287,7 @@ class MultiHead:
             heads: What `attend` returns, or equation (1).
 
         Returns:
-            The output.
+            The output, `(*batch, n_q, d_out)`.
 
         Raises:
             TypeError: If the heads do not hold floating-point numbers.
@@ -315,7 +315,8 @@ class MultiHead:
         r"""Project, attend in each head, map back and add up.
 
         Args:
-            X_Q: Source of the queries, $X_Q \in \mathbb{R}^{n_q \times d_{model}}$.
+            X_Q: Source of the queries, $X_Q \in \mathbb{R}^{n_q \times d_{model}}$: the $Q$ of the
+                paper's section 3.2.2.
             X_K: Source of the keys; `X_Q` where None (self-attention).
             X_V: Source of the values; `X_K` where None.
             mask: True where a query may attend: (n_q, n_k) for all heads alike, or with all axes
@@ -326,9 +327,11 @@ class MultiHead:
             The output, `(*batch, n_q, d_out)`.
 
         Raises:
-            TypeError: If a source does not hold floating-point numbers, or the mask is not boolean.
-            ValueError: If shapes do not fit, a source holds NaN or infinity, or what stands between
-                the maps is not known.
+            TypeError: If a source does not hold floating-point numbers, the mask is not boolean, or
+                positions are no whole numbers.
+            ValueError: If shapes or positions do not fit, a source, Q, K or V holds NaN or
+                infinity, the largest score that enters the softmax is not finite, or what stands
+                between the maps is not known.
 
         Examples:
             Cross-attention: 3 queries attend to 5 keys.

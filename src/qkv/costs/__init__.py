@@ -223,7 +223,7 @@ def low_rank_dimension(rows: int, columns: int, rank: int) -> int:
     Args:
         rows: $r$, a positive whole number.
         columns: $c$.
-        rank: The bound $k$ on the rank.
+        rank: The bound $k$ on the rank; one above the smaller of $r$ and $c$ binds nothing.
 
     Returns:
         The dimension.
@@ -412,17 +412,19 @@ def degrees_of_freedom(mh: MultiHead) -> int:
       \dim \{W_i^{VO}\} = d_v\,(2\,d_{model} - d_v)$$
 
     That is for each head of the paper's layer: all its weights but the $d_k^2$ and $d_v^2$ numbers
-    of a `gauge`.
+    of a `gauge`. Heads that share a key and value share its gauge. A key's bias moves no output; a
+    value's adds a constant to the output, as `b_O` does.
 
     Args:
-        mh: The layer.
+        mh: The layer. W_O counts as a weight, also where it was None.
 
     Returns:
         The rank of the derivative of the outputs by all weights, for random weights and enough
         sources of several tokens.
 
     Raises:
-        ValueError: If a step between the maps decides what is free.
+        ValueError: If a step between the maps changes queries, keys or values; with a bias of keys
+            or values also if one changes scores or weights. The message names the step.
 
     Examples:
         One head of width 2 in a model of width 3: 24 weights, twice 2 (2 x 3 - 2) of them free.

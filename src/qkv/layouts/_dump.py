@@ -24,8 +24,9 @@ def dump(
     Args:
         mh: The layer.
         layout: One of `layouts()`.
-        form: Where the library distinguishes cases, the one to write, such as GPT-2's
-            "cross-attention". The first that can hold the layer where None.
+        form: Where the library distinguishes cases, the one to write, as
+            `layouts()[layout].forms` calls it: GPT-2's "cross-attention". The first that can hold
+            the layer where None.
         prefix: Put before every name.
 
     Returns:

@@ -42,8 +42,10 @@ def find_layers(
 ) -> FoundLayers:
     r"""Find the attention layers in the weights of a whole model.
 
-    A layer is found where all matrices of a layout stand behind one prefix. What stores nothing,
-    such as a rotation, ALiBi or a cap of the scores, is not seen: the configuration says it.
+    A layer is found where all matrices of a layout stand behind one prefix. Packed heads do not
+    show their number, and some layouts differ in the order of numbers alone. What stores nothing,
+    such as a rotation, ALiBi, a cap of the scores or another scale, is not seen: the configuration
+    says it. Without one, a layer that stores more, such as a QK-norm, is listed as refused.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
@@ -53,17 +55,20 @@ def find_layers(
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
             `to_dict()`. Read are the numbers of heads and their width, and what stands between the
-            maps.
+            maps of the types of model in `layouts()[...].types`; a layer of another type is
+            refused.
 
     Returns:
         The layers, in the order of their first names. They print as a table, and
         `layer.load(h=...)` loads one.
 
     Raises:
-        TypeError: If the weights are no mapping and no path.
+        TypeError: If the weights are no mapping and no path, or the configuration is no mapping
+            and has no `to_dict()`.
         FileNotFoundError: If there is no such safetensors file.
-        ValueError: If no attention layer is found, or a number of heads or `config` cannot be used.
-            A layer that cannot have these heads is listed, with why it is refused.
+        ValueError: If no attention layer is found, a file cannot be read, a number of heads is not
+            a positive whole number, or `config` says none and none is passed. A layer that cannot
+            have these heads is listed, with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

@@ -30,7 +30,8 @@ class FoundLayer:
     Args:
         prefix: What its names begin with.
         layouts: The layouts that it may have.
-        sizes: The sizes that are known, such as "d_model".
+        sizes: The sizes that are known, such as "d_model" and, where heads are packed, the widths
+            of all together, "h·d_k" and "h_kv·d_k".
         heads: Every `(h, h_kv, d_k)` that the shapes allow, and what was said of the heads.
         biases: The biases that it stores, if a layout fits.
         refused: Why it cannot be loaded; empty where it can.
@@ -55,7 +56,8 @@ class FoundLayer:
         """Read the layer's weights as one matrix per head, as `qkv.load` does.
 
         What stands between its maps (a rotation, a norm, a cap, ...) and its scale are those of the
-        configuration. Without one, ALiBi and a cap of the scores are not noticed.
+        configuration. Without one, a layer of a layout whose models as a rule rotate refuses to be
+        called; ALiBi, a cap of the scores and another scale (except T5's) are not noticed.
 
         Args:
             h: The number of heads; it may be left out where it was told, or follows from the
@@ -116,7 +118,7 @@ class FoundLayer:
             n_k: Number of keys; `n_q` where None. The last keys are the queries' own tokens.
 
         Returns:
-            True where a query may attend to a key.
+            True where a query may attend to a key, (n_q, n_k).
 
         Raises:
             ValueError: If the configuration does not tell all, or a number is no positive whole

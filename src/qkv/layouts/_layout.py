@@ -33,7 +33,11 @@ class Stored:
         holds: Parts of `MultiHead`, in order, separated by spaces.
         pattern: The stored axes; sizes in parentheses share one axis, the last one running fastest,
             as in einops. Where the array holds several parts, one size is their number, as the 3
-            of PyTorch is, or a sum with a term for each.
+            of PyTorch is, or a sum with a term for each. A term may be a quotient: h/h_kv heads of
+            queries share one of keys.
+
+    Raises:
+        ValueError: If the pattern has a name that is no size of a layer.
 
     Examples:
         GPT-NeoX puts heads outermost: with several, the first third of the rows is not the queries.
@@ -273,7 +277,8 @@ class Layout:
             its maps that its config does not say.
         in_order: Whether weights may come as a list without names, in the order of `forms`.
         outside: What is stored under the same prefix and is none of the layer's maps or biases,
-            such as a causal mask; `load` passes over it. Name to what it is.
+            such as a causal mask; `load` passes over it. Name, or pattern of names ("*/adam_m"),
+            to what it is.
         refused: What takes part between the sources and the output and is none of the maps or
             biases; `load` refuses it. Name to why.
         cannot: What else the library's layer can do that the stored arrays do not show.
@@ -368,13 +373,14 @@ class Layout:
             h_kv: Number of heads of keys and values; `h` where None.
             d_v: Width of one head's values; `d_k` where None.
             bias: Whether to list the biases too, where the library can leave all of them out.
+                Elsewhere those of the form are listed.
 
         Returns:
-            Shapes by name, in the library's order.
+            Shapes by name, in the library's order, of the first form that has such heads.
 
         Raises:
             ValueError: If a size is not a positive whole number or does not divide where it has to,
-                or if the library has no such layer.
+                or if the library has no such layer: its layers have d_model = h·d_k, for example.
 
         Examples:
             Qwen3-4B has more heads than fit its width.

@@ -32,18 +32,18 @@ def load(
 ) -> MultiHead:
     r"""Read a library's stored weights as one matrix per head.
 
-    A library packs the paper's $W_1^Q, \ldots, W_h^Q$ into one array. Nothing is computed
-    here: numbers move.
+    A library packs the paper's $W_1^Q, \ldots, W_h^Q$ into one array. Nothing is computed here:
+    numbers move, and keep their dtype. Only bfloat16, which NumPy does not have, becomes float32.
 
     With a layout, what takes part in the attention and is none of the maps or biases, such as a
-    QK-norm, is refused. With `names`, nothing else is read. The weights do not show the order
-    within a packed axis: (3·h·d_k) and (h·3·d_k) are equally long, so `layout` has to be the right
-    one.
+    QK-norm, is refused; what `layouts()[layout].outside` names is passed over. With `names`,
+    nothing else is read. The weights do not show the order within a packed axis: (3·h·d_k) and
+    (h·3·d_k) are equally long, so `layout` has to be the right one.
 
     Args:
-        weights: Names to arrays: a `state_dict` as it stands, what `safetensors.numpy.load_file`
-            returns, nested parameters (their keys are joined by "/"). For Keras also the list that
-            `get_weights()` returns.
+        weights: Names to arrays, or to what NumPy converts: a `state_dict` as it stands, what
+            `safetensors.numpy.load_file` returns, nested parameters (their keys are joined by "/").
+            For Keras also the list that `get_weights()` returns.
         layout: One of `layouts()`; left out where `names` are given.
         h: The number of heads, $h$; it cannot be told from packed weights.
         h_kv: The number of heads of keys and values; `h` where None.
@@ -51,14 +51,15 @@ def load(
             names that begin otherwise belong to other layers and are left alone.
         names: Of a layer of your own, the names of its maps: "W_Q", "W_K", "W_V" and "W_O", and
             biases such as "b_Q", to names below the prefix. A matrix holds all heads in their
-            order.
+            order, an array of three axes one matrix for each head, heads first.
         stored: How `names` are stored: "(out, in)", as nn.Linear does, or "(in, out)".
         between: What stands between the maps; what the layout says where None.
 
     Returns:
-        The layer, with `W_Q[0]` the paper's $W_1^Q$. Where a layout's models rotate, as a rule,
-        `between` says that this is not known, and the layer refuses to be called. What the library
-        stores nothing of is not seen: `layouts()[layout].cannot` names it.
+        The layer, with `W_Q[0]` the paper's $W_1^Q$. A layout with its own scale (T5's) sets `scale`.
+        Where a layout's models rotate, as a rule, `between` says that this is not known, and the
+        layer refuses to be called. What the library stores nothing of is not seen:
+        `layouts()[layout].cannot` names it.
 
     Raises:
         TypeError: If the weights are no mapping or do not hold floating-point numbers.

@@ -15,7 +15,8 @@ class MaskForm:
     Args:
         argument: The argument, and of what.
         axes: Its axes.
-        true_means: What True says of a key, "attend" or "hide"; empty where that depends.
+        true_means: What True says of a key, "attend" or "hide"; empty where that depends on how the
+            library computes.
         adds: Whether it may be a mask of floats, which is added to the scores.
         read_in: Where this was read.
     """
@@ -100,11 +101,13 @@ def convert_mask(
         n_q: The number of queries, for "attn_mask" of a mask that has 1 for them, as
             `qkv.masks.padding` gives.
         dtype: For a mask of floats, which a library adds to the scores: 0 where a query may attend,
-            and elsewhere the least number of this dtype. For bfloat16, which NumPy has not, take
-            float16.
+            and elsewhere the least number of this dtype. Unlike minus infinity it gives no NaN
+            where a query may attend to nothing, unless its sum with a score overflows (in float16,
+            from -16 down). For bfloat16, which NumPy has not, take float16: the least number of
+            float32 is minus infinity there.
 
     Returns:
-        The argument, as an array of its own.
+        The argument, as an array of its own; `MASK_FORMS[form].axes` says its axes.
 
     Raises:
         TypeError: If the mask is not boolean.

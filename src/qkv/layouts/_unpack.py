@@ -26,10 +26,10 @@ def unpack(
     r"""Cut one stored array into the paper's matrices, one per head, or into their biases.
 
     The array is read as one that the layout packs queries, keys or values into, such as PyTorch's
-    `in_proj_weight`; `name` reads it as another one.
+    `in_proj_weight`; `name` reads it as another one. Numbers keep their dtype, as in `load`.
 
     Args:
-        array: The stored array.
+        array: The stored array, or what NumPy can convert to one.
         layout: One of `layouts()`.
         h: The number of heads, $h$.
         h_kv: The number of heads of keys and values; `h` where None. It is needed where several
@@ -42,8 +42,9 @@ def unpack(
         Parts of `MultiHead` by name: `W_Q (h, d_model, d_k)` and so on.
 
     Raises:
-        TypeError: If the array does not hold floating-point numbers.
-        ValueError: If an argument is missing or unknown, or the shape does not fit.
+        TypeError: If the array is none, or does not hold floating-point numbers.
+        ValueError: If an argument is missing or unknown, or the shape does not fit, or fits several
+            arrays or numbers of heads.
 
     Examples:
         The first third of PyTorch's rows holds the queries, and the first half of these the first

@@ -21,7 +21,8 @@ class Explanation:
 
     Args:
         mistakes: Their names; `qkv.mistakes.known()` says what each is.
-        difference: By how much the output differs at most from that of a layer that has them.
+        difference: By how much the output, or dropped weights, differ at most from those of a layer
+            that has them.
     """
 
     mistakes: tuple[str, ...]
@@ -40,9 +41,10 @@ class Diagnosis:
         difference: By how much it differs from the layer's at most.
         explanations: What gives the output, best first. Empty if the output is right, or if nothing
             that is known gives it.
-        decide: What can tell several explanations apart.
-        first_difference: What the intermediate arrays show.
-        unseen: Mistakes that would change nothing with these weights and inputs.
+        decide: What can tell several explanations apart; empty unless there are several.
+        first_difference: What the intermediate arrays show, and whether the output is all zeros.
+        unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
+            the queries.
         untried: How many pairs of mistakes were not tried, because time was up.
     """
 
@@ -113,12 +115,14 @@ def diagnose(
 
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
     sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
-    a plain layer, alone. If none of them gives your output within rounding, common ones are made
-    two at a time, for some seconds. Dropout is looked for in the numbers, and alone.
+    a plain layer, alone. If none of them gives your output within rounding, those that are not
+    rare (`Mistake.rare`) are made two at a time, for some seconds. Dropout is looked for in the
+    numbers, and alone. An explanation suffices; another mistake may have happened.
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.
-        output: What your layer returned, `(*batch, n_q, d_out)`.
+        output: What your layer returned, `(*batch, n_q, d_out)`. Where a mask hides each key of a
+            query, it may hold NaN.
         X_Q: Source of the queries.
         X_K: Source of the keys; `X_Q` where None.
         X_V: Source of the values; `X_K` where None.
@@ -127,23 +131,25 @@ def diagnose(
         intermediates: What your layer had on the way, by name: any of "Q", "K", "V" (projected,
             per head), "scores" (scaled), "weights", "heads", each with the heads before
             the tokens, and "joined", the heads side by side. They tell where the numbers first
-            differ.
+            differ, and may tell two explanations apart.
         layout: The layout of stored arrays, one of `qkv.layouts.layouts()`, if `mh` is not a
             `MultiHead`.
         h: The number of heads of stored arrays.
         h_kv: Their number of heads of keys and values; `h` where None.
         prefix: What the names of stored arrays begin with.
         tolerance: How far the output may be off, relative to its largest number; where None, what
-            the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16.
+            the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16, or
+            in float16 with scores above fifty.
 
     Returns:
         What was found; `print` shows it as sentences.
 
     Raises:
-        TypeError: If an array does not hold floating-point numbers, or stored arrays come without
-            `layout` or `h`.
-        ValueError: If an array does not fit, the output holds NaN or infinity that nothing
-            explains, or `tolerance` is not between 0 and 1.
+        TypeError: As in `load` and a call of the layer, or if stored arrays come without `layout`
+            or `h`, a `MultiHead` with what is for them, or `intermediates` as no mapping.
+        ValueError: As there, or if the output holds NaN or infinity that nothing explains, the mask
+            hides everything, an intermediate array does not fit or has another name, or
+            `tolerance` is not between 0 and 1.
 
     Examples:
         A layer that forgets the scale, written by hand.

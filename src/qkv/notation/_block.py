@@ -80,7 +80,7 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
     r"""Write a formula in a source's letters.
 
     A role that the source has no letter for is written out by its definition, or has this site's
-    letter.
+    letter. Sides that a source writes alike are written once.
 
     Args:
         line: A formula, a role, or a size: `Q[i] = X_Q @ W_Q[i]`, `X_Q`, `h * d_k`.
@@ -147,7 +147,8 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         LaTeX, without dollar signs.
 
     Raises:
-        ValueError: If the line is no such expression, or there is no such source.
+        ValueError: If the line is no such expression, there is no such source, or only some of its
+            sizes have a number.
 
     Examples:
         >>> print(shape("W_Q[i]"))

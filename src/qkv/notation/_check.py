@@ -59,8 +59,9 @@ def check(*lines: str) -> None:
     r"""Run formulas that stand together, and compare the sides of each.
 
     Roles are arrays of random numbers, with distinct primes for d_model, d_k, n_q and the like, or
-    what their definitions make of such arrays. A line holds if all its sides have the same shape
-    and the same values, for every head.
+    what their definitions make of such arrays. Which definition holds follows from all lines
+    together: with `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its
+    sides have the same shape and the same values, for every head.
 
     Args:
         *lines: `Q[i] = X_Q @ W_Q[i]` states what a role is; `A == B` that two expressions are
@@ -165,7 +166,8 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
         sizes: The number that each size in it stands for.
 
     Raises:
-        ValueError: If it is no size, or has no number.
+        ValueError: If it is no size, one of its sizes has no number, it divides by 0 or has a root
+            of less than 0, or it or an exponent is too large.
 
     Examples:
         >>> size_of("h * d_k", {"h": 8, "d_k": 64})

@@ -178,7 +178,7 @@ def source(name: str) -> Source:
     """The source with this id.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there is none; the message lists the ids.
     """
     if name not in _all():
         raise ValueError(f"{name!r} is not a source. The sources are {', '.join(_all())}.")
@@ -208,7 +208,7 @@ def parse_source(name: str, text: str) -> Source:
         The source.
 
     Raises:
-        ValueError: If the text is no TOML, or makes no source.
+        ValueError: If the text is no TOML, or makes no source. The message names the file.
     """
     try:
         entries = {

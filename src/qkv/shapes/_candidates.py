@@ -14,10 +14,10 @@ class Candidate:
     Args:
         symbol: Its name, as `qkv` writes it: `W_Q[i]` belongs to one head, `W_Q` to all of them.
         what: What it is.
-        axes: The shape in symbols. A raised dot multiplies.
+        axes: The shape in symbols. A raised dot multiplies: heads of width d_k side by side are
+            h·d_k wide.
         convention: How a weight is stored: "(in, out)" is applied as `X @ W`, "(out, in)" as
-            `X @ W.T`. Empty for what is no matrix of
-            weights.
+            `X @ W.T`. Empty for what is no matrix of weights.
         why: The shape, number by number.
         question: What to ask of the code. Yes means this candidate.
         stored_by: The layouts that store it in this shape, each with its names for it, such as

@@ -29,15 +29,17 @@ def which(
     """Tell what a weight or an activation of this shape may be in attention.
 
     A shape seldom decides. Every candidate of `qkv.shapes.rules` that fits is returned, the most
-    common first, and each brings the question that would decide.
+    common first, and each brings the question that would decide. An array of weights may always be
+    an activation, of as many tokens as it has rows or columns.
 
     Several shapes may stand in a row, as in "x is (10, 512), then 512x512, then 512x64". Then each
     is what the one before it can be multiplied by, so a reading of one shape that fits no reading
-    of the next is left out.
+    of the next is left out. All weights of a row are stored alike.
 
     Args:
         shape: The sizes of the axes, as in `which(*array.shape, ...)`; or several shapes, each a
-            tuple. None is a number of tokens or samples that is not known yet.
+            tuple. None is a number of tokens or samples that is not known yet, as in Keras'
+            (None, 5, 512).
         d_model: Width of the sources and of the output.
         h: Number of heads, $h$.
         h_kv: Number of heads of keys and values, $h_{kv}$; `h` where None.
@@ -48,8 +50,9 @@ def which(
         such tuples.
 
     Raises:
-        ValueError: If a size is not a positive whole number, if no rule has this shape at these
-            sizes, or if shapes in a row do not follow each other.
+        ValueError: If a size is not a positive whole number, if `h` does not divide `d_model` where
+            `d_k` is None, or `h_kv` not `h`. Also if no rule has this shape at these sizes, or if
+            shapes in a row do not follow each other.
 
     Examples:
         The weight of nn.MultiheadAttention.

@@ -113,7 +113,8 @@ def per_letters(axes: str, symbol: str, grouped: bool) -> list[tuple[str, str]]:
         grouped: Whether keys and values have fewer heads than queries.
 
     Returns:
-        The axes and the symbol of each rule that this one is.
+        The axes and the symbol of each rule that this one is; none where an axis of three holds
+        queries, keys and values, and these have other numbers of heads.
 
     Examples:
         >>> per_letters("{h} d_model d_k", "W_{}", True)
