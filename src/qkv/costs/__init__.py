@@ -28,7 +28,8 @@ class Sizes:
         d_v: Width of one head's values; `d_k` where None.
 
     Raises:
-        ValueError: If a size is not a positive whole number, or does not divide where it has to.
+        ValueError: If a size is not a positive whole number, `h` does not divide `d_model` where
+            `d_k` is None, or `h_kv` does not divide `h`.
 
     Examples:
         >>> Sizes(d_model=512, h=8, n_q=100).d_k

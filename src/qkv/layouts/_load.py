@@ -56,7 +56,7 @@ def load(
         between: What stands between the maps; what the layout says where None.
 
     Returns:
-        The layer, with `W_Q[0]` the paper's $W_1^Q$. A layout with its own scale (T5's) sets `scale`.
+        The layer, with `W_Q[0]` the paper's $W_1^Q$. A layout's own scale (T5's) is in `scale`.
         Where a layout's models rotate, as a rule, `between` says that this is not known, and the
         layer refuses to be called. What the library stores nothing of is not seen:
         `layouts()[layout].cannot` names it.
