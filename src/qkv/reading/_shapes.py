@@ -186,8 +186,10 @@ def _product(axes: list, labels: list, result: list) -> Reading:
             return card("shape", title, [], wrong, {}, FIT["page"])
         made = [*max(made[:-2], right[:-2], key=len), made[-2], right[-1]]
     title = FIT["product"].format(" @ ".join(names), said_of(made))
-    ends = [(it, zip(it[::-1], made[::-1], strict=False)) for it in result]  # a batch may be left out
-    wrong = [FIT["other"].format(said_of(it)) for it, pairs in ends if any(a != b for a, b in pairs)]
+    wrong = []
+    for it in result:  # a batch may be left out
+        if any(a != b for a, b in zip(it[::-1], made[::-1], strict=False)):
+            wrong.append(FIT["other"].format(said_of(it)))
     return card("shape", title, [], wrong, {}, FIT["page"])
 
 
