@@ -166,7 +166,7 @@ class World:
             for its, size in sizes:  # h d_v is a product, and d any width
                 narrow = number(its) == "d_k" and size[:1] == "3"  # three of one head, side by side
                 wide = size.replace("d_v", "d_k")  # few texts write another letter
-                other = "*" not in size if " " in its else number(its) not in ("", wide)
+                other = "*" not in size if " " in its else number(its) not in ("", wide, size)
                 self.narrow = self.narrow or narrow
                 rows = len(parts) > 2 and size[:1] == "n"
                 self.loose += other and (its != "d|" or rows) and not narrow

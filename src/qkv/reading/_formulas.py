@@ -250,7 +250,9 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if wanted[:2] == "X_" and any(role[:2] == "P_" for role in roles.values()):
         title = said["twice"].format(letter)
     if wanted == "X" and gives:
-        title, gives = said["made"].format(letter, gives), ""
+        its = [MESSAGES["name"][it] for it in world.uses.get(letter, {})]
+        of = f" of the {listed(its)}" if its and len(world.uses) > 1 else ""
+        title, gives = said["made"].format(letter, of, gives), ""
     sources = [it for it, role in roles.items() if role == "X"]
     inputs = {it if search("^[A-Z]", it) else plain(it): world.shown[it] for it in sources}
     uses = {world.shown[it]: [*world.uses.get(world.shown[it], {})] for it in sources}

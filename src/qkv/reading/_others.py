@@ -39,7 +39,8 @@ def error(typed: str) -> Reading | None:
 def name(typed: str) -> Reading | None:
     """Which weight a library stores under this name, or several, with their shapes or without."""
     said = MESSAGES["name"]
-    lines = [line for line in cut(said["apart"], typed) if line.strip()]
+    lines = cut(said["apart"], sub(said["row"], r"\1\n", typed))
+    lines = [line for line in lines if line.strip()]
     lines = findall(r"[\w.]*[_.]\w+\b(?! *=)", typed) if fullmatch(said["list"], typed) else lines
     found = [_stored(line) for line in lines]
     if len(found) < 2:
@@ -87,15 +88,17 @@ def _stored(line: str) -> Reading | None:
     if shape[2:] and fits:
         says = [said["axes"].format(_axes(fits[0][1], shape))]
     elif len(shape) == 2 and not says and "bias" not in title:
-        to, of = shape[::-1] if search(r"^blk\.", called) else shape
-        form = said["gguf" if search(r"^blk\.", called) else "way"]
+        first = search(r"^blk\.|kernel$", called)  # GGUF, Keras and Flax list the inputs first
+        to, of = shape[::-1] if first else shape
+        form = said["inputs" if first else "way"]
         says = [form.format(of, to)]
         if fits:
             of, to, axis = _widths(fits[0][1], shape)
             says = [said["sized"].format(of, axis, to)]
             if "+" in axis:
                 says.append(said["rest"].format(of, to - of, (to - of) // 2))
-        if search(r"for (keys|values)\.$", title) and to < of:
+        crosses = said["cross"] in more  # another source has another width
+        if search(r"for (keys|values)\.$", title) and to < of and not (of % to or crosses):
             says.append(said["grouped"].format(of, of // to))
     more = [it for it in more if not (says or told) or it != said["unstored"]]
     return card("name", title.format(called), [*says, *told, *more], [], letters, page)
@@ -125,6 +128,7 @@ def _named(typed: str) -> tuple | None:
     if forms[1:]:
         title, ways = title.replace("weights for", "biases for"), []
         title = title.replace("the weight after", "the bias after")
+        page = said["biases"]
     crosses = [said["cross"]] if search(said["crosses"], dotted, case=False) else []
     page = said["else"] if crosses else page
     return known, title, ways, page, [*more, *crosses]
@@ -146,7 +150,7 @@ def _widths(form: str, shape: list) -> list:
         return []
     n = axes.index("d_model")
     of, to, axis = shape[n], shape[1 - n], axes[1 - n]
-    often, rest = MESSAGES["name"]["often"].get(axis, 0), of < to < 3 * of  # as wide as heads
+    often, rest = MESSAGES["name"]["often"].get(axis, 0), of < to <= 3 * of  # as wide as heads
     fits = to == often * of if often else rest if "+" in axis else of % to == 0
     return [of, to, axis] if fits else []
 

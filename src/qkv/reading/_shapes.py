@@ -12,7 +12,7 @@ from qkv.reading._tables import tables
 from qkv.reading._tree import RefusedError
 from qkv.shapes.rules import per_letters
 
-SHAPE, FIT = MESSAGES["shape"], MESSAGES["fit"]
+SHAPE, FIT, NAME = MESSAGES["shape"], MESSAGES["fit"], MESSAGES["name"]
 ITEM = SHAPE["label"] + "(" + SHAPE["one"] + "|" + SHAPE["letters"] + ")"
 SIZES = {name: key for key, names in SHAPE["names"].items() for name in names.split()}
 LETTERS = {name: letter for letter, names in FIT["letters"].items() for name in names.split()}
@@ -31,11 +31,17 @@ def shapes(typed: str) -> Reading | None:
         size = called or name_behind
         given[SIZES.get(size, size)] = int(value or also)
     text = sub(SHAPE["sizes"], " ", text)
+    text, *behind = cut(SHAPE["arrow"], text)
     found, rest = findall(ITEM, text), sub(ITEM, " ", text)
     labels = ["" if label in FILLER else label for label, _ in found]
     words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
     words = [*dict.fromkeys(words)]
     signs = rest + "".join(labels).replace("^", "")
+    many = times(given.get("d_model"), given.get("h") or None)
+    if not (found or words) and isinstance(many, int) and many:
+        sizes = {"d_k": many} | given
+        said = SHAPE["layer"].format(given["h"] * sizes["d_k"], **sizes)
+        return card("shape", said, [], [], {}, SHAPE["page"])
     if not found or ")(" in typed or search(SHAPE["signs"], signs):
         return None  # or a layer that is made and called
     if len(found) == 1 and len(words) > 1 and all(it.lower() in LETTERS for it in words):
@@ -51,15 +57,24 @@ def shapes(typed: str) -> Reading | None:
     if not (ours or numbers or row or told):
         return None
     axes = [axes_of(it) for _, it in found]
+    made = [axes_of(it) for _, it in findall(ITEM, " ".join(behind[:1]))]
+    if made and len(axes) == 1:
+        axes, labels = [axes[0], made[0]], [labels[0], ""]
     if "@" in rest or (named and not ours):
-        product = _product(axes, labels) if len(axes) > 1 and min(map(len, axes)) > 1 else None
+        fits = len(axes) > 1 and min(map(len, axes)) > 1
+        product = _product(axes, labels, made) if fits else None
         kinds = [roles_of(it)[:1] for it in labels]  # weights, or a mask, do not stand in a row
         arrays = sum(it[0][0] == "W" for it in kinds if it) < 2 and ["mask"] not in kinds
         if "@" in rest or (product and arrays and not product.wrong):
             return product
     if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
         return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
-    return _arrays(axes, given, labels, "Linear(" in typed)
+    says = [] if any(labels) else _cut(*axes) if made and len(axes) == 2 else _row(axes)
+    if _is_file(axes) and not (any(labels) or "then" in typed):
+        labels, often = ["W_Q", "W_K", "W_V", "W_O"][: len(axes)], times(axes[0][0], axes[1][0])
+        shared = [NAME["grouped"].format(axes[0][0], often)] if often not in (0, 1) else []
+        says = [SHAPE["weights"], *shared]
+    return _arrays(axes, given, labels, "Linear(" in typed, says)
 
 
 def axes_of(typed: str) -> list:
@@ -117,16 +132,17 @@ def _attention(of: dict) -> Reading:
 def _fits(of: dict) -> tuple:
     """What does not fit, whether it would be odd, what it is, and the shapes that come out."""
     k = of.get("K", of.get("V"))
-    q, wrong, more = of.get("Q", k), [], []
+    q, wrong, more, only = of.get("Q", k), [], [], []
     if q[-1] == k[-2] != k[-1]:
         more = [FIT["transposed"].format(said_of(k))]
         k = [*k[:-2], k[-1], k[-2]]
-    elif q[-1] != k[-1]:
-        wrong.append(FIT["width"].format(q[-1], k[-1]))
     v, kind = of.get("V", k), "pairs" if "Q" not in of else "self" if q[-2] == k[-2] else "cross"
-    says, page = [FIT[kind].format(q[-2], k[-2]), *more], FIT["pages"][kind]
-    if k[-2] != v[-2]:
-        wrong.append(FIT["values"].format(k[-2], v[-2]))
+    for said, a, b in (("width", q[-1], k[-1]), ("values", k[-2], v[-2])):
+        if a != b and sub("[qkv]$", "", str(a)) == sub("[qkv]$", "", str(b)):  # names may be equal
+            only.append(FIT["if"].format(a, b))
+        elif a != b:
+            wrong.append(FIT[said].format(a, b))
+    says, page = [FIT[kind].format(q[-2], k[-2]), *more, *only], FIT["pages"][kind]
     for n, a in enumerate(q[:-2]):
         often = times(a, k[n])
         if a != k[n] and n == 1 and often:
@@ -148,8 +164,8 @@ def times(a: int | str | None, b: int | str | None) -> int | str:
     return f"{a}/{b}" if a and b else 0
 
 
-def _product(axes: list, labels: list) -> Reading:
-    """What a product of these gives, or where it breaks."""
+def _product(axes: list, labels: list, result: list) -> Reading:
+    """What a product of these gives, or where it breaks, or that another result was told."""
     names = [f"{label} {said_of(it)}".strip() for label, it in zip(labels, axes, strict=True)]
     made = axes[0]
     for n, right in enumerate(axes[1:]):
@@ -170,10 +186,14 @@ def _product(axes: list, labels: list) -> Reading:
             return card("shape", title, [], wrong, {}, FIT["page"])
         made = [*max(made[:-2], right[:-2], key=len), made[-2], right[-1]]
     title = FIT["product"].format(" @ ".join(names), said_of(made))
-    return card("shape", title, [], [], {}, FIT["page"])
+    wrong = []
+    for it in result:  # a batch may be left out
+        if any(a != b for a, b in zip(it[::-1], made[::-1], strict=False)):
+            wrong.append(FIT["other"].format(said_of(it)))
+    return card("shape", title, [], wrong, {}, FIT["page"])
 
 
-def _arrays(found: list, given: dict, labels: list, layer: bool) -> Reading:
+def _arrays(found: list, given: dict, labels: list, layer: bool, says: list) -> Reading:
     """What one array may be, or several in a row, at sizes that were given or that a model has."""
     named = [*zip(map(_numbers, found), map(roles_of, labels), strict=True)]
     h = [shape[1] for shape, roles in named if "S" in roles and len(shape) == 4]
@@ -181,12 +201,14 @@ def _arrays(found: list, given: dict, labels: list, layer: bool) -> Reading:
     if h and width and h[0] and width[0]:  # what names tell of sizes
         given = {"h": h[0], "d_model": width[0]} | given
     shown, (taken, model) = [said_of(it) for it in found], _sizes(named, given)
+    if not taken and search(r"q, \w+k\)$", shown[0]):  # queries by keys of any layer
+        taken = next(iter(MESSAGES["model"].values()))
     may = [candidates(*each, taken) if taken else [] for each in named]
     if layer:  # nn.Linear has a weight
         may = [[rule for rule in rules if "(out, in)" in rule[CONVENTION]] for rules in may]
     if found[0][3:] and found[0][-2] == found[0][-1]:  # by chance of queries, always of own scores
         may[0] = sorted(may[0], key=lambda rule: rule[SYMBOL][0] != "S")
-    says, letters, first = [] if any(labels) else _row(found, shown), {}, next(iter(may[0]), None)
+    letters, first = {}, next(iter(may[0]), None)
     if len(found) > 1 and taken:
         for label, said, rules in zip(labels, shown, may, strict=True):
             its = dict.fromkeys(rule[SYMBOL] for rule in rules[:3])
@@ -205,6 +227,7 @@ def _arrays(found: list, given: dict, labels: list, layer: bool) -> Reading:
             its = f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()
             letters[its] = letters.get(its, rule[QUESTION])  # of two orders that which is said
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
+    says += [SHAPE["three"]] if len(found) < 2 and len(found[0]) == 3 and not letters else []
     if taken and letters and not any(isinstance(it, str) for it in found[0]):
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items() if size)
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
@@ -260,7 +283,8 @@ def candidates(shape: list, roles: list, given: dict) -> list:
         for each in per_letters(rule[AXES], rule[SYMBOL], layer["h_kv"] < h)
     ]
     fits = [rule for rule in rules if _is_like(rule[AXES].split(), shape, sizes)]
-    return _own(fits, roles) or ([] if _own(rules, roles) and shape[3:] else fits)
+    known = roles[:1] and (shape[3:] or roles[0][:2] == "W_")
+    return _own(fits, roles) or ([] if known and _own(rules, roles) else fits)
 
 
 def _is_like(axes: list, shape: list, sizes: dict) -> bool:
@@ -288,7 +312,8 @@ def _sizes(named: list, given: dict) -> tuple:
         axes = [it for rule in rules if rule for it in rule[AXES].split()]
         axes = [it for it in axes if it in tables()["sizes"]]
         width = 2 if any("d_" in it for it in axes) else len(axes[:1])
-        tells = 3 if any(rule[CONVENTION] for rule in rules if rule) else width
+        weights = [bool(rule and rule[CONVENTION]) for rule in rules]
+        tells = 4 if all(weights) else 3 if any(weights) else width
         if all(rules) and tells > best:  # what tells most, and of such models the first
             best, found = tells, (sizes, model if sizes["h"] == its["h"] else "")
     return found
@@ -307,8 +332,21 @@ def _heads(shape: list, roles: list, given: dict) -> dict:
     return {"d_model": h * shape[-1] if fused else 0, "h": h, "d_k": shape[-1]}
 
 
-def _row(found: list, shown: list) -> list:
+def _is_file(axes: list) -> bool:
+    """Whether they may be a layer's weights, (out, in): of keys and values of one shape."""
+    three = len(axes) in (3, 4) and axes[1] == axes[2] and {*map(len, axes)} == {2}
+    return three and axes[0][1] == axes[1][1]
+
+
+def _cut(of: list, to: list) -> list:
+    """That one may be the other with its axes cut or joined; of names it is not seen."""
+    known = not any(not isinstance(it, int) for it in [*of, *to])
+    return [SHAPE["cut"].format(said_of(of), said_of(to))] if known and prod(of) == prod(to) else []
+
+
+def _row(found: list) -> list:
     """Whether matrices can follow each other, as weights that are applied in this order."""
+    shown = [said_of(it) for it in found]
     if len(found) < 2 or any(len(each) != 2 or None in each for each in found):
         return []
     fit, gaps = [], []
