@@ -50,4 +50,13 @@ def test_each_fused_weight_has_its_order():
     assert shown == every
     (codegen,) = (order for order in fused.orders() if order.arrays[0][0].name == "codegen")
     assert codegen.cut == "q, v, k = W.view(4, 3, h // 4, d_k, E).unbind(1)"
+    assert [order.in_words for order in fused.orders()] == [
+        "all queries, then all keys, then all values",
+        "group after group: queries, key, value",
+        "head after head: query, key, value",
+        "all keys, then all values",
+        codegen.in_words,
+        "all queries, then all keys, then all values",
+    ]
+    assert codegen.in_words == "block after block: queries, values, keys"
     assert fused.strips().count("<figure") == len(fused.orders())

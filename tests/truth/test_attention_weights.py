@@ -71,6 +71,26 @@ def test_torch_zero_times_minus_infinity_makes_every_weight_of_a_query_nan(torch
         assert close(filled, torch.softmax(visible + (1 - mask) * -1e9, dim=-1), 1e-6)
 
 
+@pytest.mark.parametrize("filled", [True, False])
+def test_torch_a_nan_row_outside_the_loss_makes_the_gradients_nan(torch, filled):
+    """In PyTorch a row of NaN weights that the loss leaves out makes the values' gradient NaN.
+
+    Covers: a softmax by hand; −∞ that is filled in, and −∞ that is added, which lets NaN reach
+    the gradients of queries and keys, too.
+    """
+    visible = later(torch).mT  # the first query sees no key
+    with torch.enable_grad():
+        Q, K, V = (torch.randn(N, D_K, requires_grad=True) for _ in range(3))
+        S = Q @ K.mT
+        S = S.masked_fill(~visible, float("-inf")) if filled else S + visible.log()
+        output = S.softmax(dim=-1) @ V
+        of_queries, of_keys, of_values = torch.autograd.grad(output[1:].sum(), (Q, K, V))
+    assert output.isnan().all(dim=-1).tolist() == [True] + (N - 1) * [False]
+    assert of_values.isnan().all()
+    for gradient in (of_queries, of_keys):
+        assert gradient.isnan().any() == (not filled)
+
+
 @each_dtype
 def test_torch_two_least_numbers_add_up_to_minus_infinity(torch, dtype):
     """In PyTorch two masks of the least number of a dtype add up to −∞, and a hidden row to NaN."""
@@ -199,6 +219,16 @@ def test_torch_adds_a_bias_after_the_scale(rng):
 # How to get the weights
 
 
+def test_torch_returns_no_weights_without_need_weights(torch, rng):
+    """PyTorch's layer returns None in place of the weights with `need_weights=False`."""
+    layer, x = torch_layer(rng), tokens(torch, rng)
+    output, weights = layer(x, x, x)
+    alone, none = layer(x, x, x, need_weights=False)
+    assert weights.shape == (1, N, N)
+    assert none is None
+    assert close(alone, output)
+
+
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_torch_encoder_layer_asks_for_no_weights_and_its_own_call_gives_them(
     torch, rng, norm_first
@@ -298,3 +328,26 @@ def test_torch_added_keys_lengthen_the_weights(torch, rng, options):
         added += [zero] if "add_zero_attn" in options else []
         given[n] = np.concatenate([given[n], *(each.reshape(1, H, 1, D_K) for each in added)], -2)
     assert close(mh.join(qkv.attention(Q, *given)), output)
+
+
+@pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
+def test_torch_hides_added_keys_with_is_causal_and_without_weights(torch, rng, option):
+    """PyTorch's layer hides an added key if `is_causal=True` and `need_weights=False`, else not.
+
+    Covers: a causal mask of five words; and the same with a `key_padding_mask` that hides no word.
+    """
+    layer, x = torch_layer(rng, **{option: True}), tokens(torch, rng)
+    plain = torch_layer(rng)
+    plain.load_state_dict(layer.state_dict(), strict=False)
+    padding = torch.zeros(1, N, dtype=torch.bool)
+    shown, _ = layer(x, x, x, attn_mask=later(torch))
+    hidden, _ = plain(x, x, x, attn_mask=later(torch))
+    assert not close(shown, hidden, 1e-3)
+    for given, expected in (
+        ({"need_weights": False}, shown),
+        ({"is_causal": True}, shown),
+        ({"is_causal": True, "need_weights": False}, hidden),
+        ({"is_causal": True, "need_weights": False, "key_padding_mask": padding}, shown),
+    ):
+        output, _ = layer(x, x, x, attn_mask=later(torch), **given)
+        assert close(output, expected)

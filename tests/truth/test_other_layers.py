@@ -172,7 +172,7 @@ def test_diffusers_heads_are_64_wide_unless_told_otherwise(rng):
 
 
 def test_keras_and_diffusers_have_classes_with_fewer_heads_of_keys(torch, keras, rng, x):
-    """Keras and diffusers have classes that hold fewer heads of keys and values than of queries."""
+    """Keras' GroupQueryAttention and diffusers' `kv_heads` hold fewer heads of keys and values."""
     grouped = keras.layers.GroupQueryAttention(D_K, 4, 2)
     assert grouped(x, x).shape == x.shape
     shapes = {weight.path.partition("/")[2]: weight.shape for weight in grouped.weights}

@@ -356,6 +356,24 @@ def test_bert_has_no_causal_mask(rng, x):
     assert not close(called(layer, other)[0][:, 0], called(layer, x)[0][:, 0], 1e-3)
 
 
+@pytest.mark.parametrize("is_decoder", [True, False])
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_bert_with_is_decoder_hides_later_words(torch, rng, implementation, is_decoder):
+    """BERT with is_decoder=True hides later words: earlier outputs stay if the last word changes.
+
+    Covers: a small model of two layers with sdpa and in eager mode, and the same without it.
+    """
+    library = transformers("bert")
+    sizes = {"hidden_size": E, "num_attention_heads": H, "intermediate_size": 5, "vocab_size": 11}
+    options = {"num_hidden_layers": 2, "attn_implementation": implementation}
+    config = library.BertConfig(**sizes, **options, is_decoder=is_decoder)
+    model = randomised(library.BertModel(config), rng)
+    words = torch.tensor([[3, 1, 4, 1, 5], [3, 1, 4, 1, 9]])  # the last word differs
+    first, second = model(words).last_hidden_state.detach().numpy()
+    assert close(first[:-1], second[:-1], 1e-5) == is_decoder  # eager: in float32
+    assert not close(first[-1], second[-1], 1e-2)
+
+
 def test_t5_does_not_scale_its_scores(torch, rng, x):
     """T5 does not scale its scores."""
     sizes = {"d_model": E, "num_heads": H, "d_kv": 5, "attn_implementation": "eager"}

@@ -9,6 +9,8 @@ from qkv_site.tables import libraries, slices
 
 SIZES = slices.SIZES | {"h_kv": 2}  # 8 heads of queries, over 2 where an order has groups
 _ROLES = {"q": "query", "k": "key", "v": "value"}
+_SEVERAL = {"q": "queries", "k": "keys", "v": "values"}
+_OUTER = {"h": "head after head", "h_kv": "group after group", "4": "block after block"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,20 @@ class Order:
     def name(self) -> str:
         """The sizes of the axis, as people write them: (h, 3, d_k)."""
         return f"({', '.join(map(_python, self.sizes))})"
+
+    @property
+    def in_words(self) -> str:
+        """What follows what: "head after head: query, key, value"."""
+        split, axis = self.stored.split, self.sizes.index(self.stored.split)
+        if axis == 0:
+            return ", then ".join(f"all {_SEVERAL[letter]}" for letter in self.letters)
+        each = self.sizes[axis + 1] == "d_k"  # no axis of heads inside a part
+        counts = split.split("+") if "+" in split else ["1" if each else "h"] * len(self.letters)
+        parts = (
+            (_ROLES if count == "1" else _SEVERAL)[letter]
+            for letter, count in zip(self.letters, counts, strict=True)
+        )
+        return f"{_OUTER[self.sizes[0]]}: {', '.join(parts)}"
 
     @property
     def cut(self) -> str:
@@ -101,15 +117,15 @@ class Strip(Figure):
 
 
 def table() -> str:
-    """For each order the line that cuts it, and who stores it."""
+    """For each order who stores it, the order in words, and the line that cuts it."""
     rows = (
         (
             "<br>".join(_who(*each) for each in order.arrays),
-            "`<br>`.".join(f"`{order.cut}`".rsplit(".", 1)),
+            f"{order.in_words}<br>" + "`<br>`.".join(f"`{order.cut}`".rsplit(".", 1)),
         )
         for order in orders()
     )
-    return fitting(("who stores it so", "the cut"), rows)
+    return fitting(("who stores it so", "the order of the rows, and the cut"), rows)
 
 
 def _who(layout: Layout, stored: Stored, case: str) -> str:
