@@ -287,6 +287,17 @@ def test_torch_refuses_values_of_another_length_than_the_keys(mha, x, y, rng):
     assert not close(called(mha, x, other, x)[0], called(mha, x, other, other)[0], 0.1)
 
 
+def test_torch_function_takes_fewer_values_than_keys_and_ignores_the_last_keys(torch, rng):
+    """PyTorch's `scaled_dot_product_attention` may take fewer values than keys on a CPU.
+
+    Covers: with four axes it ignores the last keys; with three axes it raises an error.
+    """
+    Q, K, V = (rng.normal(size=(2, H, n, D_K)) for n in (N_Q, N_K, N_K - 2))
+    assert close(sdpa(Q, K, V), qkv.attention(Q, K[:, :, :-2], V))
+    with pytest.raises(RuntimeError, match="Expected size"):
+        sdpa(Q[0], K[0], V[0])
+
+
 @pytest.mark.usefixtures("gradients")
 @pytest.mark.parametrize(
     ("optimiser", "least", "most"),
