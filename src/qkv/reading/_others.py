@@ -39,7 +39,7 @@ def error(typed: str) -> Reading | None:
 def name(typed: str) -> Reading | None:
     """Which weight a library stores under this name, or several, with their shapes or without."""
     said = MESSAGES["name"]
-    lines = cut(said["apart"], sub(said["row"], r"\1\n", typed))
+    lines = cut(said["apart"], sub(said["row"], "\\1\n", typed))
     lines = [line for line in lines if line.strip()]
     lines = findall(r"[\w.]*[_.]\w+\b(?! *=)", typed) if fullmatch(said["list"], typed) else lines
     found = [_stored(line) for line in lines]
