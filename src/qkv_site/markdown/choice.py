@@ -67,7 +67,9 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
         f"(words are {chosen.tokens}). "
     )
     stay = [_VIDEOS_STAY] if _has_map(page) else []
-    ours = [f"{letters.set_in('W^Q')} and the like in sentences stay."] if _TYPED in content else []
+    which = "Other" if changed["place"] else ""
+    said = f"{which} {letters.set_in('W^Q')} and the like in sentences stay.".strip()
+    ours = [said] if _TYPED in content else []
     ours += [*_one_for_two(page, chosen), *_ours(chosen)]
     if chosen.one_token and (changed.total() or _has_live(page)):
         ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
@@ -105,12 +107,15 @@ def _one_for_two(page: Page, chosen: notation.Source) -> list[str]:
     d_model, d_out, d_k, d_v = map(notation.role, ("d_model", "d_out", "d_k", "d_v"))
     said = []
     if chosen.names(d_model) and chosen.names(d_out):
+        source, output = (to_mathml(chosen.letter(size)) for size in (d_model, d_out))
         said.append(
-            f"{to_mathml(chosen.letter(d_model))} is the width of the output, too, as if it were "
-            "that of the source."
+            f"Here {source} and {output} are equal: {source} is the width of the output, too."
         )
     if chosen.names(d_k) and chosen.letter(d_k) == chosen.letter(d_v) and _has_example(page):
         said.append(formulas.of_example(chosen.letter(d_k)))
+    written = chosen.letters.get("d_k")
+    if written and "; in " in written.where:  # as in DeepSeek's layer, with its rotated part
+        said.append(f"{to_mathml(written.latex)} is a head's width in {written.where}.")
     return said
 
 
