@@ -9,8 +9,9 @@ other functions write it.
 
 A formula has
 
-- roles, of all heads, of head i, or of one: `X_Q`, `W_Q[i]`, `W_Q[1]`; where heads share
-  keys and values, `K[g(i)]` are the keys that head i uses;
+- roles, of all heads, of head i, or of one: `X_Q`, `W_Q[i]`, `W_Q[1]`. Heads count from 1
+  here, as in the paper, so `W_Q[1]` is `mh.W_Q[0]` of a `MultiHead`. Where heads share keys and
+  values, `K[g(i)]` are the keys that head i uses;
 - products, transposes, sums and division by a root: `Q[i] @ K[i].T / sqrt(d_k)`,
   `X_Q @ W_Q[i] + b_Q[i]`;
 - `softmax(S[i])`, `attention(Q[i], K[i], V[i])`, `multihead(X_Q, X_K, X_V)`, and what some models

@@ -23,7 +23,7 @@ class Reading:
         wrong: What does not fit, or is a known mistake.
         says: What else there is to say.
         line: A formula as a line of NumPy in this site's letters, with words as rows. The first
-            head is at 0.
+            head is at 0, as in an array: in formulas of `qkv.notation` it has the number 1.
         page: The page of the site that explains it.
         trees: The line as trees of roles, for printing it in other letters.
     """

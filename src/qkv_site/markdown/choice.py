@@ -75,9 +75,7 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
         ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
-        return " ".join(
-            [begin + picture + _why_nothing_changed(page, shown, "<math" in content), *ours]
-        )
+        return " ".join([begin + picture + _why_nothing_changed(page, shown), *ours])
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."
@@ -151,11 +149,11 @@ def _listed(changed: Counter[str], *, with_map: bool) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def _why_nothing_changed(page: Page, shown: Counter[Variants], has_formulas: bool) -> str:
+def _why_nothing_changed(page: Page, shown: Counter[Variants]) -> str:
     if _has_live(page):
         return "The layer is written in these letters."
     if shown.total():
         return "Nothing changes here: letters are the same in this text, or stay."
     if len(page.tied) > 1:
         return "This page compares sources, so its formulas stay."
-    return "The formulas of this page stay." if has_formulas else "This page has no formulas."
+    return "No formula changes on this page."
