@@ -62,6 +62,12 @@ def test_values_that_need_each_other_are_assigned_at_once(source, said):
     assert said in translate([wanted], "DATA", "f").replace("this.", "self.")
 
 
+def test_no_more_is_asked_than_in_python():
+    written = translate(["def f(a):\n    return all(c for b in a if b for c in b)"], "DATA", "f")
+    wanted = "py_list(a).filter((b)=>py_truth(b)).every((b)=>py_list(b).every((c)=>py_truth(c)))"
+    assert wanted in written
+
+
 @pytest.mark.parametrize(
     ("source", "asks"),
     [

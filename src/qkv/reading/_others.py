@@ -103,12 +103,12 @@ def _stored(line: str) -> Reading | None:
 
 def _named(typed: str) -> tuple | None:
     """What is known of a name: of those that it may mean, the longest."""
-    said, known = MESSAGES["name"], sub(r"^[\"':.]+|(:\d+)?[\"':.]*$", "", typed)
+    said, known = MESSAGES["name"], sub(r"^[\x22':.]+|(:\d+)?[\x22':.]*$", "", typed)
     if fullmatch(r"[A-Za-z]_\w{1,2}(\[\w\])?", known) or search(said["others"], known):
         return None
     if not search("[./]|cache", known) and any(it[0] != "W" for it in roles_of(known)):
         return None  # attn_output by itself is an array
-    dotted = "." + sub(r"[\[\]\"':/]+", ".", known).strip(".")
+    dotted = "." + sub(r"[\[\]\x22':/]+", ".", known).strip(".")
     forms = [dotted]
     if dotted.endswith("bias"):
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]

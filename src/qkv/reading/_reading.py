@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from qkv.reading._patterns import sub
 
@@ -70,9 +71,8 @@ def filled(said: str, found: tuple) -> str:
         its = [it[1:] if it[0] == "#" else found[int(it)] or "" for it in gap[1].split("/")]
         if not its[1:]:
             return its[0]
-        value = float(its[0])
-        for each in its[1:]:
-            value = value / (float(each) or 1)
-        return str(int(value) if value == int(value) else round(value, 1))
+        a, b = int(its[0]), prod([int(it) or 1 for it in its[1:]])
+        tenths = (20 * a + b) // (2 * b)  # in integers, which every language rounds alike
+        return f"{tenths // 10}.{tenths % 10}" if a % b else str(a // b)
 
     return sub(r"\{([\d/#]+)\}", put, said)

@@ -353,8 +353,12 @@ class _Writer:
         return f"{no}py_has({right},{left})" if contains else f"{no}py_same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
-        called, given = node.func, [*map(self.write, node.args)]
-        name = _called(called)
+        called, name = node.func, _called(node.func)
+        match node:
+            case ast.Call(ast.Name("any" | "all"), [ast.GeneratorExp() as each]):
+                way = ".some(" if name == "any" else ".every("  # no more of them than Python asks
+                return self._comprehension(each, lambda: self._truth(each.elt), way)
+        given = [*map(self.write, node.args)]
         said, first = self.write(called), []
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
@@ -389,7 +393,7 @@ class _Writer:
         pair = lambda: f"[{self.write(node.key)},{self.write(node.value)}]"  # noqa: E731
         return f"new Map({self._comprehension(node, pair)})"
 
-    def _comprehension(self, node: ast.AST, element: Callable[[], str]) -> str:
+    def _comprehension(self, node: ast.AST, element: Callable[[], str], asks: str = "") -> str:
         """An array: the innermost loop makes its elements, the others join what is made."""
         said, depth = "", len(self.scopes)
         for each in node.generators:
@@ -398,7 +402,7 @@ class _Writer:
             self.scopes.append(dict.fromkeys(targets, False))
             given = self._target(each.target)
             tests = (f".filter(({given})=>{self._truth(test)})" for test in each.ifs)
-            way = ".map(" if each is node.generators[-1] else ".flatMap("
+            way = asks or (".map(" if each is node.generators[-1] else ".flatMap(")
             said += "".join([every, *tests, way, f"({given})=>"])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]
