@@ -2,10 +2,10 @@
 
 from math import prod
 
-from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._data import MESSAGES
 from qkv.reading._letters import roles_of
 from qkv.reading._patterns import cut, findall, fullmatch, search, sub
-from qkv.reading._reading import Reading, filled
+from qkv.reading._reading import Reading, filled, told_of
 from qkv.reading._tables import tables
 
 
@@ -55,8 +55,7 @@ def name(typed: str) -> Reading | None:
 
 def _stored(line: str) -> Reading | None:
     """The weight whose name stands in a line, by itself, beside its shape, or as a layer's."""
-    said, tells = MESSAGES["name"], [(search(key, line), it) for key, it in DATA["tells"].items()]
-    told = [filled(it, found) for found, it in tells if found]
+    said, told = MESSAGES["name"], told_of(line)
     its = sub(said["aside"], "", line).strip()
     made, layer = fullmatch(said["made_so"], its), search(said["layer"], its)
     sized = None if made else search(said["shape"], its)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from qkv.reading._patterns import sub
+from qkv.reading._data import DATA
+from qkv.reading._patterns import search, sub
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,12 @@ class Readings(tuple[Reading, ...]):
 
     def __repr__(self):
         return "\n".join([*map(str, self), *filter(None, [self.says])])
+
+
+def told_of(typed: str) -> list:
+    """What to know of calls and names that stand in what was typed."""
+    found = [(search(pattern, typed), said) for pattern, said in DATA["tells"].items()]
+    return [filled(said, its) for its, said in found if its]
 
 
 def filled(said: str, found: tuple) -> str:

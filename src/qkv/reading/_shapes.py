@@ -33,8 +33,8 @@ def shapes(typed: str) -> Reading | None:
     text = sub(SHAPE["sizes"], " ", text)
     found, rest = findall(ITEM, text), sub(ITEM, " ", text)
     labels = ["" if label in FILLER else label for label, _ in found]
-    words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
-    words = [*dict.fromkeys(words)]
+    words = [*dict.fromkeys([*labels, *findall(r"[^\W\d]\w*", rest)])]
+    words = [it for it in words if it and it not in FILLER]
     signs = rest + "".join(labels).replace("^", "")
     if not found or ")(" in typed or search(SHAPE["signs"], signs):
         return None  # or a layer that is made and called
