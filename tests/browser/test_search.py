@@ -484,7 +484,7 @@ def inputs():
 
 def test_what_is_cut_is_cut_as_in_python(search):
     cut = "def cut(a):\n    return [a[1:-1], a[:2], a[:-1], a[-2:], a[5:], a[::-1], a[::1]]\n"
-    there = translate([cut], "DATA", "cut").replace("export ", "")
+    there = translate({"f.py": cut}, "DATA", "cut").replace("export ", "")
     here = {}
     exec(cut, here)
     for given in ([1, 2, 3], "123", [], ""):

@@ -224,7 +224,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
     counted = [it for it in roles if it[0] in "QKV" and is_indexed(it)]
-    queries, others = ([it for it in counted if (it[0] == "Q") is asks] for asks in (True, False))
+    queries, others = ([it for it in counted if (it[0] == "Q") == asks] for asks in (True, False))
     apart = not any(one[1:] == it[1:] for one in queries for it in others)
     if queries and others and apart and not ("dot" in world.kinds or own):  # Q_i K_j^T
         world.forget("heads")  # of tiles a sum is none of heads

@@ -81,8 +81,9 @@ def choices(letters: list, sources: list, shaped: bool) -> list:
             meant[leaf] = ("", "", [f"X_{letter}" if letter else "X"])
     kinds = [kind for kind, _, _ in meant.values()]
     packed = any(fullmatch(DATA["token"]["packed"], it) for it in letters)
-    ways = -1 if packed or any("()" in it for it in letters) else 1  # a layer's is of all heads
-    weights = DATA["forms"]["weight"][::ways][: 1 if packed else 2] if "weight" in kinds else [""]
+    layers = packed or any("()" in leaf for leaf in letters)  # in code, of all heads
+    weights = DATA["forms"]["weight"] if "weight" in kinds else [""]
+    weights = weights[:: -1 if layers else 1][: 1 if packed else 2]
     acts = DATA["forms"]["activation"] if "activation" in kinds else [""]
     large = sum(it == "activation" for it in kinds) > 1 and any(it[0] in "QKV" for it in letters)
     beside = large and any("X" in may for _, _, may in meant.values())
