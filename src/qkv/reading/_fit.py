@@ -173,6 +173,8 @@ class World:
         if kind == "sqrt" and first.role == "#" and first.out:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")
         if kind == "t":
+            if parts[1:] == ["T"] and first.axes[2:]:
+                self.remark("reversed")
             return transposed(first)._replace(axes="12" if parts[1:] == ["T"] else first.axes)
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
