@@ -77,8 +77,9 @@ export function find({ index, known, pages, sections }, typed) {
   const first = found.splice(0, SOME).map((result) => ({ ...result, alike: sections[result.id][5].map(like) }))
   const most = ({ alike }) => Math.max(ALIKE, ...alike)
   found.unshift(...first.sort((a, b) => most(b) - most(a))) // much the same words were asked for
-  const best = Map.groupBy(found, ({ id }) => sections[id][0]) // of each page
-  const hits = [...best.values()].slice(0, HITS).map(([{ id: place, terms }]) => {
+  const best = new Map() // of each page
+  for (const result of found) if (!best.has(sections[result.id][0])) best.set(sections[result.id][0], result)
+  const hits = [...best.values()].slice(0, HITS).map(({ id: place, terms }) => {
     const [page, id, heading, text] = sections[place]
     const { url, title, about } = pages[page]
     const names = (id ? [heading, title] : [title]).map((name) => marked(name, terms))
@@ -109,7 +110,7 @@ function marked(text, terms) {
 /** Of a section's lines the one that has most of these words, cut to its length, in parts. */
 function excerpt(text, terms) {
   const found = (said) => new Set(words(said).filter((word) => terms.includes(word))).size
-  const worth = (line) => found(line) + Math.min(1, line.length / 80)
-  const best = text.split("\n").reduce((one, other) => (worth(other) > worth(one) ? other : one))
-  return marked(best.replace(/^Short answer\. /, "").replace(/^(?=.{220})(.{1,219}) .*/, "$1 …"), terms)
+  const lines = text.split("\n").map((line) => ({ line, worth: found(line) + Math.min(1, line.length / 80) }))
+  const { line } = lines.reduce((one, other) => (other.worth > one.worth ? other : one))
+  return marked(line.replace(/^Short answer\. /, "").replace(/^(?=.{220})(.{1,219}) .*/, "$1 …"), terms)
 }

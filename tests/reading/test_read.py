@@ -197,7 +197,13 @@ def test_what_is_no_attention_gets_no_card(typed):
 
 
 @pytest.mark.parametrize(
-    "typed", [r"K + \\sqrt", "Q = X W_Q\n\\sqrt", ".transpose()for i inv * ×+"]
+    "typed",
+    [
+        r"K + \\sqrt",
+        "Q = X W_Q\n\\sqrt",
+        ".transpose()for i inv * ×+",
+        "T = self.q_proj(x)\nq *= 3",
+    ],
 )
 def test_a_root_or_a_call_of_nothing_ends_in_no_other_error(typed):
     found = read(typed)

@@ -14,7 +14,7 @@ KNOWN = [*FUNCTIONS, *WORDS["whole"]]
 def answer(text: str) -> tuple[list, str, list, bool]:
     """The readings, why none or what decides, what was not read, and whether it is words."""
     said, words = DATA["refused"], MESSAGES["words"]
-    typed = sub(words["marks"], "", text).strip()
+    typed = sub(words["marks"], "", sub(words["spaces"], " ", text)).strip()
     if not typed:
         raise RefusedError(said["empty"])
     if len(typed) > MOST:
@@ -47,7 +47,7 @@ def in_words(typed: str) -> bool:
     if not search(words["sign"], typed):
         found = search(r"[^\W\d_]{3,}|^([QKVqkv]\W+)+[QKVqkv]$", typed)
         return bool(found) or not search("[A-Za-z]", typed)
-    plain = sub(r"\"[^\"]*\"|'[^']*'", "", typed)
+    plain = sub(r"\x22[^\x22]*\x22|'[^']*'", "", typed)
     said = findall(r"(?<![\\\w.])[^\W\d_]{3,}(?![\w(.])", plain)
     first = cut(r"\b(?:where|with|here)\b", plain)[0]
     strange = {word for word in said if word.lower() not in KNOWN and word in first}

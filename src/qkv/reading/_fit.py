@@ -79,7 +79,6 @@ class World:
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.narrow = False  # whether three weights in one array are one head's
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all
-        self.share = "sum" not in kinds and "W_O[i]" in map(bare, role_of.values())  # of an output
         self.large = any(leaf[0] in "QKV" for leaf in role_of)  # so a small letter is one vector
 
     def run(self, lines: list, most: int) -> None:
@@ -174,6 +173,8 @@ class World:
         if kind == "sqrt" and first.role == "#" and first.out:
             return Value("#", ("sqrt", first.out), f"√{first.typed}")
         if kind == "t":
+            if parts[1:] == ["T"] and first.axes[2:]:
+                self.remark("reversed")
             return transposed(first)._replace(axes="12" if parts[1:] == ["T"] else first.axes)
         if kind == "axis":
             return self._softmax(int(parts[0]), first)
@@ -247,8 +248,7 @@ class World:
         scales = [it for it in values if it.role == "#"]
         said, between = [it.typed for it in values], SIGNS["typed"].get(op)
         typed = between.join(said) if between else f"{op}({', '.join(said)})"
-        divides = op == "div" and values[1].role == "#"
-        scale = bool(scales) and (op == "times" or divides)
+        scale = bool(scales) and (op == "times" or (op == "div" and values[1].role == "#"))
         numbers = [numpy(it.out) for it in scales if scale and it.out]
         roles = [bare(it.role) if scale else it.role for it in arrays]
         key = " ".join([op, *roles, *numbers])
@@ -259,14 +259,13 @@ class World:
             out = ("t", out)
         if op == "softmax" and self.raw and values and values[0].out and values[0].out[0] == "mul":
             self.remark("bare")
-        unsure = (op == "concat" and "_R" in key) or key in ("cut QKV", "three QKV", "join head[i]")
-        unsure = unsure or (made == "added" and "head[i]" in roles)
-        out = None if unsure else out
+        out = None if fullmatch(DATA["token"]["unsure"], key) else out
         if made or (scale and arrays):
             self.steps += 1 if made and op != "add" else 0
             if op != "add" or out:  # what is added may hold another thing than its letter
                 self._judge(key, said)
-            axes = "...." if op in ("cut", "three") else arrays[0].axes
+            heads = op in ("attention", "fused") and all(it.free == "swap" for it in arrays)
+            axes = "...." if heads or op in ("cut", "three") else arrays[0].axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale:
             return Value("#", out, typed)
@@ -284,8 +283,7 @@ class World:
         first = next((it for it in arrays if it.role), Value())
         if op == "swap":  # of an array in which heads stand before words it is a mistake
             return first._replace(role=f"{first.role}!" if len(first.axes) == 4 else first.role)
-        strange = op == "add" and not all(it.role for it in arrays)
-        if strange or op in ("part", "join"):
+        if op in ("part", "join") or (op == "add" and not all(it.role for it in arrays)):
             return first._replace(out=None, typed=typed)
         if op == "add" and all(it.role == "head[i]" and " " in it.typed for it in arrays):
             return Value("head[i]", None, typed)  # one word after another
@@ -347,7 +345,9 @@ class World:
                 self._judge(key.replace("!", "") if dot else key, [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 axes = max(a.axes, b.axes, key=len)
-                if not axes and "swap" in (a.free, b.free):  # k.transpose(1, 2) has three
+                if not (axes or n) and a.free == b.free == "swap":  # each has its heads first
+                    axes = "...."
+                elif not axes and "swap" in (a.free, b.free):  # k.transpose(1, 2) has three
                     axes = "..."
                     self.remark("flipped")
                 axes = f"{axes[:-2]}12" if axes else ""
@@ -382,8 +382,9 @@ class World:
         if guess:
             self.hidden += [it for it, shown in self.shown.items() if shown in guess]
         one, two = shape_of(a.role), shape_of(b.role)
-        tables_meet = len(one) != 2 or len(two) != 2 or meet(one[1], two[0])
-        if tables_meet or guess or "keys" in self.said():
+        met = [*one[1:], *two[:1]]  # in self-attention all words are queries and keys
+        meets = len({*met}) == 1 or sorted(met) in (["n", "n_q"], ["n", "n_k"])
+        if len(one) != 2 or len(two) != 2 or meets or guess or "keys" in self.said():
             return Value("", None, typed)
         ways = [(transposed(a), b), (a, transposed(b))]
         x, y = next(((x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")), (a, b))
@@ -499,14 +500,8 @@ def made_by(step: str) -> str:
     """What a step makes; of arrays that are all transposed it makes the transpose."""
     op, *parts = step.split()
     other = " ".join([op, *map(turned, parts[::-1] if op == "mul" else parts)])
-    every = tables()["steps"].items()
-    one, two = ([*(role for role, its in every if it in its), ""] for it in (step, other))
-    return one[0] or turned(two[0])
-
-
-def meet(a: str, b: str) -> bool:
-    """Whether two sizes may be equal: in self-attention all words are queries and keys."""
-    return a == b or sorted([a, b]) in (["n", "n_q"], ["n", "n_k"])
+    made = tables()["steps"]
+    return made.get(step, "") or turned(made.get(other, ""))
 
 
 def fit(lines: list, shown: dict, code: bool) -> list:

@@ -5,8 +5,8 @@ from itertools import pairwise
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import World, fit, numpy
 from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
-from qkv.reading._patterns import findall, search, sub
-from qkv.reading._reading import Reading, filled
+from qkv.reading._patterns import findall, fullmatch, search, sub
+from qkv.reading._reading import Reading, told_of
 from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
 from qkv.reading._tree import bare, leaves, parse, turned, walk
@@ -21,10 +21,15 @@ def formulas(typed: str) -> tuple[list, list, str]:
     """The readings, the likeliest first, what was not read, and why there is none."""
     other = [said for pattern, said in DATA["elsewhere"].items() if search(pattern, typed)]
     if other:
-        return [], [], " ".join([DATA["refused"]["told"].format(typed), *other])
+        return [], [], _refused(typed, {}, [], [], other)
     lines, shown, left, code = parse(typed)
-    if len(lines) == 1 and lines[0][0] == "leaf" and number(lines[0][1]) in tables()["base"]:
-        return [_size(typed, number(lines[0][1]))] if len(typed) > 1 else [], left, ""
+    known, size = tables(), number(lines[0][1]) if [it[0] for it in lines] == ["leaf"] else ""
+    if size in known["base"]:
+        said = DATA["which"]["size"].format(
+            typed, known["role"][size][MEANING], known["base"][size]
+        )
+        reading = Reading("formula", said, "size", page=PAGES["size"])
+        return [reading] if len(typed) > 1 else [], left, ""
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
         every, lines, made = lines, [], []
         for line in every:
@@ -33,14 +38,12 @@ def formulas(typed: str) -> tuple[list, list, str]:
                 lines, made = [*lines, line], made + leaves(line[1])
             else:
                 left += [shown[it] for it in read if it in shown]
-    tells = [(search(pattern, typed), said) for pattern, said in DATA["tells"].items()]
-    told = [filled(said, found) for found, said in tells if found]
+    told = told_of(typed)
     worlds = fit(lines, shown, code) if any(map(_is_known, lines)) else []
     found = search(DATA["axes"]["code" if code else "formula"], typed)
     for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
-        for world in worlds:
-            if "QKV" in " ".join(world.role_of.values()) or "mixed_" in typed:  # BERT's name
-                world.remark(name)
+        for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
+            world.remark(name)
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = found[2] not in ("1", "-1")
         if code:
@@ -61,7 +64,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
             return [_card(first, told, False, parts)], strange, ""
         return [], strange, _refused(typed, shown, worlds, strange, told)
     kept, first = {}, worlds[0]
-    for world in [first] if first.faults or "mixed_" in typed else worlds:
+    for world in [first] if first.faults else worlds:
         roles = " ".join(map(bare, world.role_of.values()))
         if roles in kept and kept[roles].key[:-1] == world.key[:-1]:
             kept[roles].open = True
@@ -131,19 +134,15 @@ def _is_attention(world: World) -> bool:
     return bool(ours and steps and known and not unread and some)
 
 
-def _size(letter: str, size: str) -> Reading:
-    known = tables()
-    said = DATA["which"]["size"].format(letter, known["role"][size][MEANING], known["base"][size])
-    return Reading("formula", said, "size", page=PAGES["size"])
-
-
 def is_cut(world: World) -> bool:
-    """Whether code shows that heads are cut out."""
-    return any(it in CUT for it in world.said())
+    """Whether code shows, or a name says, that heads are cut out."""
+    named = any(fullmatch(DATA["token"]["packed"], it) for it in world.role_of)
+    return named or any(it in CUT for it in world.said())
 
 
 def _meaning(world: World, role: str) -> str:
-    share = role == "Y" and world.share
+    share = role == "Y" and "sum" not in world.kinds  # one head's part of it, or the sum of all
+    share = share and "W_O[i]" in map(bare, world.role_of.values())
     return DATA["says"]["share"] if share else tables()["role"][role.replace("!", "")][MEANING]
 
 
@@ -183,8 +182,8 @@ def _letters(world: World, several: bool) -> dict:
 
 def _apart(out: tuple, uses: dict) -> tuple:
     """A tree in which each source has the letter of what it is used for."""
-    if out[0] == "role" and out[1][0] == "X" and out[2] in uses:
-        return ("role", out[1].replace("X", f"X_{min(uses[out[2]])}"))
+    if out[0] == "role" and out[1][0] == "X" and out[-1] in uses:
+        return ("role", out[1].replace("X", f"X_{min(uses[out[-1]])}"))
     return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 
 
@@ -225,8 +224,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
     counted = [it for it in roles if it[0] in "QKV" and is_indexed(it)]
-    queries = [it for it in counted if it[0] == "Q"]
-    others = [it for it in counted if it[0] != "Q"]
+    queries, others = ([it for it in counted if (it[0] == "Q") == asks] for asks in (True, False))
     apart = not any(one[1:] == it[1:] for one in queries for it in others)
     if queries and others and apart and not ("dot" in world.kinds or own):  # Q_i K_j^T
         world.forget("heads")  # of tiles a sum is none of heads
@@ -247,7 +245,8 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
         title = said["plain" if plainly else "output"].format(letter)
     if wanted in ("W_QK[i]", "W_VO[i]"):
         title = f"{letter} is {known[wanted][MEANING]}."
-    if wanted[:2] == "X_" and any(role[:2] == "P_" for role in roles.values()):
+    kinds = {role[:2] for role in roles.values()}
+    if wanted[:2] == "X_" and "P_" in kinds:
         title = said["twice"].format(letter)
     if wanted == "X" and gives:
         its = [MESSAGES["name"][it] for it in world.uses.get(letter, {})]
@@ -284,7 +283,6 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     below, above = search(r"\b[xqkv]_", shown), "<" in shown  # Ng's alone write ⟨3⟩ of a word
     texts = [it for it in names if not (below if it[:3] == "ng-" else above)]
     remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
-    kinds = {role[:2] for role in roles.values()}
     beside = "X_" in kinds and "P_" not in kinds  # a source whose letter tells what it is of
     if len(inputs) > 1 or beside:  # each has the letter of the queries, or of keys and values
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())

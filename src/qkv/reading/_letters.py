@@ -80,8 +80,10 @@ def choices(letters: list, sources: list, shaped: bool) -> list:
         if kind == "activation" or not (kind or any(it[0] == "X" for it in may)):
             meant[leaf] = ("", "", [f"X_{letter}" if letter else "X"])
     kinds = [kind for kind, _, _ in meant.values()]
-    layers = any("()" in leaf for leaf in letters)  # in code, of all heads
-    weights = DATA["forms"]["weight"][:: -1 if layers else 1] if "weight" in kinds else [""]
+    packed = any(fullmatch(DATA["token"]["packed"], it) for it in letters)
+    layers = packed or any("()" in leaf for leaf in letters)  # in code, of all heads
+    weights = DATA["forms"]["weight"] if "weight" in kinds else [""]
+    weights = weights[:: -1 if layers else 1][: 1 if packed else 2]
     acts = DATA["forms"]["activation"] if "activation" in kinds else [""]
     large = sum(it == "activation" for it in kinds) > 1 and any(it[0] in "QKV" for it in letters)
     beside = large and any("X" in may for _, _, may in meant.values())
@@ -114,6 +116,7 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     twin = any(it[0] == leaf[0] or (leaf if indexed else it)[0] in "QKV" for it in others)
     if kind == "activation":
         act = act if act[:1] != "W" or leaf[0] in "QKV" else "{}[i]"
+        act = "{}" if fullmatch(DATA["token"]["packed"], leaf) else act
         return ("{}[i]" if indexed else "X_{}") if twin else act
     if kind == "bias":
         return "b_{}[i]" if "[i]" in weight or not weight else "b_{}"

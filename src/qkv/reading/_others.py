@@ -2,10 +2,10 @@
 
 from math import prod
 
-from qkv.reading._data import DATA, MESSAGES
+from qkv.reading._data import MESSAGES
 from qkv.reading._letters import roles_of
 from qkv.reading._patterns import cut, findall, fullmatch, search, sub
-from qkv.reading._reading import Reading, filled
+from qkv.reading._reading import Reading, filled, told_of
 from qkv.reading._tables import tables
 
 
@@ -56,8 +56,7 @@ def name(typed: str) -> Reading | None:
 
 def _stored(line: str) -> Reading | None:
     """The weight whose name stands in a line, by itself, beside its shape, or as a layer's."""
-    said, tells = MESSAGES["name"], [(search(key, line), it) for key, it in DATA["tells"].items()]
-    told = [filled(it, found) for found, it in tells if found]
+    said, told = MESSAGES["name"], told_of(line)
     its = sub(said["aside"], "", line).strip()
     made, layer = fullmatch(said["made_so"], its), search(said["layer"], its)
     sized = None if made else search(said["shape"], its)
@@ -106,12 +105,12 @@ def _stored(line: str) -> Reading | None:
 
 def _named(typed: str) -> tuple | None:
     """What is known of a name: of those that it may mean, the longest."""
-    said, known = MESSAGES["name"], sub(r"^[\"':.]+|(:\d+)?[\"':.]*$", "", typed)
+    said, known = MESSAGES["name"], sub(r"^[\x22':.]+|(:\d+)?[\x22':.]*$", "", typed)
     if fullmatch(r"[A-Za-z]_\w{1,2}(\[\w\])?", known) or search(said["others"], known):
         return None
     if not search("[./]|cache", known) and any(it[0] != "W" for it in roles_of(known)):
         return None  # attn_output by itself is an array
-    dotted = "." + sub(r"[\[\]\"':/]+", ".", known).strip(".")
+    dotted = "." + sub(r"[\[\]\x22':/]+", ".", known).strip(".")
     forms = [dotted]
     if dotted.endswith("bias"):
         forms += [sub("bias$", it, dotted) for it in ("weight", "kernel")]

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
-from qkv.reading._patterns import sub
+from qkv.reading._data import DATA
+from qkv.reading._patterns import search, sub
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,12 @@ class Readings(tuple[Reading, ...]):
         return "\n".join([*map(str, self), *filter(None, [self.says])])
 
 
+def told_of(typed: str) -> list:
+    """What to know of calls and names that stand in what was typed."""
+    found = [(search(pattern, typed), said) for pattern, said in DATA["tells"].items()]
+    return [filled(said, its) for its, said in found if its]
+
+
 def filled(said: str, found: tuple) -> str:
     """A sentence with groups of a message, or the first divided by the others; #128 is a number."""
 
@@ -70,9 +78,8 @@ def filled(said: str, found: tuple) -> str:
         its = [it[1:] if it[0] == "#" else found[int(it)] or "" for it in gap[1].split("/")]
         if not its[1:]:
             return its[0]
-        value = float(its[0])
-        for each in its[1:]:
-            value = value / (float(each) or 1)
-        return str(int(value) if value == int(value) else round(value, 1))
+        a, b = int(its[0]), prod([int(it) or 1 for it in its[1:]])
+        tenths = (20 * a + b) // (2 * b)  # in integers, which every language rounds alike
+        return f"{tenths // 10}.{tenths % 10}" if a % b else str(a // b)
 
     return sub(r"\{([\d/#]+)\}", put, said)

@@ -34,8 +34,8 @@ def shapes(typed: str) -> Reading | None:
     text, *behind = cut(SHAPE["arrow"], text)
     found, rest = findall(ITEM, text), sub(ITEM, " ", text)
     labels = ["" if label in FILLER else label for label, _ in found]
-    words = [it for it in [*labels, *findall(r"[^\W\d]\w*", rest)] if it and it not in FILLER]
-    words = [*dict.fromkeys(words)]
+    words = [*dict.fromkeys([*labels, *findall(r"[^\W\d]\w*", rest)])]
+    words = [it for it in words if it and it not in FILLER]
     signs = rest + "".join(labels).replace("^", "")
     many = times(given.get("d_model"), given.get("h") or None)
     if not (found or words) and isinstance(many, int) and many:

@@ -59,17 +59,17 @@ def _in_words(group: str, shape: list[str]) -> str:
     return DATA["behind"][kind].format(*sizes) if sizes else ""
 
 
-def _steps() -> dict[str, list[str]]:
-    """The steps that make each role; of all arrays transposed they make the transpose."""
-    made: dict[str, list[str]] = {}
+def _steps() -> dict[str, str]:
+    """The role that each step makes; of all arrays transposed it makes the transpose."""
+    made = {}
     for role in roles():
         side = parse_formula(role.definition).sides[0] if role.definition else None
         parts = side.parts() if isinstance(side, Product) else [None]
         if all(isinstance(each, Symbol | Transpose) for each in parts):
-            made[role.key] = [f"mul {side.left} {side.right}"]
+            made[f"mul {side.left} {side.right}"] = role.key
     for role, steps in DATA["steps"].items():
         for step, letter in itertools.product(steps, "QKV" if "{}" in role else "Q"):
-            made.setdefault(role.format(letter), []).append(step.format(letter, letter))
+            made.setdefault(step.format(letter, letter), role.format(letter))
     return made
 
 

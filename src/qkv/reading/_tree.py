@@ -13,7 +13,8 @@ from qkv.reading._data import DATA
 from qkv.reading._patterns import cut, findall, fullmatch, normalize, search, sub
 
 WORDS = {name: said.split() for name, said in DATA["words"].items()}
-FUNCTIONS = {name: op for op, names in DATA["functions"].items() for name in names.split()}
+OPS = [(name, op) for op, names in DATA["functions"].items() for name in names.split()]
+FUNCTIONS = {name: name if op == "itself" else op for name, op in OPS}
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 CALLS = [
     (sub(r"<(\w+)>", lambda it: DATA["token"][it[1]], pattern), meaning.split())
@@ -32,7 +33,7 @@ class RefusedError(ValueError):
 def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
-    typed = whole_lines(sub(r"#.*", "", text) if code else normal(text))
+    typed = whole_lines(normalize(sub(r"#.*", "", text)) if code else normal(text))
     one = fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)
@@ -51,7 +52,7 @@ def parse(text: str) -> tuple:
             parser = Parser(said, code, text if len(pieces) == 1 else said, text)
             tree = parser.line()
             if tree and space:  # of R^{d_model × d_k}
-                sizes = cut("[*x]", sub(r"^[^^]*\^?", "", space).strip()[1:-1])
+                sizes = cut("[*x]", sub(r"^[^^]*\^?\s*.|.\s*$", "", space))
                 named = [leaves(Parser(it, typed=it).product()) for it in sizes]
                 tree = ("shape", tree, *(" ".join(each) for each in named if each))
             shown, left, tree = parser.shown | shown, left + parser.left, sized(tree)
@@ -89,7 +90,7 @@ def normal(text: str) -> str:
         text = sub(written, sign + r"{\g<0>}", text)
     for pattern, plain in DATA["spelling"].items():
         text = sub(pattern, plain, text)
-    text = normalize(text)
+    text = normalize(text).strip()
     return text if search(DATA["token"]["time"], text) else sub(DATA["token"]["turn"], "^T", text)
 
 
@@ -284,7 +285,7 @@ class Parser:
             below = began == "/" and self._next().replace("\\", "") == "exp"  # exp(a) / ∑ exp(b) v
             node = ("sum", self._factor() if below else self.product())
             node = node if shared else self._over(index, node)
-        elif search(r"^[\d'\"]", token):
+        elif search(r"^[\d'\x22]", token):
             node = ("num", token)
         elif token[:1] == "\\" or token.isidentifier():
             node = self._name(token.replace("\\", ""))

@@ -126,10 +126,14 @@ def letters(source: notation.Source) -> dict[str, str]:
 
 def reader() -> str:
     """What reads in the box: the modules of `qkv.reading`, as JavaScript."""
-    modules = ((files("qkv.reading") / f"_{name}.py").read_text("utf-8") for name in _READ_BY)
-    sources = [inspect.getsource(per_letters), "def tables():\n    return TABLES\n", *modules]
+    names = [f"_{name}.py" for name in _READ_BY]
+    sources = {name: (files("qkv.reading") / name).read_text("utf-8") for name in names}
+    first = {
+        "per_letters": inspect.getsource(per_letters),
+        "tables": "def tables():\n    return TABLES\n",
+    }
     wanted = "DATA, RefusedError, answer, written"
-    return javascript.translate(sources, "DATA, MESSAGES, TABLES", wanted)
+    return javascript.translate(first | sources, "DATA, MESSAGES, TABLES", wanted)
 
 
 def scheme_of(version: str) -> str:

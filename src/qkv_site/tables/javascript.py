@@ -1,16 +1,16 @@
 """Python as JavaScript: what reads in `qkv.read` reads in the browser, and is written once.
 
 It takes what the modules of `qkv.reading` are made of, functions and classes of values, and fails
-the build at what it does not know. Lists and tuples are arrays, dicts are maps. A name or a method
-that no translated module has is Python's own: `python.js`, which stands before what is translated,
-has it with `py_` before its name.
+the build at what it does not know or would lose, with the file and the line. Lists and tuples are
+arrays, dicts are maps. A name or a method that no translated module has is Python's own:
+`python.js`, which stands before what is translated, has it with `py_` before its name.
 """
 
 import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
@@ -26,18 +26,20 @@ _PLAIN = {
 _ARRAYS = {  # what these give is an array
     *("cut", "enumerate", "findall", "items", "map", "pairwise", "sorted", "split", "values", "zip")
 }
+_OPTIONS = {"key", "lines", "case", None}  # names of arguments that Python's own may have here
 _PLAIN_TYPES = {"bool", "str", "int", "float", "None"}
 
 
 _PYTHON = Path(__file__).with_name("python.js")
 
 
-def translate(sources: Iterable[str], given: str, wanted: str) -> str:
-    """Write modules as one function of their data, JSON, which returns what is wanted.
+def translate(sources: Mapping[str, str], given: str, wanted: str) -> str:
+    """Write modules, by their names, as one function of data, JSON, that returns what is wanted.
 
     All names are local to it, so a minifier shortens them.
     """
-    every = [node for source in sources for node in _OneByOne().visit(ast.parse(source)).body]
+    trees = [_placed(_OneByOne().visit(ast.parse(it)), name, 1) for name, it in sources.items()]
+    every = [node for tree in trees for node in tree.body]
     body = [node for node in every if not isinstance(node, ast.Import | ast.ImportFrom)]
     writer = _Writer(body, given.split(", "))
     lines = "\n".join(filter(None, map(writer.write, body)))
@@ -54,12 +56,138 @@ class _OneByOne(ast.NodeTransformer):
                 names = [*map(ast.unparse, targets)]
             case _:
                 return node
+        if len(names) != len(values):  # some are put into a list
+            return node
         for n, each in enumerate(values):
             has = {ast.unparse(it) for it in ast.walk(each)}
             asks = "self" in has and any("." in it for it in names[:n])  # a method may need it
             if asks or has & {*names[:n]} or "*" in (names[n][0], ast.unparse(each)[0]):
                 return node
-        return [ast.Assign([it], each) for it, each in zip(targets, values, strict=True)]
+        pairs = zip(targets, values, strict=True)
+        return [ast.copy_location(ast.Assign([it], each), each) for it, each in pairs]
+
+
+def _placed(node: ast.AST, name: str, line: int) -> ast.AST:
+    """A tree each of whose nodes knows its file and its line."""
+    node.file, node.lineno = name, getattr(node, "lineno", line)
+    for each in ast.iter_child_nodes(node):
+        _placed(each, name, node.lineno)
+    return node
+
+
+def _error(node: ast.AST, what: str) -> SyntaxError:
+    return SyntaxError(f"{node.file}, line {node.lineno}: {what} has no translation.")
+
+
+def _lost(node: ast.AST) -> str:
+    """What of a node its translation would lose."""
+    return next((said for said, loses in _LOSSES.items() if loses(node)), "")
+
+
+def _has_odd_parameters(node: ast.AST) -> bool:
+    """Whether a function takes what is no plain parameter, or a lambda has a default."""
+    its = getattr(node, "args", None)
+    if not isinstance(its, ast.arguments):
+        return False
+    odd = its.posonlyargs or its.kwonlyargs or its.kwarg
+    return bool(odd or (its.defaults and (its.vararg or isinstance(node, ast.Lambda))))
+
+
+def _has_odd_decorator(node: ast.AST) -> bool:
+    """Whether something else stands before a function than `cache`, which keeps one value's."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    known = {*map(ast.unparse, node.decorator_list)} <= {"cache"}
+    several = len(_parameters(node)) > 1 or node.args.vararg
+    return bool(node.decorator_list) and not (known and not several)
+
+
+def _has_odd_member(node: ast.AST) -> bool:
+    """Whether a class has more than fields, and methods that are called by their names."""
+    if not isinstance(node, ast.ClassDef):
+        return False
+    methods = [it for it in node.body if isinstance(it, ast.FunctionDef)]
+    names = {it.name for it in methods if it.name.startswith("__")}
+    others = [it for it in node.body if not isinstance(it, ast.FunctionDef | ast.AnnAssign)]
+    odd = any(not isinstance(getattr(it, "value", 0), ast.Constant) for it in others)
+    decorated = any(it.decorator_list for it in methods)
+    return odd or decorated or not names <= {"__init__", "__str__", "__repr__"}
+
+
+def _is_odd_number(node: ast.AST) -> bool:
+    """Whether a constant is none of JSON's, or a number that JavaScript rounds."""
+    match node:
+        case ast.Constant(value=bool() | str() | float() | None):
+            return False
+        case ast.Constant(value=int() as value):
+            return abs(value) >= 2**53
+    return isinstance(node, ast.Constant)
+
+
+def _is_repeated(node: ast.AST) -> bool:
+    """Whether a text or a list is repeated, or a text is filled, by a sign of numbers."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Mod)):
+        return False
+    lists = ast.List | ast.Tuple | ast.ListComp | ast.JoinedStr
+    return any(isinstance(it, lists) or _is_text(it) for it in (node.left, node.right))
+
+
+def _is_not_as_many(node: ast.AST) -> bool:
+    """Whether several names get another number of values."""
+    match node:
+        case ast.Assign([ast.Tuple(names)], ast.Tuple(values)):
+            starred = any(isinstance(it, ast.Starred) for it in [*names, *values])
+            return not starred and len(names) != len(values)
+    return False
+
+
+def _is_other_step(node: ast.AST) -> bool:
+    """Whether a slice has a step and ends, or another step than 1 or -1."""
+    match node:
+        case ast.Subscript(slice=ast.Slice(lower=lower, upper=upper, step=ast.expr() as step)):
+            steps = [step.body, step.orelse] if isinstance(step, ast.IfExp) else [step]
+            return bool(lower or upper) or not {*map(ast.unparse, steps)} <= {"1", "-1"}
+    return False
+
+
+_LOSSES: dict[str, Callable[[ast.AST], object]] = {
+    "else of a loop": lambda it: isinstance(it, ast.For | ast.While) and it.orelse,
+    "a format in an f-string": lambda it: (
+        isinstance(it, ast.FormattedValue) and (it.conversion != -1 or it.format_spec)
+    ),
+    "this sign": lambda it: (
+        (isinstance(it, ast.UnaryOp) and not isinstance(it.op, ast.Not | ast.USub))
+        or (isinstance(it, ast.BinOp | ast.AugAssign) and type(it.op) not in {*_SIGNS, *_NAMED})
+    ),
+    "a text or a list that is repeated or filled": _is_repeated,
+    "is, but with None": lambda it: (
+        isinstance(it, ast.Compare)
+        and any(isinstance(op, ast.Is | ast.IsNot) for op in it.ops)
+        and any(ast.unparse(each) != "None" for each in it.comparators)
+    ),
+    "this parameter": _has_odd_parameters,
+    "this decorator": _has_odd_decorator,
+    "this member of a class": _has_odd_member,
+    "this constant": _is_odd_number,
+    "a number of values that is not that of names": _is_not_as_many,
+    "several = in a row": lambda it: isinstance(it, ast.Assign) and it.targets[1:],
+    "a sign and = behind a place or a call": lambda it: (
+        isinstance(it, ast.AugAssign)
+        and (
+            not isinstance(it.target, ast.Name | ast.Attribute)
+            or any(isinstance(each, ast.Call) for each in ast.walk(it.target))
+        )
+    ),
+    "a step with ends, or another than 1 and -1,": _is_other_step,
+    "this raise": lambda it: isinstance(it, ast.Raise) and (it.cause or not it.exc),
+    "** in a dict": lambda it: isinstance(it, ast.Dict) and None in it.keys,
+    "async": lambda it: any(each.is_async for each in getattr(it, "generators", [])),
+    "* beside names of arguments": lambda it: (
+        isinstance(it, ast.Call)
+        and any(isinstance(each, ast.Starred) for each in it.args)
+        and any(each.arg for each in it.keywords)
+    ),
+}
 
 
 class _Writer:
@@ -74,7 +202,7 @@ class _Writer:
         for node in body:
             for name, parameters in _defined(node):
                 if name in self.own:
-                    raise SyntaxError(f"{name} is defined in two modules that are translated.")
+                    raise _error(node, f"{name}, defined in two modules,")
                 self.own[name] = parameters
             for each in getattr(node, "body", []):
                 if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef):
@@ -86,8 +214,8 @@ class _Writer:
     def write(self, node: ast.AST) -> str:
         """A statement, or an expression."""
         write = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if not write:
-            raise SyntaxError(f"line {node.lineno}: {type(node).__name__} has no translation.")
+        if lost := _lost(node) if write else type(node).__name__:
+            raise _error(node, lost)
         return write(node)
 
     def _is_own(self, called: ast.expr | None) -> bool:
@@ -257,12 +385,15 @@ class _Writer:
 
     def _joinedstr(self, node: ast.JoinedStr) -> str:
         parts = (
-            json.dumps(each.value)[1:-1].replace('\\"', '"').replace("`", "\\`")
+            json.dumps(each.value)[1:-1].replace('\\"', '"').replace("`", "\\`").replace("$", "\\$")
             if isinstance(each, ast.Constant)
-            else f"${{{self.write(each.value)}}}"
+            else self.write(each)
             for each in node.values
         )
         return f"`{''.join(parts)}`"
+
+    def _formattedvalue(self, node: ast.FormattedValue) -> str:
+        return f"${{{self.write(node.value)}}}"
 
     def _tuple(self, node: ast.Tuple | ast.List | ast.Set) -> str:
         return f"[{self._several(node.elts)}]"
@@ -300,8 +431,6 @@ class _Writer:
                 return f"{value}.at({said})"
             return f"py_at({value},{said})"
         if place.step:  # 1, or -1 from the end
-            if place.lower or place.upper:
-                raise SyntaxError(f"line {node.lineno}: a step has no ends.")
             return f"py_turned({value},{self.write(place.step)})"
         ends = [self.write(place.lower) if place.lower else "0"]
         ends += [self.write(place.upper)] if place.upper else []
@@ -353,13 +482,20 @@ class _Writer:
         return f"{no}py_has({right},{left})" if contains else f"{no}py_same({left},{right})"
 
     def _call(self, node: ast.Call) -> str:
-        called, given = node.func, [*map(self.write, node.args)]
-        name = _called(called)
+        called, name = node.func, _called(node.func)
+        match node:
+            case ast.Call(ast.Name("any" | "all"), [ast.GeneratorExp() as each]):
+                way = ".some(" if name == "any" else ".every("  # no more of them than Python asks
+                return self._comprehension(each, lambda: self._truth(each.elt), way)
+        given = [*map(self.write, node.args)]
         said, first = self.write(called), []
         order = self.own.get(name, []) if isinstance(called, ast.Name) else self.methods.get(name)
         if order is None:  # a method of Python's
             said, first = f"py_{name}", [self.write(called.value)]
         named = {it.arg: self.write(it.value) for it in node.keywords if it.arg != "strict"}
+        odd = {it.arg for it in node.keywords} - {*(order or _OPTIONS), "strict" * (name == "zip")}
+        if odd and name not in ("format", "_replace"):  # which take any
+            raise _error(node, f"{name} with {', '.join(map(str, odd))}")
         if named and order:
             every = dict(zip(order, given, strict=False)) | named
             last = max(map(order.index, every))
@@ -389,7 +525,7 @@ class _Writer:
         pair = lambda: f"[{self.write(node.key)},{self.write(node.value)}]"  # noqa: E731
         return f"new Map({self._comprehension(node, pair)})"
 
-    def _comprehension(self, node: ast.AST, element: Callable[[], str]) -> str:
+    def _comprehension(self, node: ast.AST, element: Callable[[], str], asks: str = "") -> str:
         """An array: the innermost loop makes its elements, the others join what is made."""
         said, depth = "", len(self.scopes)
         for each in node.generators:
@@ -398,7 +534,7 @@ class _Writer:
             self.scopes.append(dict.fromkeys(targets, False))
             given = self._target(each.target)
             tests = (f".filter(({given})=>{self._truth(test)})" for test in each.ifs)
-            way = ".map(" if each is node.generators[-1] else ".flatMap("
+            way = asks or (".map(" if each is node.generators[-1] else ".flatMap(")
             said += "".join([every, *tests, way, f"({given})=>"])
         said += element() + ")" * len(node.generators)
         del self.scopes[depth:]

@@ -24,7 +24,7 @@ function py_at(where, place) {
   return it
 }
 const py_cache = (make, made = new Map()) => (it) => made.get(it) ?? py_put(made, it, make(it)).get(it)
-const py_put = (where, key, value) => (where instanceof Map ? where.set(key, value) : (where[key] = value))
+const py_put = (where, key, value) => (where instanceof Map ? where.set(key, value) : where.splice(key, 1, value))
 
 // Of a slice with a step, which is 1, or -1 from the end.
 const py_turned = (where, step) => (step < 0 ? [...where].reverse() : where)
@@ -57,8 +57,6 @@ const py_zip = (first, ...others) => py_list(first).slice(0, Math.min(...others.
 const py_dict = (it) => new Map(it instanceof Map ? it : py_list(it))
 const py_fromkeys = (_, keys) => new Map(py_list(keys).map((key) => [key, null]))
 const py_int = (it) => Math.trunc(Number(it))
-const py_float = Number
-const py_round = (number, digits) => Number(number.toFixed(digits))
 const py_isinstance = (it, kind) => (kind === py_str ? typeof it === "string" : kind === py_list ? Array.isArray(it) : kind === py_int ? Number.isInteger(it) : it instanceof kind)
 
 // Methods: the value comes first.
@@ -72,12 +70,12 @@ const py_index = (array, it) => (typeof array === "string" ? array.indexOf(it) :
 const py_lower = (said) => said.toLowerCase()
 const py_upper = (said) => said.toUpperCase()
 const py_isdigit = (said) => /^\d+$/.test(said)
-const py_isidentifier = (said) => /^[\p{L}_][\p{L}\p{N}_]*$/u.test(said)
+const py_isidentifier = (said) => /^[\p{XIDS}_]\p{XIDC}*$/u.test(said)
 const py_endswith = (said, its) => py_list(typeof its === "string" ? [its] : its).some((each) => said.endsWith(each))
 const py_removesuffix = (said, its) => (its && said.endsWith(its) ? said.slice(0, -its.length) : said)
 const py_replace = (said, one, other) => said.replaceAll(one, () => other)
 const py_join = (sign, parts) => py_list(parts).map(py_str).join(sign)
-const any = (signs) => `[${signs?.replace(/./g, "\\$&") ?? "\\s"}]+`
+const any = (signs) => `[${signs?.replace(/[\]\\^-]/g, "\\$&") ?? "\\s"}]+`
 const py_strip = (said, signs) => said.replace(all(`^${any(signs)}|${any(signs)}$`), "")
 const py_split = (said, sign) => (sign === undefined ? said.split(/\s+/).filter(Boolean) : said.split(sign))
 const py_format = (said, ...given) => {
@@ -86,9 +84,9 @@ const py_format = (said, ...given) => {
 }
 const py__replace = (value, changed) => Object.assign(Object.create(Object.getPrototypeOf(value)), value, changed)
 
-// Patterns, as qkv.reading._patterns has them: letters and digits are ASCII's.
-const [first, inLines, inAnyCase, all] = ["", "m", "i", "g"].map((flags) => py_cache((said) => new RegExp(said, flags)))
-const whole = py_cache((said) => new RegExp(`^(?:${said})$`))
+// Patterns, as qkv.reading._patterns has them: letters and digits are ASCII's, and a sign is never halved.
+const [first, inLines, inAnyCase, all] = ["u", "mu", "i", "gu"].map((flags) => py_cache((said) => new RegExp(said, flags)))
+const whole = py_cache((said) => new RegExp(`^(?:${said})$`, "u"))
 const py_search = (said, text, { lines, case: exact = true } = {}) => (lines ? inLines : exact ? first : inAnyCase)(said).exec(text)
 const py_fullmatch = (said, text) => whole(said).exec(text)
 const py_findall = (its, said) => [...said.matchAll(all(its))].map(([whole, ...groups]) => (groups.length > 1 ? groups.map((it) => it ?? "") : groups[0] ?? whole))
