@@ -21,7 +21,7 @@ CALLS = [
     for pattern, meaning in DATA["calls"].items()
 ]
 ENDS = [*")]},;+-=|:", "for", "->", *WORDS["ends"]]
-WIDTH = ("leaf", "d_k|")
+WIDTH, COUNT = ("leaf", "d_k|"), ("leaf", "shape[0]|")
 ONE = ("num", "1")
 DEEP, LONG = 20, 300  # brackets in brackets, and signs in a line
 
@@ -190,7 +190,7 @@ class Parser:
             sides[-1] = values
         if len(sides) < 2:
             return ("lines", *names) if names[1:] else names[0] if names else None
-        if any(not side or side[0][0] in ("num", "made") or side[0] == WIDTH for side in sides):
+        if any(not it or it[0][0] in ("num", "made") or it[0] in (WIDTH, COUNT) for it in sides):
             return None  # of a size, or of a layer that is only made
         if len(names) == len(values) > 1:  # q, k, v = x, x, x
             return ("lines", *(("eq", a, b) for a, b in zip(names, values, strict=True)))
@@ -427,7 +427,7 @@ class Parser:
         if not node:
             return self._letter(index[1:-1]) if index[:1] in ("'", '"') else None
         if node == WIDTH:
-            return node if index == "-1" else ("pass", node)
+            return {"-1": node, "0": COUNT}.get(index, ("pass", node))
         if node[0] == "leaf" and fullmatch(r"[hij]|head|\d", index) and "qkv" not in node[1]:
             key = marked(node[1], "123456789i"[int(index)] if index.isdigit() else index[0])
             self.shown.setdefault(key, f"{self.shown[node[1]]}[{index}]")
@@ -595,10 +595,8 @@ def to_power(node: tuple | None, power: tuple | None) -> tuple:
 
 def applied(op: str, arrays: list) -> tuple:
     """A function of arrays; of some only that they leave what an array is."""
-    if op == "sqrt":
-        return ("sqrt", arrays[0] if arrays else None)
-    if op in ("dot", "t"):
-        return (op, *arrays)
+    if op in ("sqrt", "dot", "t"):
+        return (op, *(arrays or [None]))
     if op == "concat" and len(arrays) == 1 and arrays[0][0] == "mul":  # head_1 … head_h
         return ("fn", op, *arrays[0][1:])
     return ("pass", *arrays) if op == "same" else ("fn", op, *arrays)
