@@ -17,6 +17,7 @@ from qkv_site.parts.live import Live
 from qkv_site.parts.map import Map, href
 
 # What follows a choice, one and many.
+_OF_A_LETTER = re.compile(r'data-(in|role)="([^"]*)"')  # the sources that write it, and its role
 _KINDS = {
     "formula": ("formula", "formulas"),
     "drawing": ("drawing", "drawings"),
@@ -62,16 +63,18 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     for variants, times in shown.items():
         if source not in variants.own:
             changed[variants.kind] += times
-    begin = (
-        f"Shown in the letters of <strong>{html.escape(chosen.short)}</strong> "
-        f"(words are {chosen.tokens}). "
+    text = (
+        f"the letters of <strong>{html.escape(chosen.short)}</strong> (words are {chosen.tokens}). "
     )
+    begin = f"{'Shown in' if changed.total() else 'You chose'} {text}"
     stay = [_VIDEOS_STAY] if _has_map(page) else []
     which = "Other" if changed["place"] else ""
     said = f"{which} {letters.set_in('W^Q')} and the like in sentences stay.".strip()
     ours = [said] if _TYPED in content else []
-    ours += [*_one_for_two(page, chosen), *_ours(chosen)]
-    if chosen.one_token and (changed.total() or _has_live(page)):
+    roles = _roles(shown, source)
+    ours += [*_one_for_two(page, roles, chosen), *_ours(chosen)]
+    vectors = [it for it in roles if notation.role(it).group not in ("size", "weight")]
+    if chosen.one_token and (vectors or _has_live(page)):
         ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
@@ -100,20 +103,33 @@ def _ours(chosen: notation.Source) -> list[str]:
     return [named] if meant else []
 
 
-def _one_for_two(page: Page, chosen: notation.Source) -> list[str]:
+def _roles(shown: Counter[Variants], source: str) -> set[str]:
+    """The roles whose letters are written in what changes for a reader of a source."""
+    changed = "".join(each.html for each in shown if source not in each.own)
+    roles, writers = set(), ""
+    for name, value in _OF_A_LETTER.findall(changed):
+        if name == "in":
+            writers = value.split()
+        elif source in writers:
+            roles.add(value)
+    return roles
+
+
+def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[str]:
     """What a letter of the text stands for here, where the text has another one or one width."""
-    d_model, d_out, d_k, d_v = map(notation.role, ("d_model", "d_out", "d_k", "d_v"))
+    sizes = {key: notation.role(key) for key in ("d_model", "d_out", "d_k", "d_v")}
+    own = [key for key, size in sizes.items() if chosen.names(size)]
+    source, output, head, value = (to_mathml(chosen.letter(size)) for size in sizes.values())
     said = []
-    if chosen.names(d_model) and chosen.names(d_out):
-        source, output = (to_mathml(chosen.letter(size)) for size in (d_model, d_out))
+    if "d_model" in roles and "d_model" in own and "d_out" in own:
         said.append(
             f"Here {source} and {output} are equal: {source} is the width of the output, too."
         )
-    if chosen.names(d_k) and chosen.letter(d_k) == chosen.letter(d_v) and _has_example(page):
-        said.append(formulas.of_example(chosen.letter(d_k)))
-    written = chosen.letters.get("d_k")
-    if written and "; in " in written.where:  # as in DeepSeek's layer, with its rotated part
-        said.append(f"{to_mathml(written.latex)} is a head's width in {written.where}.")
+    if "d_k" in own and head == value and _has_example(page):
+        said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
+    where = chosen.letters["d_k"].where if "d_k" in own else ""
+    if "d_k" in roles and "; in " in where:  # DeepSeek's layer has a rotated part
+        said.append(f"{head} is a head's width in {where}.")
     return said
 
 
@@ -156,4 +172,4 @@ def _why_nothing_changed(page: Page, shown: Counter[Variants]) -> str:
         return "Nothing changes here: letters are the same in this text, or stay."
     if len(page.tied) > 1:
         return "This page compares sources, so its formulas stay."
-    return "No formula changes on this page."
+    return "What this page writes stays in this site's letters."
