@@ -96,8 +96,9 @@ def _ours(chosen: notation.Source) -> list[str]:
     ]
     sources = chosen.letters.get("X_Q")
     if sources and sources.shape and not chosen.names(notation.role("d_model")):
+        output = ", and of the output" * chosen.names(notation.role("d_out"))
         meant.append(
-            f"{letters.set_in('d_model')} is the width of each source, as if all were equal"
+            f"{letters.set_in('d_model')} is the width of each source{output}, as if all were equal"
         )
     named = f"Where no text is named, an unchanged {', and '.join(meant)}."
     return [named] if meant else []
