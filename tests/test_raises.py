@@ -40,6 +40,12 @@ HIDING = {"mask": np.array([True, False])}
 HERE = [
     ("Step", TypeError, "slopes must hold floating", lambda: between.ALiBi([1, 2])),
     ("Step", ValueError, "f must be a positive", lambda: between.Temperature(a=1.0, f=0.0)),
+    (
+        "ALiBi.of",
+        ValueError,
+        "h must be a positive whole number, but is 0.",
+        lambda: between.ALiBi.of(0),
+    ),
     ("Rotation", TypeError, "angles must hold", lambda: between.Rotation(np.array([1]))),
     ("Rotation", ValueError, "magnitude must", lambda: between.Rotation(np.ones(1), magnitude=0)),
     ("DistanceBias", TypeError, "table must", lambda: between.DistanceBias(WHOLE)),

@@ -17,7 +17,7 @@ from numbers import Integral
 
 import numpy as np
 
-from qkv._arrays import Float, bind_fields, check_one_of, check_positive
+from qkv._arrays import Float, bind_fields, check_one_of, check_positive, check_sizes
 
 
 class Step:
@@ -348,7 +348,12 @@ class ALiBi(Step, changes="S", by_position=True):
 
     @classmethod
     def of(cls, h: int) -> "ALiBi":
-        """The paper's slopes; where h is no power of two, those of its authors' code."""
+        """The paper's slopes; where h is no power of two, those of its authors' code.
+
+        Raises:
+            ValueError: If `h` is no positive whole number.
+        """
+        check_sizes(h=h)
         H = 2 ** math.floor(math.log2(h))
         slopes = 2.0 ** (-8 * np.arange(1, H + 1) / H)
         between = 2.0 ** (-8 * (np.arange(1, H + 1) - 0.5) / H)
