@@ -130,7 +130,7 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
         said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
     where = chosen.letters["d_k"].where if "d_k" in own else ""
     if "d_k" in roles and "; in " in where:  # DeepSeek's layer has a rotated part
-        said.append(f"{head} is a head's width in {where}.")
+        said.append(f"{head} is a head's width in {letters.set_in(where)}.")
     return said
 
 
