@@ -10,7 +10,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
@@ -29,7 +29,7 @@ _ARRAYS = {  # what these give is an array
 _OPTIONS = {"key", "lines", "case", None}  # names of arguments that Python's own may have here
 _PLAIN_TYPES = {"bool", "str", "int", "float", "None"}
 _ARRAY_TYPE = re.compile(r"(list|tuple)(\[.*\])?")
-_KINDS = {"plain", "array"}
+_KINDS, _UNKNOWN = frozenset({"plain", "array"}), frozenset()
 
 
 _PYTHON = Path(__file__).with_name("python.js")
@@ -198,7 +198,7 @@ class _Writer:
     def __init__(self, body: list[ast.stmt], given: list[str]):
         self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
-        self.scopes: list[dict[str, set[str]]] = []  # of each name whether it is plain or an array
+        self.scopes: list[dict[str, Set[str]]] = []  # of each name its kinds
         self.kept = 0  # values of `or` and `and` that are looked at twice
         self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
@@ -209,7 +209,7 @@ class _Writer:
             for each in getattr(node, "body", []):
                 if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef):
                     self.methods[each.name] = _parameters(each)[1:]
-        self.kinds: dict[str, set[str]] = {}
+        self.kinds: dict[str, Set[str]] = {}
         for name, type_ in _annotated(body):
             self.kinds[name] = self.kinds.get(name, _KINDS) & self._kinds_of_type(type_)
 
@@ -224,34 +224,34 @@ class _Writer:
         """Whether a function or a method is of the modules, and not Python's."""
         return _called(called) in (self.own if isinstance(called, ast.Name) else self.methods)
 
-    def _kinds_of_type(self, annotation: ast.expr | None) -> set[str]:
+    def _kinds_of_type(self, annotation: ast.expr | None) -> Set[str]:
         said = ast.unparse(annotation) if annotation else "object"
         plain = {*said.split(" | ")} <= _PLAIN_TYPES | self.classes
-        return {"plain"} if plain else {"array"} if _ARRAY_TYPE.fullmatch(said) else set()
+        return {"plain"} if plain else {"array"} if _ARRAY_TYPE.fullmatch(said) else _UNKNOWN
 
-    def _kinds(self, node: ast.expr) -> set[str]:
+    def _kinds(self, node: ast.expr) -> Set[str]:
         """Whether a value is plain, true where Python's is, or an array; or neither is known."""
         match node:
             case ast.Name(id=name):
-                return next((it[name] for it in reversed(self.scopes) if name in it), set())
+                return next((it[name] for it in reversed(self.scopes) if name in it), _UNKNOWN)
             case ast.Attribute(attr=name):
-                return self.kinds.get(name, set())
+                return self.kinds.get(name, _UNKNOWN)
             case ast.Call(func=called) if self._is_own(called):
-                return self.kinds.get(_called(called), set())
+                return self.kinds.get(_called(called), _UNKNOWN)
             case ast.Call(func=called):
                 its = {"plain": _PLAIN, "array": _ARRAYS}
                 return {kind for kind, names in its.items() if _called(called) in names}
             case ast.IfExp(body=one, orelse=other):
                 return self._kinds(one) & self._kinds(other)
             case ast.BoolOp(values=values):
-                return set.intersection(*map(self._kinds, values))
+                return _KINDS.intersection(*map(self._kinds, values))
             case ast.BinOp(left=its) | ast.Subscript(value=its, slice=ast.Slice()):
                 return self._kinds(its)  # a sum of texts or of lists, or a piece
             case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
                 return {"array"}
             case ast.Compare() | ast.Constant() | ast.JoinedStr() | ast.UnaryOp():
                 return {"plain"}
-        return set()
+        return _UNKNOWN
 
     def _locals(self, node: ast.FunctionDef, assigned: set[str]) -> None:
         """Names that a function assigns: one is plain, or an array, if all that it gets is."""
@@ -264,7 +264,7 @@ class _Writer:
             map(_name, (it for it in walked if isinstance(getattr(it, "ctx", 0), ast.Store)))
         )
         for it in assigned:
-            known[it] = known.get(it, _KINDS) if alone[it] == every[it] else set()
+            known[it] = known.get(it, _KINDS) if alone[it] == every[it] else _UNKNOWN
         for name, value in values * len(assigned):  # until nothing changes
             known[name] = known[name] & self._kinds(value)
 
@@ -290,7 +290,7 @@ class _Writer:
         assigned = _assigned(node) - {*names, *inner}
         again = _assigned(node) & {*names}
         types = {it.arg: self._kinds_of_type(it.annotation) for it in node.args.args}
-        self.scopes.append(dict.fromkeys([*names, *inner], set()) | types)
+        self.scopes.append(dict.fromkeys([*names, *inner], _UNKNOWN) | types)
         self._locals(node, assigned | again)
         began, self.kept = self.kept, 0
         ends = node.args.defaults
@@ -518,7 +518,7 @@ class _Writer:
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
-        self.scopes.append(dict.fromkeys(names, set()))
+        self.scopes.append(dict.fromkeys(names, _UNKNOWN))
         said = f"({','.join(names)})=>{self.write(node.body)}"
         self.scopes.pop()
         return said
@@ -541,7 +541,7 @@ class _Writer:
         for each in node.generators:
             every = self._every(each.iter)
             targets = (it.id for it in ast.walk(each.target) if isinstance(it, ast.Name))
-            self.scopes.append(dict.fromkeys(targets, set()))
+            self.scopes.append(dict.fromkeys(targets, _UNKNOWN))
             given = self._target(each.target)
             tests = (f".filter(({given})=>{self._truth(test)})" for test in each.ifs)
             way = asks or (".map(" if each is node.generators[-1] else ".flatMap(")
