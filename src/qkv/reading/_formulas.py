@@ -182,7 +182,7 @@ def _letters(world: World, several: bool) -> dict:
 
 def _apart(out: tuple, uses: dict) -> tuple:
     """A tree in which each source has the letter of what it is used for."""
-    if out[0] == "role" and out[1][0] == "X" and out[-1] in uses:
+    if out[-1] in uses:
         return ("role", out[1].replace("X", f"X_{min(uses[out[-1]])}"))
     return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 

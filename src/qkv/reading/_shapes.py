@@ -38,7 +38,7 @@ def shapes(typed: str) -> Reading | None:
     words = [it for it in words if it and it not in FILLER]
     signs = rest + "".join(labels).replace("^", "")
     many = times(given.get("d_model"), given.get("h") or None)
-    if not (found or words) and isinstance(many, int) and many:
+    if many and not (found or words):
         sizes = {"d_k": many} | given
         said = SHAPE["layer"].format(given["h"] * sizes["d_k"], **sizes)
         return card("shape", said, [], [], {}, SHAPE["page"])
@@ -53,7 +53,7 @@ def shapes(typed: str) -> Reading | None:
     sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", " ".join(it for _, it in found)))
     told = search(r"[:=]|\b(is|has|of|shape)\b", typed) if any(labels) else not words
     told = told and sizes and not any(isinstance(it, str) for it in _numbers(sizes))  # by names
-    row = fullmatch("[ @]*@ *", rest) and not any(labels)
+    row = fullmatch("[ @]*@ *", rest)
     if not (ours or numbers or row or told):
         return None
     axes = [axes_of(it) for _, it in found]
@@ -100,7 +100,6 @@ def listed(names: list) -> str:
 
 def _attention(of: dict) -> Reading:
     """Whether Q, K and V fit, with their axes in the order in which most does."""
-    of = {letter: of[letter] for letter in "QKV" if letter in of}
     names, ranks, tried = listed([*of]), [*dict.fromkeys(map(len, of.values()))], []
     for order in FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
         ordered = {letter: [shape[axis] for axis in order] for letter, shape in of.items()}
@@ -186,10 +185,8 @@ def _product(axes: list, labels: list, result: list) -> Reading:
             return card("shape", title, [], wrong, {}, FIT["page"])
         made = [*max(made[:-2], right[:-2], key=len), made[-2], right[-1]]
     title = FIT["product"].format(" @ ".join(names), said_of(made))
-    wrong = []
-    for it in result:  # a batch may be left out
-        if any(a != b for a, b in zip(it[::-1], made[::-1], strict=False)):
-            wrong.append(FIT["other"].format(said_of(it)))
+    ends = [(it, zip(it[::-1], made[::-1], strict=False)) for it in result]  # without a batch
+    wrong = [FIT["other"].format(said_of(it)) for it, both in ends if any(a != b for a, b in both)]
     return card("shape", title, [], wrong, {}, FIT["page"])
 
 
