@@ -129,8 +129,7 @@ def _is_attention(world: World) -> bool:
     unread = "exp" in world.kinds and not world.code  # over no sum
     told = world.code or "fn" in world.kinds  # k q / r² has more readings
     known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
-    some = world.results[-1].role or faults or world.code or toy
-    some = some and not all(it.lost for it in world.results)
+    some = world.results[-1].role or faults or world.code
     return bool(ours and steps and known and not unread and some)
 
 
