@@ -25,10 +25,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
     lines, shown, left, code = parse(typed)
     known, size = tables(), number(lines[0][1]) if [it[0] for it in lines] == ["leaf"] else ""
     if size in known["base"]:
-        said = DATA["which"]["size"].format(
-            typed, known["role"][size][MEANING], known["base"][size]
-        )
-        reading = Reading("formula", said, "size", page=PAGES["size"])
+        its = typed, known["role"][size][MEANING], known["base"][size]
+        reading = Reading("formula", DATA["which"]["size"].format(*its), "size", page=PAGES["size"])
         return [reading] if len(typed) > 1 else [], left, ""
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
         every, lines, made = lines, [], []

@@ -190,10 +190,9 @@ def alike(words: list, known: list) -> list:
 def _slip(a: str, b: str) -> bool:
     """Whether words differ by a letter: another one, one too many, or two that changed places."""
     one, two, n = a.lower(), b.lower(), 0
-    short, long = sorted([len(one), len(two)])
-    if short < 4 or long > short + 1:
-        return False
+    short = min(len(one), len(two))
     while n < short and one[n] == two[n]:
         n += 1
     other = one[n + 1 :] in (two[n:], two[n + 1 :]) or one[n:] == two[n + 1 :]
-    return other or one[n:] == "".join([two[n + 1 : n + 2], two[n : n + 1], two[n + 2 :]])
+    turned = "".join([two[n + 1 : n + 2], two[n : n + 1], two[n + 2 :]])
+    return short > 3 and (other or one[n:] == turned)

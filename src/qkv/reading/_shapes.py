@@ -123,8 +123,8 @@ def _attention(of: dict) -> Reading:
     elif best[2] > 1 and tried[1:]:  # it would be odd: the other is told as well
         says += [f"{FIT['turned'][len(order) - 2]} {it}" for it in tried[1][1]]
     if "Q" in of:
-        letters |= {FIT["scores"]: said_of(scores)}
-        letters |= {FIT["output"]: said_of(output)} if "V" in of else {}
+        letters |= {"scores": said_of(scores)}
+        letters |= {"output": said_of(output)} if "V" in of else {}
     return card("shape", title, says, [], letters, page)
 
 
