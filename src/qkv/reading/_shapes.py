@@ -42,8 +42,8 @@ def shapes(typed: str) -> Reading | None:
         sizes = {"d_k": many} | given
         said = SHAPE["layer"].format(given["h"] * sizes["d_k"], **sizes)
         return card("shape", said, [], [], {}, SHAPE["page"])
-    if not found or ")(" in typed or search(SHAPE["signs"], signs):
-        return None  # or a layer that is made and called
+    if not found or search(SHAPE["signs"], signs):
+        return None
     if len(found) == 1 and len(words) > 1 and all(it.lower() in LETTERS for it in words):
         labels, found = words, [found[0] for _ in words]  # Q, K, V: (2, 5, 512)
     letters = [LETTERS.get(label.lower(), "") for label in labels]
@@ -285,15 +285,12 @@ def candidates(shape: list, roles: list, given: dict) -> list:
 
 
 def _is_like(axes: list, shape: list, sizes: dict) -> bool:
+    known = [int(axis) if axis.isdigit() else sizes.get(axis) for axis in axes]
     return len(axes) == len(shape) and all(
-        (axis not in sizes and not axis.isdigit())
-        if size is None
-        else size == axis
+        size == axis
         if isinstance(size, str)
-        else size % sizes["h"] == 0
-        if axis == "batch·h"
-        else size == (int(axis) if axis.isdigit() else sizes.get(axis, size))
-        for axis, size in zip(axes, shape, strict=True)
+        else its in (None, size) and not (axis == "batch·h" and (size or 0) % sizes["h"])
+        for axis, its, size in zip(axes, known, shape, strict=True)
     )
 
 
