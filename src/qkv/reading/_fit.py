@@ -75,7 +75,7 @@ class World:
         self.faults, self.notes = {}, {}  # of each sentence its name
         self.made, self.read, self.results = {}, [], []  # what code has assigned, and read
         self.last, self.again = [], []  # what it has assigned and not read again, or twice
-        self.open, self.names, self.key, self.turned = False, [], [], False
+        self.open, self.names, self.turned = False, [], False
         self.sure, self.hidden, self.uses = [], [], {}  # letters that were read, not, and what for
         self.narrow = False  # whether three weights in one array are one head's
         self.plain = code or "W_QKV" in map(bare, role_of.values())  # of one head or of all

@@ -25,10 +25,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
     lines, shown, left, code = parse(typed)
     known, size = tables(), number(lines[0][1]) if [it[0] for it in lines] == ["leaf"] else ""
     if size in known["base"]:
-        said = DATA["which"]["size"].format(
-            typed, known["role"][size][MEANING], known["base"][size]
-        )
-        reading = Reading("formula", said, "size", page=PAGES["size"])
+        its = typed, known["role"][size][MEANING], known["base"][size]
+        reading = Reading("formula", DATA["which"]["size"].format(*its), "size", page=PAGES["size"])
         return [reading] if len(typed) > 1 else [], left, ""
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
         every, lines, made = lines, [], []
@@ -129,8 +127,7 @@ def _is_attention(world: World) -> bool:
     unread = "exp" in world.kinds and not world.code  # over no sum
     told = world.code or "fn" in world.kinds  # k q / r² has more readings
     known = unknown <= (len(roles) // 2 if told and world.steps and not faults else 0)
-    some = world.results[-1].role or faults or world.code or toy
-    some = some and not all(it.lost for it in world.results)
+    some = world.results[-1].role or faults or world.code
     return bool(ours and steps and known and not unread and some)
 
 
@@ -182,7 +179,7 @@ def _letters(world: World, several: bool) -> dict:
 
 def _apart(out: tuple, uses: dict) -> tuple:
     """A tree in which each source has the letter of what it is used for."""
-    if out[0] == "role" and out[1][0] == "X" and out[-1] in uses:
+    if out[-1] in uses:
         return ("role", out[1].replace("X", f"X_{min(uses[out[-1]])}"))
     return tuple(_apart(it, uses) if isinstance(it, tuple) else it for it in out)
 

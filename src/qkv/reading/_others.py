@@ -24,12 +24,9 @@ def error(typed: str) -> Reading | None:
             if search("invalid for", found[0]) and prod(sizes) == sizes[-1] * sizes[-1]:
                 says = [MESSAGES["words"]["fits"]]  # the last is the product of the others
             title, *more = (filled(said, found) for said in says)
-            if search("^1 heads", title):  # as wide as asked, or all heads together are
-                came, all_of = [filled(said, found) for said in MESSAGES["words"]["whole"]]
-                title = sub("^1 heads", "1 head", title)
-                if not int(found[5]) % int(found[4]):
-                    usual = int(found[5]) in MESSAGES["shape"]["widths"]
-                    title, *more = [title, *more, all_of] if usual else [came, all_of]
+            if search("^1 heads", title):
+                title, whole = sub("^1 heads", "1 head", title), MESSAGES["words"]["whole"]
+                more = more if int(found[5]) % int(found[4]) else [filled(whole, found)]
             if search(r"^\d+\.", title):  # so many heads there are not
                 title = MESSAGES["words"]["odd"]
             return card("error", title, more, [], {}, page)
@@ -193,10 +190,9 @@ def alike(words: list, known: list) -> list:
 def _slip(a: str, b: str) -> bool:
     """Whether words differ by a letter: another one, one too many, or two that changed places."""
     one, two, n = a.lower(), b.lower(), 0
-    short, long = sorted([len(one), len(two)])
-    if short < 4 or long > short + 1:
-        return False
+    short = min(len(one), len(two))
     while n < short and one[n] == two[n]:
         n += 1
     other = one[n + 1 :] in (two[n:], two[n + 1 :]) or one[n:] == two[n + 1 :]
-    return other or one[n:] == "".join([two[n + 1 : n + 2], two[n : n + 1], two[n + 2 :]])
+    turned = "".join([two[n + 1 : n + 2], two[n : n + 1], two[n + 2 :]])
+    return short > 3 and (other or one[n:] == turned)

@@ -38,12 +38,12 @@ def shapes(typed: str) -> Reading | None:
     words = [it for it in words if it and it not in FILLER]
     signs = rest + "".join(labels).replace("^", "")
     many = times(given.get("d_model"), given.get("h") or None)
-    if not (found or words) and isinstance(many, int) and many:
+    if many and not (found or words):
         sizes = {"d_k": many} | given
         said = SHAPE["layer"].format(given["h"] * sizes["d_k"], **sizes)
         return card("shape", said, [], [], {}, SHAPE["page"])
-    if not found or ")(" in typed or search(SHAPE["signs"], signs):
-        return None  # or a layer that is made and called
+    if not found or search(SHAPE["signs"], signs):
+        return None
     if len(found) == 1 and len(words) > 1 and all(it.lower() in LETTERS for it in words):
         labels, found = words, [found[0] for _ in words]  # Q, K, V: (2, 5, 512)
     letters = [LETTERS.get(label.lower(), "") for label in labels]
@@ -53,7 +53,7 @@ def shapes(typed: str) -> Reading | None:
     sizes = findall(r"[A-Za-z]\w*", sub(SHAPE["between"], ",", " ".join(it for _, it in found)))
     told = search(r"[:=]|\b(is|has|of|shape)\b", typed) if any(labels) else not words
     told = told and sizes and not any(isinstance(it, str) for it in _numbers(sizes))  # by names
-    row = fullmatch("[ @]*@ *", rest) and not any(labels)
+    row = fullmatch("[ @]*@ *", rest)
     if not (ours or numbers or row or told):
         return None
     axes = [axes_of(it) for _, it in found]
@@ -100,7 +100,6 @@ def listed(names: list) -> str:
 
 def _attention(of: dict) -> Reading:
     """Whether Q, K and V fit, with their axes in the order in which most does."""
-    of = {letter: of[letter] for letter in "QKV" if letter in of}
     names, ranks, tried = listed([*of]), [*dict.fromkeys(map(len, of.values()))], []
     for order in FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
         ordered = {letter: [shape[axis] for axis in order] for letter, shape in of.items()}
@@ -124,8 +123,8 @@ def _attention(of: dict) -> Reading:
     elif best[2] > 1 and tried[1:]:  # it would be odd: the other is told as well
         says += [f"{FIT['turned'][len(order) - 2]} {it}" for it in tried[1][1]]
     if "Q" in of:
-        letters |= {FIT["scores"]: said_of(scores)}
-        letters |= {FIT["output"]: said_of(output)} if "V" in of else {}
+        letters |= {"scores": said_of(scores)}
+        letters |= {"output": said_of(output)} if "V" in of else {}
     return card("shape", title, says, [], letters, page)
 
 
@@ -186,10 +185,8 @@ def _product(axes: list, labels: list, result: list) -> Reading:
             return card("shape", title, [], wrong, {}, FIT["page"])
         made = [*max(made[:-2], right[:-2], key=len), made[-2], right[-1]]
     title = FIT["product"].format(" @ ".join(names), said_of(made))
-    wrong = []
-    for it in result:  # a batch may be left out
-        if any(a != b for a, b in zip(it[::-1], made[::-1], strict=False)):
-            wrong.append(FIT["other"].format(said_of(it)))
+    ends = [(it, zip(it[::-1], made[::-1], strict=False)) for it in result]  # without a batch
+    wrong = [FIT["other"].format(said_of(it)) for it, both in ends if any(a != b for a, b in both)]
     return card("shape", title, [], wrong, {}, FIT["page"])
 
 
@@ -288,15 +285,12 @@ def candidates(shape: list, roles: list, given: dict) -> list:
 
 
 def _is_like(axes: list, shape: list, sizes: dict) -> bool:
+    known = [int(axis) if axis.isdigit() else sizes.get(axis) for axis in axes]
     return len(axes) == len(shape) and all(
-        (axis not in sizes and not axis.isdigit())
-        if size is None
-        else size == axis
+        size == axis
         if isinstance(size, str)
-        else size % sizes["h"] == 0
-        if axis == "batch·h"
-        else size == (int(axis) if axis.isdigit() else sizes.get(axis, size))
-        for axis, size in zip(axes, shape, strict=True)
+        else its in (None, size) and not (axis == "batch·h" and (size or 0) % sizes["h"])
+        for axis, its, size in zip(axes, known, shape, strict=True)
     )
 
 

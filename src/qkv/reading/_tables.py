@@ -21,7 +21,8 @@ _NAME = MESSAGES["name"]
 @cache
 def tables() -> dict:
     """Roles in words, steps, letters that are usual and those of texts, and names of weights."""
-    known = {role.key: (role.group, ", ".join(role.shape), role.meaning) for role in roles()}
+    told = [role for role in roles() if role.shape or role.key in _BASE]  # of sizes a few
+    known = {role.key: (role.group, ", ".join(role.shape), role.meaning) for role in told}
     known |= DATA["role"]
     for key, (group, said, meaning) in known.items():
         shape = said.replace("h_kv", "h").split(", ") if said else []
@@ -91,11 +92,10 @@ def _letters(source: Source) -> dict:
             found.append(f"{key} {node[1]} {'i' * indexed} {raised(parser.shown[node[1]])}")
     where = dict.fromkeys(f"{source.short}, {source.where}".partition(";")[0].split(", "))
     return {
-        "where": ", ".join(it for it in where if it != "everywhere"),
+        "where": ", ".join([it for it in where if it != "everywhere"][:3]),
         "columns": source.tokens == "columns",
         "one": source.one_token,
         "upright": [*source.upright],
-        "index": source.index,
         "letters": ",".join(found),
     }
 

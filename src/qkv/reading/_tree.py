@@ -447,7 +447,8 @@ class Parser:
         known = owner and owner[0] == "leaf" and name.lower() in WORDS["fused"]
         if (owner and not known) or not name:
             return owner
-        module = name.lower() in WORDS["modules"] or self._next(1) not in WORDS["methods"]
+        method = fullmatch(DATA["token"]["methods"], self._next(1))
+        module = name.lower() in WORDS["modules"] or not method
         return self._member(None) if self._next() == "." and module else self._letter(name)
 
     def _arguments(self) -> list:

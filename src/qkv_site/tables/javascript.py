@@ -10,7 +10,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.Pow: "**"}
@@ -28,6 +28,8 @@ _ARRAYS = {  # what these give is an array
 }
 _OPTIONS = {"key", "lines", "case", None}  # names of arguments that Python's own may have here
 _PLAIN_TYPES = {"bool", "str", "int", "float", "None"}
+_ARRAY_TYPE = re.compile(r"(list|tuple)(\[.*\])?")
+_KINDS, _UNKNOWN = frozenset({"plain", "array"}), frozenset()
 
 
 _PYTHON = Path(__file__).with_name("python.js")
@@ -196,7 +198,7 @@ class _Writer:
     def __init__(self, body: list[ast.stmt], given: list[str]):
         self.own: dict[str, list[str]] = {name: [] for name in given}
         self.methods: dict[str, list[str]] = {}
-        self.scopes: list[dict[str, bool]] = []  # of each name whether it is plain
+        self.scopes: list[dict[str, Set[str]]] = []  # of each name its kinds
         self.kept = 0  # values of `or` and `and` that are looked at twice
         self.classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
@@ -207,9 +209,9 @@ class _Writer:
             for each in getattr(node, "body", []):
                 if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef):
                     self.methods[each.name] = _parameters(each)[1:]
-        typed = [*_annotated(body)]
-        self.plain = {name for name, type_ in typed if self._is_plain_type(type_)}
-        self.plain -= {name for name, type_ in typed if not self._is_plain_type(type_)}
+        self.kinds: dict[str, Set[str]] = {}
+        for name, type_ in _annotated(body):
+            self.kinds[name] = self.kinds.get(name, _KINDS) & self._kinds_of_type(type_)
 
     def write(self, node: ast.AST) -> str:
         """A statement, or an expression."""
@@ -222,39 +224,49 @@ class _Writer:
         """Whether a function or a method is of the modules, and not Python's."""
         return _called(called) in (self.own if isinstance(called, ast.Name) else self.methods)
 
-    def _is_plain_type(self, annotation: ast.expr | None) -> bool:
-        types = ast.unparse(annotation).split(" | ") if annotation else ["object"]
-        return {*types} <= _PLAIN_TYPES | self.classes
+    def _kinds_of_type(self, annotation: ast.expr | None) -> Set[str]:
+        said = ast.unparse(annotation) if annotation else "object"
+        plain = {*said.split(" | ")} <= _PLAIN_TYPES | self.classes
+        return {"plain"} if plain else {"array"} if _ARRAY_TYPE.fullmatch(said) else _UNKNOWN
 
-    def _is_plain(self, node: ast.expr) -> bool:
-        """Whether a value is true where Python's is."""
+    def _kinds(self, node: ast.expr) -> Set[str]:
+        """Whether a value is plain, true where Python's is, or an array; or neither is known."""
         match node:
             case ast.Name(id=name):
-                return next((it[name] for it in reversed(self.scopes) if name in it), False)
+                return next((it[name] for it in reversed(self.scopes) if name in it), _UNKNOWN)
             case ast.Attribute(attr=name):
-                return name in self.plain
+                return self.kinds.get(name, _UNKNOWN)
+            case ast.Call(func=called) if self._is_own(called):
+                return self.kinds.get(_called(called), _UNKNOWN)
             case ast.Call(func=called):
-                return _called(called) in (self.plain if self._is_own(called) else _PLAIN)
+                its = {"plain": _PLAIN, "array": _ARRAYS}
+                return {kind for kind, names in its.items() if _called(called) in names}
             case ast.IfExp(body=one, orelse=other):
-                return self._is_plain(one) and self._is_plain(other)
+                return self._kinds(one) & self._kinds(other)
             case ast.BoolOp(values=values):
-                return all(map(self._is_plain, values))
-            case ast.BinOp(left=left):  # a sum of texts or of lists
-                return self._is_plain(left)
-        return isinstance(node, ast.Compare | ast.Constant | ast.JoinedStr | ast.UnaryOp)
+                return _KINDS.intersection(*map(self._kinds, values))
+            case ast.BinOp(left=its) | ast.Subscript(value=its, slice=ast.Slice()):
+                return self._kinds(its)  # a sum of texts or of lists, or a piece
+            case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
+                return {"array"}
+            case ast.Compare() | ast.Constant() | ast.JoinedStr() | ast.UnaryOp():
+                return {"plain"}
+        return _UNKNOWN
 
     def _locals(self, node: ast.FunctionDef, assigned: set[str]) -> None:
-        """Names that a function assigns: one is plain if all that it gets is."""
+        """Names that a function assigns: one is plain, or an array, if all that it gets is."""
         walked, known = [*ast.walk(node)], self.scopes[-1]
         given = (it for it in walked if isinstance(it, ast.Assign))
         values = [(name, it.value) for it in given if (name := _name(it.targets[0])) in assigned]
         alone = Counter(name for name, _ in values)
+        alone += Counter(_name(it.target) for it in walked if isinstance(it, ast.AugAssign))
         every = Counter(
             map(_name, (it for it in walked if isinstance(getattr(it, "ctx", 0), ast.Store)))
         )
-        known |= {it: known.get(it, True) and alone[it] == every[it] for it in assigned}
+        for it in assigned:
+            known[it] = known.get(it, _KINDS) if alone[it] == every[it] else _UNKNOWN
         for name, value in values * len(assigned):  # until nothing changes
-            known[name] = known[name] and self._is_plain(value)
+            known[name] = known[name] & self._kinds(value)
 
     def _several(self, nodes: Iterable[ast.AST]) -> str:
         return ",".join(map(self.write, nodes))
@@ -270,15 +282,15 @@ class _Writer:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return f"!{self._truth(node.operand)}"
         said = self.write(node)
-        return said if self._is_plain(node) else f"py_truth({said})"
+        return said if "plain" in self._kinds(node) else f"py_truth({said})"
 
     def _functiondef(self, node: ast.FunctionDef, method: bool = False) -> str:
         names = _parameters(node)
         inner = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         assigned = _assigned(node) - {*names, *inner}
         again = _assigned(node) & {*names}
-        types = {it.arg: self._is_plain_type(it.annotation) for it in node.args.args}
-        self.scopes.append(dict.fromkeys([*names, *inner], False) | types)
+        types = {it.arg: self._kinds_of_type(it.annotation) for it in node.args.args}
+        self.scopes.append(dict.fromkeys([*names, *inner], _UNKNOWN) | types)
         self._locals(node, assigned | again)
         began, self.kept = self.kept, 0
         ends = node.args.defaults
@@ -413,10 +425,8 @@ class _Writer:
 
     def _every(self, node: ast.expr) -> str:
         """What is gone through, as an array."""
-        called = getattr(node, "func", None)
-        is_array = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
-        is_array = is_array or (_called(called) in _ARRAYS and not self._is_own(called))
-        return self.write(node) if is_array else f"py_list({self.write(node)})"
+        said = self.write(node)
+        return said if "array" in self._kinds(node) else f"py_list({said})"
 
     def _attribute(self, node: ast.Attribute) -> str:
         return f"{self.write(node.value)}.{node.attr}"
@@ -446,7 +456,7 @@ class _Writer:
         said = self.write(last)
         for each in reversed(first):
             value, known = self.write(each), isinstance(each, ast.Name | ast.Attribute)
-            if self._is_plain(each):
+            if "plain" in self._kinds(each):
                 said = f"({value}{'||' if isinstance(node.op, ast.Or) else '&&'}{said})"
                 continue
             kept = value if known else f"$_{self.kept}"
@@ -508,7 +518,7 @@ class _Writer:
 
     def _lambda(self, node: ast.Lambda) -> str:
         names = _parameters(node)
-        self.scopes.append(dict.fromkeys(names, False))
+        self.scopes.append(dict.fromkeys(names, _UNKNOWN))
         said = f"({','.join(names)})=>{self.write(node.body)}"
         self.scopes.pop()
         return said
@@ -531,7 +541,7 @@ class _Writer:
         for each in node.generators:
             every = self._every(each.iter)
             targets = (it.id for it in ast.walk(each.target) if isinstance(it, ast.Name))
-            self.scopes.append(dict.fromkeys(targets, False))
+            self.scopes.append(dict.fromkeys(targets, _UNKNOWN))
             given = self._target(each.target)
             tests = (f".filter(({given})=>{self._truth(test)})" for test in each.ifs)
             way = asks or (".map(" if each is node.generators[-1] else ".flatMap(")
