@@ -24,7 +24,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
         return [], [], _refused(typed, {}, [], [], other)
     lines, shown, left, code = parse(typed)
     known, size = tables(), number(lines[0][1]) if [it[0] for it in lines] == ["leaf"] else ""
-    if size in known["base"]:
+    if size in known["base"] and typed[-6:] != ".shape":
         its = typed, known["role"][size][MEANING], known["base"][size]
         reading = Reading("formula", DATA["which"]["size"].format(*its), "size", page=PAGES["size"])
         return [reading] if len(typed) > 1 else [], left, ""
@@ -42,10 +42,13 @@ def formulas(typed: str) -> tuple[list, list, str]:
     for name in [it for it in ("wide", "alone") if code and search(DATA["axes"][it], typed)]:
         for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
             world.remark(name)
+    for world in worlds if code and search(DATA["axes"]["kept"], typed) else []:
+        world.remark("kept")
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = found[2] not in ("1", "-1")
         if code:
-            world.remark("over", found[1])
+            seen = any(it.role == "S[i]" and it.out for it in world.results)
+            world.remark("softmax" if seen else "over", found[1])
             world.steps += 1
         elif first and "keys" in world.said():
             world.forget("keys")
@@ -220,10 +223,12 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if own and keys and not any(map(is_indexed, keys)):  # all heads have these
         world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
-    counted = [it for it in roles if it[0] in "QKV" and is_indexed(it)]
-    queries, others = ([it for it in counted if (it[0] == "Q") == asks] for asks in (True, False))
-    apart = not any(one[1:] == it[1:] for one in queries for it in others)
-    if queries and others and apart and not ("dot" in world.kinds or own):  # Q_i K_j^T
+    kinds = [(it, role) for it, role in roles.items() if search("^(W_)?[QKV]", role)]
+    counted = [(it, role) for it, role in kinds if it[0] not in "qkv" and is_indexed(it)]
+    queries = [it for it, role in counted if "Q" in role]
+    numbers = [sub("[QKVqkv]", "", it.split("|")[1]) for it in queries]
+    others = [it for it, _ in counted if sub("[QKVqkv]", "", it.split("|")[1]) not in numbers]
+    if queries and others and "dot" not in world.kinds:  # Q_i K_j^T
         world.forget("heads")  # of tiles a sum is none of heads
         world.remark("tiles", world.shown[queries[0]], world.shown[others[0]])
         complete = False
@@ -253,7 +258,10 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     inputs = {it if search("^[A-Z]", it) else plain(it): world.shown[it] for it in sources}
     uses = {world.shown[it]: [*world.uses.get(world.shown[it], {})] for it in sources}
     scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
-    every, name = [*(uses if scored else inputs.values())], "three" if len(inputs) > 2 else "two"
+    valued = any("V" in it for it in uses.values())  # and whether keys have another source
+    apart = valued and any(("K" in it) != ("V" in it) for it in uses.values())
+    name = "three" if apart or len(inputs) > 2 else "two"
+    every = [*(uses if scored else inputs.values())]
     if len(every) > 1:
         world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T

@@ -69,6 +69,9 @@ def shapes(typed: str) -> Reading | None:
             return product
     if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
         return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
+    one, two = [*axes, axes[0]][:2]
+    if len(axes) == 2 and one[2:] and one[:-2] == two[:-2] and one[-1] == two[-2] != one[-2]:
+        return _product(axes, labels, made)  # Q, and K transposed
     says = [] if any(labels) else _cut(*axes) if made and len(axes) == 2 else _row(axes)
     if _is_file(axes) and not (any(labels) or "then" in typed):
         labels, often = ["W_Q", "W_K", "W_V", "W_O"][: len(axes)], times(axes[0][0], axes[1][0])
