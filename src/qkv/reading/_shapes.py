@@ -37,11 +37,6 @@ def shapes(typed: str) -> Reading | None:
     words = [*dict.fromkeys([*labels, *findall(r"[^\W\d]\w*", rest)])]
     words = [it for it in words if it and it not in FILLER]
     signs = rest + "".join(labels).replace("^", "")
-    many = times(given.get("d_model"), given.get("h") or None)
-    if many and not (found or words):
-        sizes = {"d_k": many} | given
-        said = SHAPE["layer"].format(given["h"] * sizes["d_k"], **sizes)
-        return card("shape", said, [], [], {}, SHAPE["page"])
     if not found or search(SHAPE["signs"], signs):
         return None
     if len(found) == 1 and len(words) > 1 and all(it.lower() in LETTERS for it in words):
@@ -72,7 +67,7 @@ def shapes(typed: str) -> Reading | None:
     one, two = [*axes, axes[0]][:2]
     if len(axes) == 2 and one[2:] and one[:-2] == two[:-2] and one[-1] == two[-2] != one[-2]:
         return _product(axes, labels, made)  # Q, and K transposed
-    says = [] if any(labels) else _cut(*axes) if made and len(axes) == 2 else _row(axes)
+    says = [] if any(labels) or made else _row(axes)
     if _is_file(axes) and not (any(labels) or "then" in typed):
         labels, often = ["W_Q", "W_K", "W_V", "W_O"][: len(axes)], times(axes[0][0], axes[1][0])
         shared = [NAME["grouped"].format(axes[0][0], often)] if often not in (0, 1) else []
@@ -227,7 +222,6 @@ def _arrays(found: list, given: dict, labels: list, layer: bool, says: list) -> 
             its = f"{rule[SYMBOL]} {rule[CONVENTION]}".strip()
             letters[its] = letters.get(its, rule[QUESTION])  # of two orders that which is said
     says = says or [SHAPE["each"] if letters else SHAPE["unknown"].format(shown[0])]
-    says += [SHAPE["three"]] if len(found) < 2 and len(found[0]) == 3 and not letters else []
     if taken and letters and not any(isinstance(it, str) for it in found[0]):
         sizes = ", ".join(f"{key} = {size}" for key, size in taken.items() if size)
         says.append(SHAPE["taken"].format(sizes, f", as in {model}" if model else ""))
@@ -333,12 +327,6 @@ def _is_file(axes: list) -> bool:
     """Whether they may be a layer's weights, (out, in): of keys and values of one shape."""
     three = len(axes) in (3, 4) and axes[1] == axes[2] and {*map(len, axes)} == {2}
     return three and axes[0][1] == axes[1][1]
-
-
-def _cut(of: list, to: list) -> list:
-    """That one may be the other with its axes cut or joined; of names it is not seen."""
-    known = not any(not isinstance(it, int) for it in [*of, *to])
-    return [SHAPE["cut"].format(said_of(of), said_of(to))] if known and prod(of) == prod(to) else []
 
 
 def _row(found: list) -> list:
