@@ -96,6 +96,7 @@ def _letters(source: Source) -> dict:
         "columns": source.tokens == "columns",
         "one": source.one_token,
         "upright": [*source.upright],
+        "index": source.index,
         "letters": ",".join(found),
     }
 
