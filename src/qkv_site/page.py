@@ -395,7 +395,8 @@ class Variants:
 
     Attributes:
         html: All that is written somewhere, each once; that of this site is the first.
-        kind: What a reader sees change: a "formula", a "drawing" or a "place" in a sentence.
+        kind: What a reader sees change: a "formula", a "drawing", a "picture" of numbers or a
+            "place" in a sentence.
         own: The sources that write it as this site does.
     """
 

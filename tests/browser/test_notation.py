@@ -90,10 +90,14 @@ def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_
     assert "places in sentences. Other W^Q and the like in sentences stay." in said
     page.locator(CHOICE).select_option("raschka")
     assert "unchanged" not in page.locator(TOLD).inner_text()
-    page.goto("/explanation/biases/?notation=raschka")  # whose output is d_out wide
+    page.goto("/explanation/biases/?notation=raschka")  # no output's width stands there
+    assert "is the width of the output, too" not in page.locator(TOLD).inner_text()
+    page.goto("/explanation/values-and-output/?notation=raschka")  # whose output is d_out wide
     assert "is the width of the output, too" in page.locator(TOLD).inner_text()
     page.goto("/start/one-head/?notation=deepseek-v2")  # which has d_h for two widths
-    assert "is 3 for the example's queries and keys, and 4" in page.locator(TOLD).inner_text()
+    assert (
+        "is 3 for the worked example's queries and keys, and 4" in page.locator(TOLD).inner_text()
+    )
     assert "in (7); in (18) it is d_h + d_h^R" in page.locator(TOLD).inner_text()
     page.goto("/explanation/grouped-and-latent-heads/?notation=weng")
     marked = "getComputedStyle(document.querySelector('div[data-of=site]'), '::before').content"

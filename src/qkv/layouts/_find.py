@@ -65,10 +65,11 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        FileNotFoundError: If there is no such safetensors file.
-        ValueError: If no attention layer is found, a file cannot be read, a number of heads is not
-            a positive whole number, or `config` says none and none is passed. A layer that cannot
-            have these heads is listed, with why it is refused.
+        FileNotFoundError: If a path that ends in `.safetensors` is no file.
+        ValueError: If there is no such folder, it has no such file, or a file cannot be read; if
+            no attention layer is found, a number of heads is not a positive whole number, or
+            `config` says none and none is passed. A layer that cannot have these heads is listed,
+            with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

@@ -185,7 +185,8 @@ def side(word: str, source: str | Source = "site", role: Role | None = None) -> 
     """Say where something stands, as a source has it.
 
     Args:
-        word: What is said where tokens are rows: one of `SIDES`.
+        word: What is said where tokens are rows: "row", "rows", "side by side", "beside", "from
+            the right" or "on the right", or what it becomes where they are columns.
         source: A source, or its id.
         role: The role that it is said of, for sources that do not turn every role.
 

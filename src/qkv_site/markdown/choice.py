@@ -21,6 +21,7 @@ _OF_A_LETTER = re.compile(r'data-(in|role)="([^"]*)"')  # the sources that write
 _KINDS = {
     "formula": ("formula", "formulas"),
     "drawing": ("drawing", "drawings"),
+    "picture": ("picture of numbers", "pictures of numbers"),
     "place": ("place in sentences", "places in sentences"),
 }
 _VIDEOS_STAY = "The picture of the two videos keeps Ng's letters."
@@ -29,6 +30,7 @@ _OURS = {"d_k": "one head's width", "d_v": "that of its values", "h": "the numbe
 _EXAMPLE = re.compile(
     r"\bexample\.(?:layer|heads|[QKV])\b|\bqkv\.example import\b.*\b(?:layer|heads|[QKV])\b"
 )
+_AS_WIDE = {"Y", "W_O[i]", "W_O", "W_VO[i]", "b_O"}  # as the output
 _TYPED = '"wq-typed role-weight"'
 PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
 _BUTTONS = (
@@ -72,7 +74,7 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     said = f"{which} {letters.set_in('W^Q')} and the like in sentences stay.".strip()
     ours = [said] if _TYPED in content else []
     roles = _roles(shown, source)
-    ours += [*_one_for_two(page, roles, chosen), *_ours(chosen)]
+    ours += [*_one_for_two(page, roles, chosen), *_ours(roles, chosen)]
     vectors = [it for it in roles if notation.role(it).group not in ("size", "weight")]
     if chosen.one_token and (vectors or _has_live(page)):
         ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
@@ -85,7 +87,7 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     return begin + " ".join([counts, *stay, *ours])
 
 
-def _ours(chosen: notation.Source) -> list[str]:
+def _ours(roles: set[str], chosen: notation.Source) -> list[str]:
     """What letters of sizes that stay mean, where the text has them for something else."""
     written = [chosen.index, *(f"{it.latex} {it.shape}" for it in chosen.letters.values())]
     words = {word for each in written for word in re.findall(r"[a-zA-Z]+(?:_\w+)?", each)}
@@ -95,7 +97,7 @@ def _ours(chosen: notation.Source) -> list[str]:
         if size in words and chosen.letter(notation.role(size)) != size
     ]
     sources = chosen.letters.get("X_Q")
-    if sources and sources.shape and not chosen.names(notation.role("d_model")):
+    if roles and sources and sources.shape and not chosen.names(notation.role("d_model")):
         output = ", and of the output" * chosen.names(notation.role("d_out"))
         meant.append(
             f"{letters.set_in('d_model')} is the width of each source{output}, as if all were equal"
@@ -122,7 +124,7 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     own = [key for key, size in sizes.items() if chosen.names(size)]
     source, output, head, value = (to_mathml(chosen.letter(size)) for size in sizes.values())
     said = []
-    if "d_model" in roles and "d_model" in own and "d_out" in own:
+    if roles & _AS_WIDE and "d_model" in own and "d_out" in own:
         said.append(
             f"Here {source} and {output} are equal: {source} is the width of the output, too."
         )

@@ -118,7 +118,7 @@ class Equation(Figure):
 
     def html(self) -> str:
         """The tables in the letters and the orientation of every source, and what they show."""
-        drawn = formulas.in_notations(self._in_orientation, self.tied)
+        drawn = formulas.in_notations(self._in_orientation, self.tied, "picture")
         if self.tied:
             PAGE.get().pictures.append(self.tied)
         striped = any(np.any(each.values < 0) for each in self._matrices(self.parts))

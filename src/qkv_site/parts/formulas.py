@@ -282,8 +282,8 @@ def one_token(entry: notation.Entry, source: notation.Source) -> str:
 def of_example(letter: str) -> str:
     """A sentence about a letter for both widths of a head, which differ in the example."""
     return (
-        f"{to_mathml(letter)} is {example.layer.d_k} for the example's queries and keys, and "
-        f"{example.layer.d_v} for its values."
+        f"{to_mathml(letter)} is {example.layer.d_k} for the worked example's queries and keys, "
+        f"and {example.layer.d_v} for its values."
     )
 
 

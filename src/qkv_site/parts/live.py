@@ -72,6 +72,8 @@ LINES = {
     "output": "Y = concat(head[i] for i in heads) @ W_O",
 }
 _OF_QUERIES = {"one", "two", "merged", "bare"}
+# One array is drawn for sources that a text names apart: for all in self-attention, else for two.
+_NAMES_OF_ONE = {"X": ("X_Q", "X_K", "X_V")} | dict.fromkeys(("X_K", "X_V"), ("X_K", "X_V"))
 # A line says itself what its roles are made of: none is spelled out.
 _NAMED = dict.fromkeys(("Q[i]", "K[i]", "V[i]", "S[i]", "A[i]", "head[i]", "M[i]", "Y"))
 _SELF = Setting(_NAMED, {"n_q": "n", "n_k": "n", "h_kv": "h"})
@@ -196,8 +198,12 @@ def _line(text: str, setting: Setting, named: str = "") -> dict:
         return to_mathml(chosen.typeset(_of_two_texts(source), mark=mark)[0])
 
     def part_in_letters(one: Expression, other: Expression, source: str) -> str:
-        chosen = (of_twin, other) if _names_what_goes_in(source) else (formula, one)
-        return _part(*chosen, setting, _of_two_texts(source))
+        named, its = _names_what_goes_in(source), _of_two_texts(source)
+        if str(one) in _NAMES_OF_ONE and (named or str(one) != "X"):
+            names = _NAMES_OF_ONE[str(one)]
+            said = (Block((name,), _CROSS).typeset(its, mark=mark)[0] for name in names)
+            return to_mathml(" = ".join(dict.fromkeys(said)))
+        return _part(*((of_twin, other) if named else (formula, one)), setting, its)
 
     return {
         "defines": result.role.key,
