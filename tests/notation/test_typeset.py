@@ -175,7 +175,7 @@ def test_mark_is_told_what_is_borrowed():
         ("K[i]", "ng-self-attention", r"d_k \times n"),  # x has one length
         ("W_O", "deepseek-v2", r"d \times n_h \, d_h"),
         ("A[i]", "transformer-circuits", r"n_{\text{context}} \times n_{\text{context}}"),
-        ("W_K[i]", "d2l", r"p_k \times d_k"),
+        ("W_K[i]", "d2l", r"p_q \times d_k"),
         ("b_O", "site", r"d_{\text{model}}"),
         ("d_k", "site", ""),
     ],

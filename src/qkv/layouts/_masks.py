@@ -101,11 +101,10 @@ def convert_mask(
         n_q: The number of queries, for "attn_mask" of a mask that has 1 for them, as
             `qkv.masks.padding` gives.
         dtype: For a mask of floats, which a library adds to the scores: 0 where a query may attend,
-            and elsewhere the least number of this dtype. A query that may attend to nothing then
-            gets the mean of the values, where minus infinity gives NaN in a plain softmax, and
-            zeros in PyTorch 2.13's function. With a score of -16 or less, float16 overflows to
-            minus infinity. For bfloat16, which NumPy has not, take float16: the least number of
-            float32 is minus infinity there.
+            and elsewhere the least number of this dtype. Where a query may attend to nothing, minus
+            infinity would give NaN in a plain softmax. If a library adds it in float16, a score of
+            -16 or less overflows to minus infinity. For bfloat16, which NumPy has not, take
+            float16: the least number of float32 is minus infinity there.
 
     Returns:
         The argument, as an array of its own; `MASK_FORMS[form].axes` says its axes.

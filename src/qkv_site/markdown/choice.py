@@ -124,7 +124,8 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     own = [key for key, size in sizes.items() if chosen.names(size)]
     source, output, head, value = (to_mathml(chosen.letter(size)) for size in sizes.values())
     said = []
-    if roles & _AS_WIDE and "d_model" in own and "d_out" in own:
+    output_shown = roles & _AS_WIDE or (page.compares and "d_model" in roles)  # or its shape alone
+    if output_shown and "d_model" in own and "d_out" in own:
         said.append(
             f"Here {source} and {output} are equal: {source} is the width of the output, too."
         )
