@@ -70,7 +70,7 @@ def test_a_page_counts_what_the_choice_changed(page, address):
     page.goto(f"{address}?notation=paper-3-2-2")
     said = page.locator(TOLD).inner_text()
     assert said.startswith("Shown in the letters of The paper, section 3.2.2 (words are rows).")
-    counts = re.search(r"Changed: (.*?)\.", said)[1]
+    counts = re.search(r"Changed(?:, or marked as this site's)?: (.*?)\.", said)[1]
     assert sum(map(int, re.findall(r"\d+", counts))) == page.evaluate(CHANGED) > 1
     assert page.locator(TOLD).inner_text() == ""
 

@@ -32,8 +32,8 @@ def unpack(
         array: The stored array, or what NumPy can convert to one.
         layout: One of `layouts()`.
         h: The number of heads, $h$.
-        h_kv: The number of heads of keys and values; `h` where None. It is needed where several
-            fit the shape.
+        h_kv: The number of heads of keys and values; `h` where None. It is needed where it is not
+            `h`, and where several fit the shape.
         name: What the layout calls the array, without a prefix. Where None, the fused array whose
             shape fits.
         form: Where the library distinguishes cases, the one it is, as in `dump`.

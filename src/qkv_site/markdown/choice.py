@@ -17,7 +17,9 @@ from qkv_site.parts.live import Live
 from qkv_site.parts.map import Map, href
 
 # What follows a choice, one and many.
-_OF_A_LETTER = re.compile(r'data-(in|role)="([^"]*)"')  # the sources that write it, and its role
+# The sources that write a letter, whether it is this site's, and its role.
+_OF_A_LETTER = re.compile(r'data-(in|role)="([^"]*)"|(wq-borrowed)')
+_BORROWED = "wq-borrowed"
 _KINDS = {
     "formula": ("formula", "formulas"),
     "drawing": ("drawing", "drawings"),
@@ -75,15 +77,16 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     ours = [said] if _TYPED in content else []
     roles = _roles(shown, source)
     ours += [*_one_for_two(page, roles, chosen), *_ours(roles, chosen)]
-    vectors = [it for it in roles if notation.role(it).group not in ("size", "weight")]
-    if chosen.one_token and (vectors or _has_live(page)):
+    groups = {notation.role(it).group for it in roles - {_BORROWED}}
+    if chosen.one_token and (groups - {"size", "weight"} or _has_live(page)):
         ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
         return " ".join([begin + picture + _why_nothing_changed(page, shown), *ours])
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
-    counts = f"Changed: {_listed(changed, with_map=_has_map(page))}."
+    marked = ", or marked as this site's" * (_BORROWED in roles)
+    counts = f"Changed{marked}: {_listed(changed, with_map=_has_map(page))}."
     return begin + " ".join([counts, *stay, *ours])
 
 
@@ -107,14 +110,14 @@ def _ours(roles: set[str], chosen: notation.Source) -> list[str]:
 
 
 def _roles(shown: Counter[Variants], source: str) -> set[str]:
-    """The roles whose letters are written in what changes for a reader of a source."""
+    """The roles of what changes for a reader of a source, and whether letters are this site's."""
     changed = "".join(each.html for each in shown if source not in each.own)
     roles, writers = set(), ""
-    for name, value in _OF_A_LETTER.findall(changed):
+    for name, value, borrowed in _OF_A_LETTER.findall(changed):
         if name == "in":
             writers = value.split()
         elif source in writers:
-            roles.add(value)
+            roles.add(value or borrowed)
     return roles
 
 
