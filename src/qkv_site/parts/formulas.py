@@ -34,7 +34,10 @@ TOKENS = {"n": "word", "n_q": "query", "n_k": "key"}  # sizes that count them; w
 _PUNCTUATION = r"([.,:;)?!]*)"
 _SHORT = 4  # nodes of a definition: a product of two letters, one of them transposed
 BORROWED = "this site's letter"
-BORROWED_BELOW = "A letter with dots below it is this site's: the text has none for it, or one that we do not use."
+BORROWED_BELOW = (
+    "A letter with dots below it is this site's: the text has none for it, or one that we do not "
+    "use."
+)
 
 
 @dataclass
