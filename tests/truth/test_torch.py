@@ -141,6 +141,9 @@ def test_torch_packing_the_three_projections_makes_their_first_weights_smaller(t
     separate = torch.nn.MultiheadAttention(256, 8, kdim=255).q_proj_weight
     assert spread(packed) == pytest.approx((2 / (256 + 3 * 256)) ** 0.5, rel=0.01)
     assert spread(separate) == pytest.approx((2 / (256 + 256)) ** 0.5, rel=0.01)
+    for outputs in (256, 3 * 256):
+        weight = torch.nn.Linear(256, outputs).weight
+        assert spread(weight) == pytest.approx((1 / (3 * 256)) ** 0.5, rel=0.01)
 
 
 def test_torch_scores_start_at_half_a_unit(torch):
