@@ -4,8 +4,17 @@ from itertools import pairwise
 
 from qkv.reading._data import DATA, MESSAGES
 from qkv.reading._fit import World, fit, numpy
-from qkv.reading._letters import BEHIND, MEANING, is_indexed, number, plain, shape_of, usual
-from qkv.reading._patterns import findall, fullmatch, search, sub
+from qkv.reading._letters import (
+    BEHIND,
+    MEANING,
+    is_indexed,
+    is_packed,
+    number,
+    plain,
+    shape_of,
+    usual,
+)
+from qkv.reading._patterns import findall, search, sub
 from qkv.reading._reading import Reading, told_of
 from qkv.reading._shapes import listed
 from qkv.reading._tables import tables
@@ -136,7 +145,7 @@ def _is_attention(world: World) -> bool:
 
 def is_cut(world: World) -> bool:
     """Whether code shows, or a name says, that heads are cut out."""
-    named = any(fullmatch(DATA["token"]["packed"], it) for it in world.role_of)
+    named = any(map(is_packed, world.role_of))
     return named or any(it in CUT for it in world.said())
 
 
@@ -223,11 +232,14 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if own and keys and not any(map(is_indexed, keys)):  # all heads have these
         world.remark("shared", listed([world.shown[it] for it in keys]))
         complete = False
-    kinds = [(it, role) for it, role in roles.items() if search("^(W_)?[QKV]", role)]
-    counted = [(it, role) for it, role in kinds if it[0] not in "qkv" and is_indexed(it)]
-    queries = [it for it, role in counted if "Q" in role]
-    numbers = [sub("[QKVqkv]", "", it.split("|")[1]) for it in queries]
-    others = [it for it, _ in counted if sub("[QKVqkv]", "", it.split("|")[1]) not in numbers]
+    counted = {  # of each letter of a head its number
+        it: sub("[QKVqkv]", "", it.split("|")[1])
+        for it, role in roles.items()
+        if search("^(W_)?[QKV]", role) and it[0] not in "qkv" and is_indexed(it)
+    }
+    queries = [it for it in counted if "Q" in roles[it]]
+    numbers = [counted[it] for it in queries]
+    others = [it for it, its in counted.items() if its not in numbers]
     if queries and others and "dot" not in world.kinds:  # Q_i K_j^T
         world.forget("heads")  # of tiles a sum is none of heads
         world.remark("tiles", world.shown[queries[0]], world.shown[others[0]])

@@ -48,6 +48,11 @@ def is_indexed(leaf: str) -> bool:
     return plain(leaf) != leaf
 
 
+def is_packed(leaf: str) -> bool:
+    """Whether its name says that it is of all heads together, as in BERT's code."""
+    return bool(fullmatch(DATA["token"]["packed"], leaf))
+
+
 @cache
 def usual(leaf: str) -> tuple[str, str, list]:
     """What people mean by a letter: a kind and Q, K or V, or else the roles it may have."""
@@ -80,7 +85,7 @@ def choices(letters: list, sources: list, shaped: bool) -> list:
         if kind == "activation" or not (kind or any(it[0] == "X" for it in may)):
             meant[leaf] = ("", "", [f"X_{letter}" if letter else "X"])
     kinds = [kind for kind, _, _ in meant.values()]
-    packed = any(fullmatch(DATA["token"]["packed"], it) for it in letters)
+    packed = any(map(is_packed, letters))
     layers = packed or any("()" in leaf for leaf in letters)  # in code, of all heads
     weights = DATA["forms"]["weight"] if "weight" in kinds else [""]
     weights = weights[:: -1 if layers else 1][: 1 if packed else 2]
@@ -116,7 +121,7 @@ def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
     twin = any(it[0] == leaf[0] or (leaf if indexed else it)[0] in "QKV" for it in others)
     if kind == "activation":
         act = act if act[:1] != "W" or leaf[0] in "QKV" else "{}[i]"
-        act = "{}" if fullmatch(DATA["token"]["packed"], leaf) else act
+        act = "{}" if is_packed(leaf) else act
         return ("{}[i]" if indexed else "X_{}") if twin else act
     if kind == "bias":
         return "b_{}[i]" if "[i]" in weight or not weight else "b_{}"

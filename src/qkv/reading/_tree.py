@@ -13,8 +13,7 @@ from qkv.reading._data import DATA
 from qkv.reading._patterns import cut, findall, fullmatch, normalize, search, sub
 
 WORDS = {name: said.split() for name, said in DATA["words"].items()}
-OPS = [(name, op) for op, names in DATA["functions"].items() for name in names.split()]
-FUNCTIONS = {name: name if op == "itself" else op for name, op in OPS}
+FUNCTIONS = {name: op for op, names in DATA["functions"].items() for name in names.split()}
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 CALLS = [
     (sub(r"<(\w+)>", lambda it: DATA["token"][it[1]], pattern), meaning.split())

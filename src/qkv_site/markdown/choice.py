@@ -16,10 +16,10 @@ from qkv_site.parts import formulas
 from qkv_site.parts.live import Live
 from qkv_site.parts.map import Map, href
 
-# What follows a choice, one and many.
-# The sources that write a letter, whether it is this site's, and its role.
-_OF_A_LETTER = re.compile(r'data-(in|role)="([^"]*)"|(wq-borrowed)')
 _BORROWED = "wq-borrowed"
+# The sources that write a letter, whether it is this site's, and its role.
+_OF_A_LETTER = re.compile(rf'data-(in|role)="([^"]*)"|({_BORROWED})')
+# What follows a choice, one and many.
 _KINDS = {
     "formula": ("formula", "formulas"),
     "drawing": ("drawing", "drawings"),
