@@ -371,7 +371,7 @@ class DistanceBias(Step, changes="S", by_position=True):
 
     Args:
         table: $T$, (buckets, h).
-        farthest: From somewhat before this distance on a side has one bucket.
+        farthest: From this distance on, and mostly from somewhat before it, a side has one bucket.
         both_ways: Whether keys after the query have half of the buckets.
 
     Raises:

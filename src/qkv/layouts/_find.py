@@ -65,7 +65,7 @@ def find_layers(
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
-        FileNotFoundError: If a path that ends in `.safetensors` is no file.
+        FileNotFoundError: If a path that ends in `.safetensors` does not exist.
         ValueError: If there is no such folder, it has no such file, or a file cannot be read; if
             no attention layer is found, a number of heads is not a positive whole number, or
             `config` says none and none is passed. A layer that cannot have these heads is listed,

@@ -52,7 +52,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
         for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
             world.remark(name)
     for world in worlds if code and search(DATA["axes"]["kept"], typed) else []:
-        world.remark("kept")
+        if "one" not in world.said():
+            world.remark("kept")
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = found[2] not in ("1", "-1")
         if code:
@@ -272,9 +273,10 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     scored = "toy" in world.said() or "W_QK[i]" in roles.values()  # h_t and h_s, without a map each
     valued = any("V" in it for it in uses.values())  # and whether keys have another source
     apart = valued and any(("K" in it) != ("V" in it) for it in uses.values())
-    name = "three" if apart or len(inputs) > 2 else "two"
     every = [*(uses if scored else inputs.values())]
-    if len(every) > 1:
+    called = any(it in world.kinds for it in ("attention", "fused", "multihead"))  # by places
+    name = "three" if apart or len(inputs) > 2 else "two"
+    if len(every) > 1 and (called or name == "two"):
         world.remark(name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"

@@ -650,7 +650,8 @@ def einsum(equation: str, arrays: list, shown: dict) -> tuple:
     if not (own[0] and own[1]):
         return ("dot", one, two)
     shared = [x for x in parts[0] if x in parts[1]]
-    if "h" in (own[0][-1], own[1][-1]) and shared[2:] and not named:
+    heads = "h" in (own[0][-1], own[1][-1]) and "w" not in shared  # h beside w is a height
+    if heads and shared[2:] and not named:
         return ("wrong", "axes", ("pass", *arrays))  # heads are compared, at one token
     met = next(x for x in parts[0] if x in parts[1] and x not in out)
     a, b = own[0][-1], own[1][-1]
