@@ -7,7 +7,7 @@ import { chosenNotation } from "./notation.js"
 const WAIT = 400 // until a screen reader is told: it is not interrupted at each key
 const ROWS = 6
 const boxes = [...document.querySelectorAll("[data-wq-box]")]
-const { index, reading, base } = boxes[0].dataset // the header's
+const { index, site, base } = boxes[0].dataset // the header's
 const href = (address) => new URL(address, new URL(base, location))
 const KEPT = "wq-typed" // for the page that a hit leads to
 const FRAME = 20 // ms, in which a card is painted
@@ -17,13 +17,13 @@ const fetched = (address) => fetch(address).then((answer) => (answer.ok ? answer
 
 /** The letters of the site, and those of the text that is chosen. */
 async function letters(id) {
-  const asked = ["site", id].map((each) => (sets[each] ??= fetched(reading.replace("reading", `letters/${each}`))))
-  const [site, chosen] = await Promise.all(asked)
-  return { site, [id]: chosen }
+  const asked = ["site", id].map((each) => (sets[each] ??= fetched(site.replace("site.json", `${each}.json`))))
+  const [ours, chosen] = await Promise.all(asked)
+  return { site: ours, [id]: chosen }
 }
 
 /** What reads: Python's own functions, what the build wrote with them, and its data. */
-function reads([{ reader }, data]) {
+function reads({ reader, data }) {
   const its = reader(data.data, data.messages, data.tables)
   const read = (text) => {
     const [readings, says, , words] = its.answer(text)
@@ -38,7 +38,7 @@ function begun() {
   if (loading) return loading
   const [finder, found] = [import("./find.js"), fetched(index)]
   letters(chosenNotation()).catch(() => (sets = {}))
-  const reader = Promise.all([import("./reader.js"), fetched(reading)]).then(reads)
+  const reader = import("./reader.js").then(reads)
   found.then(({ pages }) => (titles = new Map(pages.map(({ url, title }) => [url, title])))).catch(() => {})
   const finds = Promise.all([finder, found, reader.then(() => new Promise((shown) => setTimeout(shown, FRAME)))]).then(([module, data]) => ({ ...module, index: module.prepare(data) }))
   loading = { reader, finds }

@@ -395,7 +395,7 @@ def test_several_lines_are_pasted_and_enter_does_not_add_one(page):
 def test_nothing_is_loaded_before_the_box_is_touched_and_then_little(page):
     page.goto("/threads/", wait_until="networkidle")
     scripts = "reader.js find.js minisearch.js"
-    names = ("search.json", "reading.json", "letters/site.json", *scripts.split())
+    names = ("search.json", "letters/site.json", *scripts.split())
     assert [url for url in page.requested if url.endswith(names)] == []
     page.keyboard.press("/")
     page.locator(f"{HEADER} textarea").fill("Q")

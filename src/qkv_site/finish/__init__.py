@@ -204,8 +204,8 @@ class Build:
             self._write(copies.FULL, everything)
             self._write("robots.txt", copies.robots(base))
             self._write(search.ADDRESS, index.written())
-            self._write(exports.READING, exports.reading())
-            self._write(exports.READER, _short(exports.reader()))
+            data = _as_json(exports.reading())  # beside what reads it, it packs better
+            self._write(exports.READER, f"{_short(exports.reader())}\nexport const data={data}\n")
             for source in notation.sources():
                 self._write(exports.LETTERS.format(source.id), exports.letters(source))
             self._write(evidence.PLACES, evidence.places(settings.site, addresses))
@@ -226,7 +226,7 @@ class Build:
 
     def _write(self, name: str, content: str | bytes | dict) -> None:
         if isinstance(content, dict):
-            content = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+            content = _as_json(content)
         target = self.settings.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -236,6 +236,10 @@ def _order(page: Page) -> tuple[str, bool, str]:
     """A folder before those in it, and its index before its other pages."""
     folder, _, file = page.name.rpartition("/")
     return folder, file != "index.md", file
+
+
+def _as_json(content: dict) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def _short(script: str) -> str:

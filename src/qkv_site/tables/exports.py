@@ -27,7 +27,7 @@ _TABLED = (  # `tables` has what they say
     *("role", "steps", "own", "packed", "held", "made", "title", "class", "part", "bias"),
     *("beside", "pages", "behind"),
 )
-READING, READER, LETTERS = "assets/reading.json", "assets/reader.js", "assets/letters/{}.json"
+READER, LETTERS = "assets/reader.js", "assets/letters/{}.json"
 _READ_BY = ["tree", "letters", "reading", "fit", "formulas", "others", "shapes", "answer"]
 
 # The sizes, in the order in which a product is written.
