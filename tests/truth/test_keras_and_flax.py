@@ -25,6 +25,16 @@ def test_flax_nnx_computes_head_dim_and_takes_no_argument_for_it():
     assert "head_dim" not in inspect.signature(nnx.MultiHeadAttention).parameters
 
 
+def test_flax_nnx_needs_decode_when_a_layer_is_made_or_called(rng):
+    """A layer of Flax nnx needs `decode`, when it is made or when it is called."""
+    nnx = pytest.importorskip("flax.nnx")
+    layer = nnx.MultiHeadAttention(H, E, rngs=nnx.Rngs(0))
+    x = rng.normal(size=(1, N_Q, E))
+    with pytest.raises(ValueError, match="decode"):
+        layer(x, x, x)
+    assert layer(x, x, x, decode=False).shape == x.shape
+
+
 def test_torch_weights_move_to_keras_in_two_lines(keras, mha, rng, x, y):
     """PyTorch weights move to Keras in two lines."""
     layer = keras_layer(keras, rng)

@@ -60,7 +60,8 @@ def _notes(model: dict) -> str:
     if saved := model.get("file"):
         notes.append(
             f"In a file the names begin with `{saved['layer']}`, and the layout is "
-            f"{_link_to(saved['layout'])}."
+            f"{_link_to(saved['layout'])}"
+            + (", which takes no other width of a head than d_model / h." if "width" in model else ".")
         )
     if "why" in model:
         notes.append(model["why"])
