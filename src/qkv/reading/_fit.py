@@ -345,6 +345,10 @@ class World:
                     self._used(it, letter)
                 self._judge(key.replace("!", "") if dot else key, [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
+                bare_code = self.code and not search("W_", " ".join(self.role_of.values()))
+                if bare_code and self.columns and role == "S[i]":  # Q.T @ K
+                    names = [it.typed.strip("ᵀ") for it in (a, b)]
+                    self.remark("turned", f"{names[0]} {names[1]}ᵀ", *names)
                 axes = max(a.axes, b.axes, key=len)
                 if not (axes or n) and a.free == b.free == "swap":  # each has its heads first
                     axes = "...."
@@ -388,10 +392,13 @@ class World:
         if len(one) != 2 or len(two) != 2 or meets or guess or "keys" in self.said():
             return Value("", None, typed)
         ways = [(transposed(a), b), (a, transposed(b))]
+        scores = a.role[:2] + b.role[:2] in ("Q[K[", "K[Q[")
+        ways += [(transposed(a), transposed(b))] if scores else []  # Qᵀ K
         x, y = next(((x, y) for x, y in ways if made_by(f"mul {x.role} {y.role}")), (a, b))
+        both = x.role != a.role and y.role != b.role
         made, meant = made_by(f"mul {x.role} {y.role}"), f"{x.typed} {y.typed}"
-        hint = FAULTS["turn"].format(meant) if made else ""
-        side = made_by(f"mul {b.role} {a.role}")
+        hint = FAULTS["turn"].format(meant) if made and not both else ""
+        side = "" if both else made_by(f"mul {b.role} {a.role}")
         if side:
             self.loose, hint = self.loose + 1, FAULTS["side"]
         weights = bare((b if x.role == a.role else a).role) == "A[i]"  # are to be turned
@@ -401,7 +408,8 @@ class World:
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
         elif made:
-            self.remark("queries" if weights else "turned", meant, a.typed, b.typed)
+            names = [it.typed.strip("ᵀ") for it in (a, b)]
+            self.remark("queries" if weights else "turned", meant, *names)
             self.steps += 1
         return Value(bare(made), None, typed)
 
