@@ -12,8 +12,6 @@ import pytest
 from filelock import FileLock
 from jaxtyping import config
 
-from qkv_site import check
-from qkv_site.page import Page, Site, writing
 from support import ADDRESS, CI, ROOT, make_project, mkdocs_build
 
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy, and of PyTorch
@@ -36,9 +34,14 @@ def unchecked():
     config.update("jaxtyping_disable", False)
 
 
+# `.ci/package` has nothing of what builds the site: what asks for a page imports it.
+
+
 @pytest.fixture
-def written() -> Iterator[Page]:
+def written() -> Iterator:
     """A page that is being written, as parts of it ask for it."""
+    from qkv_site.page import Page, writing
+
     with writing(Page()) as page:
         yield page
 
@@ -46,6 +49,9 @@ def written() -> Iterator[Page]:
 @pytest.fixture
 def faults(tmp_path):
     """Check pages, as a folder beside what was recorded of the libraries."""
+    from qkv_site import check
+    from qkv_site.page import Site
+
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "truth").symlink_to(ROOT / "tests" / "truth")
 

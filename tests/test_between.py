@@ -195,6 +195,7 @@ def test_values_are_equal_by_their_numbers_and_do_not_change():
         (lambda: Rotation.of(1e4, 4, scaling={"rope_type": "linear"}), "must have 'factor'"),
         (lambda: Rotation.of(1e4, 4, scaling=LINEAR), "No angles follow from"),
         (lambda: Rotation.of(1.0, 4, scaling=YARN), "No angles follow from base = 1.0"),
+        (lambda: Rotation.of(1e4, 4, scaling=LINEAR | {"factor": 0}), "No angles follow from base"),
         (lambda: with_steps(QKNorm(np.ones(5))), "g_Q must have shape (4,), because W_Q has"),
         (lambda: with_steps(QKNorm(g_K=np.ones((6, 4)))), "g_K must have shape (2, 4), because"),
         (lambda: with_steps(ALiBi.of(8)), "slopes must have shape (6,), because W_Q has shape"),

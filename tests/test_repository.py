@@ -5,10 +5,12 @@ import io
 import os
 import re
 import subprocess
+import sys
 import tomllib
 import zipfile
 from datetime import date
 
+import pytest
 import yaml
 
 import qkv
@@ -46,9 +48,43 @@ def test_the_citation_is_of_the_newest_release():
         assert words in page
 
 
+def paths_in(script):
+    """The files and folders that a script of CI names."""
+    for path in re.findall(r"(?<![\w/])(?:src|tests)/[\w/.{},]+", script.read_text()):
+        before, _, rest = path.partition("{")
+        inside, _, after = rest.partition("}")
+        yield from (before + each + after for each in inside.split(","))
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / ".ci").iterdir()), ids=lambda it: it.name)
+def test_the_files_and_folders_that_ci_names_are_there(script):
+    assert [path for path in paths_in(script) if not (ROOT / path).exists()] == []
+
+
+def test_what_ci_tests_of_the_package_needs_nothing_of_the_site():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {
+        name: {re.match(r"[\w-]+", each)[0] for each in extras["optional-dependencies"][name]}
+        for name in ("docs", "test")
+    }
+    without = {*named["docs"] - named["test"], "qkv_site"}
+    blocked = ["yaml", "markdown", *(name.replace("-", "_") for name in without)]
+    paths = [*paths_in(ROOT / ".ci" / "package")]
+    code = f"import sys; sys.modules.update(dict.fromkeys({blocked})); import pytest; "
+    code += f"sys.exit(pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider', *{paths}]))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-2000:]
+
+
 def test_the_wheel_says_that_the_package_is_typed():
     names = zipfile.ZipFile(io.BytesIO(wheel.built()[1])).namelist()
     assert "qkv/py.typed" in names
+
+
+def test_the_wheel_has_the_command():
+    packed = zipfile.ZipFile(io.BytesIO(wheel.built()[1]))
+    [entry] = [name for name in packed.namelist() if name.endswith("entry_points.txt")]
+    assert "qkv = qkv.reading._shell:main" in packed.read(entry).decode()
 
 
 def test_each_public_function_says_the_types_of_all_it_takes_and_returns():

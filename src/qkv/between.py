@@ -151,10 +151,11 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
         check_one_of("rope_type", scaling["rope_type"], SCALINGS)
         angles = base ** (-np.arange(0.0, width, 2) / width)
         try:
-            angles, magnitude = SCALINGS[scaling["rope_type"]](angles, base, scaling)
+            with np.errstate(divide="raise", invalid="raise"):
+                angles, magnitude = SCALINGS[scaling["rope_type"]](angles, base, scaling)
         except KeyError as missing:
             raise ValueError(f"scaling must have {missing}, but is {scaling}.") from None
-        except (TypeError, ZeroDivisionError):  # null in a config.json, or a base of 1
+        except (TypeError, ArithmeticError):  # null in a config.json, or a factor of 0
             raise ValueError(f"No angles follow from base = {base} and {scaling}.") from None
         return cls(angles, pairs, magnitude)
 

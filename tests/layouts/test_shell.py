@@ -1,8 +1,6 @@
 """`qkv PATH` at the shell: the table, JSON for programs, and errors as a shell expects them."""
 
-import io
 import json
-import zipfile
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ import pytest
 from qkv import MultiHead, dump
 from qkv.layouts import layouts
 from qkv.layouts._shell import main
-from qkv_site.tables import wheel
 
 LLAMA = {
     "model_type": "llama",
@@ -94,9 +91,3 @@ def test_errors_are_sentences_on_stderr(folder, monkeypatch, capsys, arguments, 
     assert printed.out == ""
     assert printed.err.startswith("qkv: ")
     assert said in printed.err
-
-
-def test_the_wheel_has_the_command():
-    packed = zipfile.ZipFile(io.BytesIO(wheel.built()[1]))
-    [entry] = [name for name in packed.namelist() if name.endswith("entry_points.txt")]
-    assert "qkv = qkv.reading._shell:main" in packed.read(entry).decode()

@@ -29,7 +29,7 @@ def which(
     """Tell what a weight or an activation of this shape may be in attention.
 
     A shape seldom decides. Every candidate of `qkv.shapes.rules` that fits is returned, the most
-    common first, and each brings the question that would decide. An array of weights may always be
+    common first, and each brings the question that would decide. A matrix of weights may always be
     an activation, of as many tokens as it has rows or columns.
 
     Several shapes may stand in a row, as in "x is (10, 512), then 512x512, then 512x64". Then each

@@ -7,6 +7,7 @@ from qkv_site.markdown.tables import fitting
 from qkv_site.page import PAGE
 from qkv_site.tables import libraries
 
+_ONE_WIDTH = ", which takes no other width of a head than d_model / h"
 _KEYS = {
     "fewer heads": "Keys and values may have fewer heads (`h_kv`).",
     "one head": "Keys and values have one head (`h_kv=1`).",
@@ -60,8 +61,7 @@ def _notes(model: dict) -> str:
     if saved := model.get("file"):
         notes.append(
             f"In a file the names begin with `{saved['layer']}`, and the layout is "
-            f"{_link_to(saved['layout'])}"
-            + (", which takes no other width of a head than d_model / h." if "width" in model else ".")
+            f"{_link_to(saved['layout'])}{_ONE_WIDTH * ('width' in model)}."
         )
     if "why" in model:
         notes.append(model["why"])
