@@ -7,8 +7,10 @@ arrays, dicts are maps. A name or a method that no translated module has is Pyth
 """
 
 import ast
+import itertools
 import json
 import re
+import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
@@ -38,7 +40,8 @@ _PYTHON = Path(__file__).with_name("python.js")
 def translate(sources: Mapping[str, str], given: str, wanted: str) -> str:
     """Write modules, by their names, as one function of data, JSON, that returns what is wanted.
 
-    All names are local to it, so a minifier shortens them.
+    All names are local to it, so a minifier shortens them. Members of classes are shortened here, but
+    not those of a dataclass, which is read outside.
     """
     trees = [_placed(_OneByOne().visit(ast.parse(it)), name, 1) for name, it in sources.items()]
     every = [node for tree in trees for node in tree.body]
@@ -209,6 +212,7 @@ class _Writer:
             for each in getattr(node, "body", []):
                 if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef):
                     self.methods[each.name] = _parameters(each)[1:]
+        self.short = _short(body)
         self.kinds: dict[str, Set[str]] = {}
         for name, type_ in _annotated(body):
             self.kinds[name] = self.kinds.get(name, _KINDS) & self._kinds_of_type(type_)
@@ -311,7 +315,7 @@ class _Writer:
         self.kept = began
         said = f"({','.join(given)})"
         if method:
-            return f"{node.name}{said}{body}"
+            return f"{self._member(node.name)}{said}{body}"
         made = f"{said}=>{body}"
         for each in node.decorator_list:
             made = f"{self.write(each)}({made})"
@@ -319,11 +323,12 @@ class _Writer:
 
     def _classdef(self, node: ast.ClassDef) -> str:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+        called = [self._member(each.target.id) for each in fields]
         said = [
-            f"{it.target.id}={self._default(it.value)}" if it.value else it.target.id
-            for it in fields
+            f"{name}={self._default(it.value)}" if it.value else name
+            for name, it in zip(called, fields, strict=True)
         ]
-        names = ",".join(each.target.id for each in fields)
+        names = ",".join(called)
         made = f"constructor({','.join(said)}) {{ Object.assign(this, {{ {names} }}) }}\n"
         functions = (each for each in node.body if isinstance(each, ast.FunctionDef))
         methods = "\n".join(
@@ -429,7 +434,10 @@ class _Writer:
         return said if "array" in self._kinds(node) else f"py_list({said})"
 
     def _attribute(self, node: ast.Attribute) -> str:
-        return f"{self.write(node.value)}.{node.attr}"
+        return f"{self.write(node.value)}.{self._member(node.attr)}"
+
+    def _member(self, name: str) -> str:
+        return self.short.get(name, name)
 
     def _subscript(self, node: ast.Subscript) -> str:
         value, place = self.write(node.value), node.slice
@@ -513,7 +521,7 @@ class _Writer:
         elif None in named:
             given.append(f"Object.fromEntries({named[None]})")
         elif named:
-            given.append(f"{{{','.join(f'{key}:{value}' for key, value in named.items())}}}")
+            given.append(f"{{{','.join(f'{self._member(key)}:{value}' for key, value in named.items())}}}")
         return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
 
     def _lambda(self, node: ast.Lambda) -> str:
@@ -585,6 +593,28 @@ def _defined(node: ast.stmt) -> list[tuple[str, list[str]]]:
         return [(node.name, made[0] if made else fields)]
     targets = getattr(node, "targets", [])
     return [(it.id, []) for each in targets for it in ast.walk(each) if isinstance(it, ast.Name)]
+
+
+def _members(node: ast.ClassDef) -> Iterator[str]:
+    """The fields and methods of a class, and what it keeps in itself."""
+    for each in ast.walk(node):
+        match each:
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.FunctionDef(name=name):
+                yield name
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                yield name
+
+
+def _short(body: list[ast.stmt]) -> dict[str, str]:
+    """Of members of classes that nothing reads outside short names, the shortest of the usual."""
+    classes = [node for node in body if isinstance(node, ast.ClassDef)]
+    outside = {it for node in classes if node.decorator_list for it in _members(node)}
+    own = {it for node in classes for it in _members(node) if it[:2] != "__"} - outside
+    every = (each for node in body for each in ast.walk(node))
+    uses = Counter(it.attr for it in every if isinstance(it, ast.Attribute) and it.attr in own)
+    letters = string.ascii_letters
+    short = (*letters, *map("".join, itertools.product(letters, letters)))
+    return dict(zip([name for name, _ in uses.most_common()], short, strict=False))
 
 
 def _annotated(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]:
