@@ -146,7 +146,9 @@ class World:
         elif kind == "inner":
             if len(parts[0]) == 4:
                 self.remark("each")
-            return self._product(values, kind)._replace(axes=parts[0])
+            value = self._product(values, kind)._replace(axes=parts[0])
+            late = value.role == "head[i]" and parts[0][1:] == "1.2"  # heads behind words
+            return value._replace(role="head[i]!") if late else value
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
         if name == "view" and (not first.out or self._is_bare(first)):
@@ -267,6 +269,7 @@ class World:
                 self._judge(key, said)
             heads = op in ("attention", "fused") and all(it.free == "swap" for it in arrays)
             axes = "...." if heads or op in ("cut", "three") else arrays[0].axes
+            axes = "" if op == "join" else axes
             return Value(made or arrays[0].role, out, typed, axes=axes)
         if scale:
             return Value("#", out, typed)

@@ -276,8 +276,8 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     every = [*(uses if scored else inputs.values())]
     called = any(it in world.kinds for it in ("attention", "fused", "multihead"))  # by places
     name = "three" if apart or len(inputs) > 2 else "two"
-    if len(every) > 1 and (called or name == "two"):
-        world.remark(name, listed(every))
+    if len(every) > 1:
+        world.remark("apart" if apart and not called else name, listed(every))
     turned_in = any(it.role in ("Q.T", "Q[i].T") for it in world.made.values())  # Q = W @ X.T
     tokens = "columns" if world.columns or turned_in else "rows"
     sided = any(it in world.kinds for it in ("mul", "dot", "inner", "t", "axis"))

@@ -52,9 +52,10 @@ def shapes(typed: str) -> Reading | None:
     if not (ours or numbers or row or told):
         return None
     axes = [axes_of(it) for _, it in found]
-    made = [axes_of(it) for _, it in findall(ITEM, " ".join(behind[:1]))]
+    made = [axes_of(it) for _, it in findall(ITEM, " ".join(behind))]
+    steps = bool(made) or "then" in typed
     if made and len(axes) == 1:
-        axes, labels = [axes[0], made[0]], [labels[0], ""]
+        axes, labels = [*axes, *made], [*labels, *("" for _ in made)]
     if "@" in rest or (named and not ours):
         fits = len(axes) > 1 and min(map(len, axes)) > 1
         product = _product(axes, labels, made) if fits else None
@@ -62,13 +63,14 @@ def shapes(typed: str) -> Reading | None:
         arrays = sum(it[0][0] == "W" for it in kinds if it) < 2 and ["mask"] not in kinds
         if "@" in rest or (product and arrays and not product.wrong):
             return product
-    if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not any(labels)):
-        return _attention(dict(zip(letters if ours else "QKV", axes, strict=True)))
+    if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not (any(labels) or steps)):
+        of = dict(zip(letters if ours else "QKV", axes, strict=True))
+        return _attention(of, FIT["misfit" if ours else "unnamed"].format(listed([*of])))
     one, two = [*axes, axes[0]][:2]
     if len(axes) == 2 and one[2:] and one[:-2] == two[:-2] and one[-1] == two[-2] != one[-2]:
         return _product(axes, labels, made)  # Q, and K transposed
     says = [] if any(labels) or made else _row(axes)
-    if _is_file(axes) and not (any(labels) or "then" in typed):
+    if _is_file(axes) and not (any(labels) or steps):
         labels, often = ["W_Q", "W_K", "W_V", "W_O"][: len(axes)], times(axes[0][0], axes[1][0])
         shared = [NAME["grouped"].format(axes[0][0], often)] if often not in (0, 1) else []
         says = [SHAPE["weights"], *shared]
@@ -96,7 +98,7 @@ def listed(names: list) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
-def _attention(of: dict) -> Reading:
+def _attention(of: dict, misfit: str) -> Reading:
     """Whether Q, K and V fit, with their axes in the order in which most does."""
     names, ranks, tried = listed([*of]), [*dict.fromkeys(map(len, of.values()))], []
     for order in FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
@@ -104,7 +106,7 @@ def _attention(of: dict) -> Reading:
         tried.append((order, *_fits(ordered)))
     if not tried:
         wrong = FIT["axes"].format(names, listed([str(it) for it in ranks]))
-        return card("shape", FIT["misfit"].format(names), [], [wrong], {}, FIT["page"])
+        return card("shape", misfit, [], [wrong], {}, FIT["page"])
     # Without Q, any axis may be the words: what is told is the usual order, or that of the letters.
     named = ranks == [4] and all(_is_length(shape[1]) for shape in of.values())
     tried = tried if named or "Q" in of else tried[:1]
@@ -112,7 +114,7 @@ def _attention(of: dict) -> Reading:
     order, wrong, _, says, (scores, output), page = best
     letters = {letter: said_of(shape) for letter, shape in of.items()}
     if wrong:
-        return card("shape", FIT["misfit"].format(names), [], wrong, letters, FIT["page"])
+        return card("shape", misfit, [], wrong, letters, FIT["page"])
     title, says = says[0], says[1:]
     if best != tried[0]:
         title = f"{FIT['turned'][len(order) - 2]} {title}"
@@ -237,7 +239,7 @@ def _numbers(shape: list) -> list:
     """A shape in which names of sizes are numbers: of words any, and others the base model's."""
     known = lambda it: SIZES.get(it[0].lower(), it[0])  # noqa: E731
     its = [sub(r"[A-Za-z]\w*", known, str(axis)) for axis in shape]
-    its = [sub(r"^(d_\w+)·(3|h)$", r"\2·\1", it) for it in its]
+    its = [sub(r"^h·d$", "h·d_k", sub(r"^(d_\w+)·(3|h)$", r"\2·\1", it)) for it in its]
     base = SHAPE["base"] | tables()["base"] | {"d": 64 if "h" in its else 512}
     return [base.get(it, axis) for it, axis in zip(its, shape, strict=True)]
 

@@ -40,8 +40,8 @@ _PYTHON = Path(__file__).with_name("python.js")
 def translate(sources: Mapping[str, str], given: str, wanted: str) -> str:
     """Write modules, by their names, as one function of data, JSON, that returns what is wanted.
 
-    All names are local to it, so a minifier shortens them. Members of classes are shortened here, but
-    not those of a dataclass, which is read outside.
+    All names are local to it, so a minifier shortens them. Members of classes are shortened here,
+    but not those of a dataclass, which is read outside.
     """
     trees = [_placed(_OneByOne().visit(ast.parse(it)), name, 1) for name, it in sources.items()]
     every = [node for tree in trees for node in tree.body]
@@ -521,7 +521,9 @@ class _Writer:
         elif None in named:
             given.append(f"Object.fromEntries({named[None]})")
         elif named:
-            given.append(f"{{{','.join(f'{self._member(key)}:{value}' for key, value in named.items())}}}")
+            given.append(
+                f"{{{','.join(f'{self._member(key)}:{value}' for key, value in named.items())}}}"
+            )
         return f"{'new ' * (name in self.classes)}{said}({','.join([*first, *given])})"
 
     def _lambda(self, node: ast.Lambda) -> str:
