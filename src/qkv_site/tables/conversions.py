@@ -14,9 +14,9 @@ from qkv_site.markdown.tables import table
 SIGNS = {
     "=": "the weights fit after reordering, and nothing is added or lost; if both "
     "rotate, compare [the rotations](#rotation)",
-    "0": "zeros are added for biases that the target stores",
-    "k": "the key bias is left out; in equation (1) it has no effect",
-    "s": "the scale moves into the weight of the queries",
+    "0": "add zeros for biases that the target stores",
+    "k": "leave the key bias out; in equation (1) it has no effect",
+    "s": "move the scale into the weight of the queries",
     "b": "a bias has no place in the target and is lost",
     "r": "one of the two [rotates queries and keys](#rotation), and the other does not",
 }
