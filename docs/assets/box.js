@@ -62,7 +62,7 @@ export function hit({ address, names: [name, page], excerpt }) {
 
 function count(typed, pages, nowhere, more) {
   if (!pages) return `Nothing is found for “${typed}”.`
-  const left = nowhere.length ? ` No page has ${nowhere.map((word) => `“${word}”`).join(" or ")}.` : ""
+  const left = nowhere.length ? ` Not found: ${nowhere.map((word) => `“${word}”`).join(" or ")}.` : ""
   return (more ? `These ${pages} pages fit best.` : `${pages} ${pages === 1 ? "page fits" : "pages fit"}.`) + left
 }
 

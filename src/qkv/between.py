@@ -134,7 +134,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
 
         Raises:
             ValueError: If `width` is no even number from 2 on, `base` is not positive, `pairs` is
-                another word, or the scaling is not known or lacks a number.
+                another word, or the scaling is not known or lacks a number, or one gives no angles.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
@@ -151,12 +151,19 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
         check_one_of("rope_type", scaling["rope_type"], SCALINGS)
         angles = base ** (-np.arange(0.0, width, 2) / width)
         try:
-            with np.errstate(divide="raise", invalid="raise"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 angles, magnitude = SCALINGS[scaling["rope_type"]](angles, base, scaling)
+            finite = bool(np.isfinite(angles).all())
         except KeyError as missing:
             raise ValueError(f"scaling must have {missing}, but is {scaling}.") from None
-        except (TypeError, ArithmeticError):  # null in a config.json, or a factor of 0
-            raise ValueError(f"No angles follow from base = {base} and {scaling}.") from None
+        except (
+            TypeError,
+            ValueError,
+            ZeroDivisionError,
+        ):  # null in a config.json, or a length of 0
+            finite = False
+        if not finite:  # a factor of 0
+            raise ValueError(f"No angles follow from base = {base} and {scaling}.")
         return cls(angles, pairs, magnitude)
 
     def vectors(self, Q, K, V, i, j):

@@ -135,7 +135,7 @@ def test_what_is_found_is_shown_with_its_formulas_and_without_holes(search):
 
 def test_a_name_that_no_page_has_is_named_and_its_words_are_found(search):
     assert search("causal_mask_zeppelin")
-    assert search.status.inner_text().endswith("No page has “causal_mask_zeppelin”.")
+    assert search.status.inner_text().endswith("Not found: “causal_mask_zeppelin”.")
 
 
 def test_a_name_counts_whole_before_its_parts(search):
@@ -182,7 +182,7 @@ def test_what_is_nowhere_is_not_found_and_the_index_of_questions_is_offered(sear
 
 def test_a_word_that_is_nowhere_is_named(search):
     assert search("keras key_dim zeppelin")
-    assert "No page has “zeppelin”." in search.status.inner_text()
+    assert "Not found: “zeppelin”." in search.status.inner_text()
 
 
 def test_the_search_reads_no_menu_no_button_and_no_data(search):

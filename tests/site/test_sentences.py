@@ -180,6 +180,7 @@ def test_a_formula_is_plain_text_to_the_search():
         return mathml.plain(next(shown.iter("math")))
 
     assert "W_i^Q" in plain("W_Q[i]")
+    assert plain("(S[i] + S[i]) / sqrt(d_k + d_r)") == "(S_i + S_i) / √(d_k + d_r)"
     assert "d_model × d_k" in plain("shape(W_Q[i])")
     assert "Q_i = X_Q W_i^Q" in plain("Q[i] = X_Q @ W_Q[i]")
     assert "softmax(S_i / √d_k)" in plain("softmax(S[i] / sqrt(d_k))")

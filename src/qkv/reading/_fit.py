@@ -147,7 +147,7 @@ class World:
             if len(parts[0]) == 4:
                 self.remark("each")
             value = self._product(values, kind)._replace(axes=parts[0])
-            late = value.role == "head[i]" and parts[0][1:] == "1.2"  # heads behind words
+            late = value.role == "head[i]" and parts[0][3:] and "1." in parts[0]  # heads are last
             return value._replace(role="head[i]!") if late else value
         elif any(it.lost for it in values):
             return Value(typed=first.typed, lost=True)
@@ -293,7 +293,10 @@ class World:
             return Value("head[i]", None, typed)  # one word after another
         its = key.replace(".T", "") if self.columns else key
         for pattern, (name, made) in DATA["mistakes"].items():
-            if fullmatch(pattern, its) and not (name == "heads" and self.code):  # by name alone
+            summed = name == "star" and not search(
+                "softmax.*ᵀ", typed
+            )  # it may be, in a later line
+            if fullmatch(pattern, its) and not summed and not (name == "heads" and self.code):
                 self.remark(name, typed, *(it.typed for it in arrays))
                 return Value(made, None, typed)
         self.loose += 2
@@ -412,6 +415,7 @@ class World:
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
         elif made:
             names = [it.typed.strip("ᵀ") for it in (a, b)]
+            meant = f"{names[0]} {names[1]}ᵀ" if scores else meant
             self.remark("queries" if weights else "turned", meant, *names)
             self.steps += 1
         return Value(bare(made), None, typed)

@@ -52,7 +52,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
         for world in [it for it in worlds if "QKV" in " ".join(it.role_of.values())]:
             world.remark(name)
     for world in worlds if code and search(DATA["axes"]["kept"], typed) else []:
-        if "one" not in world.said():
+        if "one" not in world.said() or ".T" in typed:  # K @ q has one query
             world.remark("kept")
     for world in worlds if found else []:  # along the first axis columns are right, and K Qᵀ is
         first = found[2] not in ("1", "-1")

@@ -40,6 +40,7 @@ def tables() -> dict:
     grouped: dict[str, list] = {}  # by what they hold
     for every, holds, ways, page, *more in alike.values():
         grouped.setdefault(holds, []).append([" ".join(every), page, ways, *more])
+    grouped = dict(sorted(grouped.items(), key=lambda each: len(repr(each))))  # so it packs best
     return {
         "sizes": known_sizes(),
         "base": _BASE,

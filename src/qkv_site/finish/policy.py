@@ -27,9 +27,11 @@ _SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script>", re.DOTALL)
 _RUNS = re.compile(r'(?!.*\bsrc=)(?:(?!.*\btype=)|.*\btype="?(?:module|text/javascript)\b)')
 _BLOCKED = re.compile(
     r"<(?:(?P<style>style\b)"
-    r"|(?P<handler>[a-z][^<>]*\son[a-z]+=)"
+    r"|(?P<handler>[a-z][^<>]*\son[a-z]+\s*=)"
     r"|(?P<link>a\b[^<>]*\shref=[\"']?javascript:)"
-    r"|(?P<host>(?:script|img|iframe|audio|video|source|embed)\b[^<>]*\ssrc=[\"']?(?:https?:)?//))"
+    r"|(?P<host>(?:script|img|iframe|audio|video|source|embed|object)\b[^<>]*"
+    r"\s(?:src|srcset|data)=[\"']?(?:https?:)?//))",
+    re.IGNORECASE,
 )
 _NAMES = {
     "style": "an element <style>",

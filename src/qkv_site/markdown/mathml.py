@@ -104,10 +104,16 @@ def _plain(node: Element) -> str:
         case "msubsup" | "munderover":
             return f"{parts[0]}_{{{parts[1]}}}^{{{parts[2]}}}"
         case "mfrac":
-            return f"{parts[0]} / {parts[1]}"
+            return f"{_grouped(parts[0])} / {_grouped(parts[1])}"
         case "msqrt":
-            return f"√{' '.join(parts)}"
+            return f"√{_grouped(' '.join(parts))}"
     return " ".join(part for part in [(node.text or "").strip("\u2061\u2062 \n"), *parts] if part)
+
+
+def _grouped(said: str) -> str:
+    """A part of a fraction or a root, in brackets if it is a sum."""
+    inside = re.sub(r"\([^()]*\)", "", said)
+    return f"({said})" if re.search(r" [+\u2212-] ", inside) else said
 
 
 def with_words(latex: str) -> str:

@@ -608,7 +608,7 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _short(body: list[ast.stmt]) -> dict[str, str]:
-    """Of members of classes that nothing reads outside short names, the shortest of the usual."""
+    """Short names of members of undecorated classes; the most used get the shortest."""
     classes = [node for node in body if isinstance(node, ast.ClassDef)]
     outside = {it for node in classes if node.decorator_list for it in _members(node)}
     own = {it for node in classes for it in _members(node) if it[:2] != "__"} - outside
