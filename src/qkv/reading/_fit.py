@@ -39,6 +39,12 @@ def transposed(value: Value) -> Value:
     return value._replace(role=turned(value.role), out=out, typed=typed)
 
 
+def scores_of(a: Value, b: Value) -> list:
+    """The scores of two values with words as rows, and the two, as they were typed."""
+    names = [it.typed.strip("ᵀ") for it in (a, b)]
+    return [f"{' '.join(names)}ᵀ", *names]
+
+
 def written(out: tuple, flip: bool, role: Callable, size: Callable, signs: dict) -> str:
     """A tree of roles as a line, or as the line of its transpose."""
     op, *parts = out
@@ -353,8 +359,7 @@ class World:
                 out = ("mul", x.out, y.out) if x.out and y.out else None
                 bare_code = self.code and not search("W_", " ".join(self.role_of.values()))
                 if bare_code and self.columns and role == "S[i]":  # Q.T @ K
-                    names = [it.typed.strip("ᵀ") for it in (a, b)]
-                    self.remark("turned", f"{names[0]} {names[1]}ᵀ", *names)
+                    self.remark("turned", *scores_of(a, b))
                 axes = max(a.axes, b.axes, key=len)
                 if not (axes or n) and a.free == b.free == "swap":  # each has its heads first
                     axes = "...."
@@ -414,9 +419,8 @@ class World:
             said = FAULTS["meet"].format(a.typed, b.typed, one[1], two[0])
             self.faults[f"{said} {hint}".strip()] = "near" if hint else "meet"
         elif made:
-            names = [it.typed.strip("ᵀ") for it in (a, b)]
-            meant = f"{names[0]} {names[1]}ᵀ" if scores else meant
-            self.remark("queries" if weights else "turned", meant, *names)
+            right, *names = scores_of(a, b)
+            self.remark("queries" if weights else "turned", right if scores else meant, *names)
             self.steps += 1
         return Value(bare(made), None, typed)
 
