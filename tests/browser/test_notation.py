@@ -87,7 +87,7 @@ def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_
     page.goto("/symptoms/scale/?notation=weng")  # whose d_k is as wide as all heads
     said = page.locator(TOLD).inner_text()
     assert "an unchanged d_k is one head's width, and d_v is that of its values." in said
-    assert "places in sentences. Other W^Q and the like in sentences stay." in said
+    assert "places in the text. Other W^Q and the like in the text stay." in said
     page.locator(CHOICE).select_option("raschka")
     assert "unchanged" not in page.locator(TOLD).inner_text()
     page.goto("/explanation/biases/?notation=raschka")  # no output's width stands there

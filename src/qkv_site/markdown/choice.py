@@ -24,7 +24,7 @@ _KINDS = {
     "formula": ("formula", "formulas"),
     "drawing": ("drawing", "drawings"),
     "picture": ("picture of numbers", "pictures of numbers"),
-    "place": ("place in sentences", "places in sentences"),
+    "place": ("place in the text", "places in the text"),
 }
 _VIDEOS_STAY = "The picture of the two videos keeps Ng's letters."
 # What a letter is on this site, where it did not change and some text has it for something else.
@@ -73,7 +73,7 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     begin = f"{'Shown in' if changed.total() else 'You chose'} {text}"
     stay = [_VIDEOS_STAY] if _has_map(page) else []
     which = "Other" if changed["place"] else ""
-    said = f"{which} {letters.set_in('W^Q')} and the like in sentences stay.".strip()
+    said = f"{which} {letters.set_in('W^Q')} and the like in the text stay.".strip()
     ours = [said] if _TYPED in content else []
     roles = _roles(shown, source)
     ours += [*_one_for_two(page, roles, chosen), *_ours(roles, chosen)]
