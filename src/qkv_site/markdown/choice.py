@@ -79,7 +79,8 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     ours += [*_one_for_two(page, roles, chosen), *_ours(roles, chosen)]
     groups = {notation.role(it).group for it in roles - {_BORROWED}}
     if chosen.one_token and (groups - {"size", "weight"} or _has_live(page)):
-        ours.append(formulas.one_token(notation.legend("X_Q", chosen)[0], chosen))
+        source_of = next((it for it in ("X_Q", "X", "X_K", "X_V") if it in roles), "X_Q")
+        ours.append(formulas.one_token(notation.legend(source_of, chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
         return " ".join([begin + picture + _why_nothing_changed(page, shown), *ours])
