@@ -536,7 +536,7 @@ def fit(lines: list, shown: dict, code: bool) -> list:
     sources = [it for it in entering(every) if it in letters]
     firsts = [node[2] for node in every if node[0] == "shape" and node[2:]]  # rows of weights
     shaped = any(it == "d|" or number(it) == "d_model" for it in firsts)
-    for role_of, kind in choices(letters, sources, shaped):
+    for role_of, kind in choices(letters, sources, shaped, shown):
         weights = [it for it, its in role_of.items() if search("^[WP][_[]", its) and "()" not in it]
         for columns in (False, True) if weights or either else (False,):
             for stored in (False, True) if weights else (False,):  # a weight as nn.Linear has it

@@ -133,6 +133,7 @@ def _is_attention(world: World) -> bool:
     named = [it for it in [*world.role_of, *world.made] if search(DATA["ours"]["letters"], it)]
     ours = named or [it for it in roles if search(DATA["ours"]["roles"], it)]
     ours = ours or any(it in OURS for it in world.kinds)
+    ours = ours or ("concat" in world.kinds and search(r"\bhead", " ".join(world.role_of)))
     toy = "toy" in world.notes.values() and not world.loose
     ours = ours or toy or any(it in ("cut", "together") for it in world.notes.values())
     steps = world.steps or any(it not in ("meet", "equal", "scores") for it in faults)
@@ -301,7 +302,7 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     shown = " ".join(world.shown.values())
     below, above = search(r"\b[xqkv]_", shown), "<" in shown  # Ng's alone write ⟨3⟩ of a word
     texts = [it for it in names if not (below if it[:3] == "ng-" else above)]
-    remarks = [DATA["says"][name] for name in texts if name in DATA["says"]]
+    remarks = [DATA["says"][it] for it in texts if it in DATA["says"] and "X_" in kinds]
     beside = "X_" in kinds and "P_" not in kinds  # a source whose letter tells what it is of
     if len(inputs) > 1 or beside:  # each has the letter of the queries, or of keys and values
         apart = all(it and ("Q" not in it or len(it) == 1) for it in uses.values())

@@ -73,7 +73,7 @@ def roles_of(name: str) -> list:
     return [it.replace("[i]", "") for it in [*forms, *roles]]
 
 
-def choices(letters: list, sources: list, shaped: bool) -> list:
+def choices(letters: list, sources: list, shaped: bool, shown: dict) -> list:
     """The roles that letters may have together, and how unusual they are.
 
     Queries, keys and values are of one kind, and so are their weights. What a layer takes is a
@@ -108,15 +108,16 @@ def choices(letters: list, sources: list, shaped: bool) -> list:
                 role_of = dict(chosen)
                 for leaf, (its, letter, _) in meant.items():
                     if its:
-                        role_of[leaf] = _form(leaf, meant, act, weight).format(letter)
+                        role_of[leaf] = _form(leaf, meant, act, weight, shown).format(letter)
                 found.append((role_of, 3 * n + m))
     return found
 
 
-def _form(leaf: str, meant: dict, act: str, weight: str) -> str:
+def _form(leaf: str, meant: dict, act: str, weight: str, shown: dict) -> str:
     """The role of queries, keys or values or of their weight, as far as it is free."""
     kind, indexed = meant[leaf][0], is_indexed(leaf)
     others = [it for it in meant if meant[it] == meant[leaf] and is_indexed(it) != indexed]
+    others = [it for it in others if "<" not in shown.get(it, "") + shown.get(leaf, "")]  # a word's
     # Q_i is made of q, but q_i may be a row of Q
     twin = any(it[0] == leaf[0] or (leaf if indexed else it)[0] in "QKV" for it in others)
     if kind == "activation":
