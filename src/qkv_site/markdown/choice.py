@@ -79,8 +79,8 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     ours += [*_one_for_two(page, roles, chosen), *_ours(roles, chosen)]
     groups = {notation.role(it).group for it in roles - {_BORROWED}}
     if chosen.one_token and (groups - {"size", "weight"} or _has_live(page)):
-        source_of = next((it for it in ("X_Q", "X", "X_K", "X_V") if it in roles), "X_Q")
-        ours.append(formulas.one_token(notation.legend(source_of, chosen)[0], chosen))
+        own = [it for it in ("X_Q", "X", "X_K", "X_V") if it in roles and it in chosen.letters]
+        ours.append(formulas.one_token(notation.legend([*own, "X_Q"][0], chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
         return " ".join([begin + picture + _why_nothing_changed(page, shown), *ours])
@@ -101,11 +101,15 @@ def _ours(roles: set[str], chosen: notation.Source) -> list[str]:
         if size in words and chosen.letter(notation.role(size)) != size
     ]
     sources = chosen.letters.get("X_Q")
-    if roles and sources and sources.shape and not chosen.names(notation.role("d_model")):
+    lent = "d_model" in roles and not chosen.names(notation.role("d_model"))
+    if lent and sources and sources.shape:
         output = ", and of the output" * chosen.names(notation.role("d_out"))
         meant.append(
             f"{letters.set_in('d_model')} is the width of each source{output}, as if all were equal"
         )
+    both = chosen.letters.get("W_VO[i]")
+    if both and "W_VO[i]" in roles and both.latex == "W_V":  # 3Blue1Brown's
+        meant.append(f"{letters.set_in('W^V')} and <code>W_V</code> are a head's value weight")
     named = f"Where no text is named, an unchanged {', and '.join(meant)}."
     return [named] if meant else []
 
@@ -126,13 +130,11 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     """What a letter of the text stands for here, where the text has another one or one width."""
     sizes = {key: notation.role(key) for key in ("d_model", "d_out", "d_k", "d_v")}
     own = [key for key, size in sizes.items() if chosen.names(size)]
-    source, output, head, value = (to_mathml(chosen.letter(size)) for size in sizes.values())
+    source, _, head, value = (to_mathml(chosen.letter(size)) for size in sizes.values())
     said = []
     output_shown = roles & _AS_WIDE or (page.compares and "d_model" in roles)  # or its shape alone
     if output_shown and "d_model" in own and "d_out" in own:
-        said.append(
-            f"Here {source} and {output} are equal: {source} is the width of the output, too."
-        )
+        said.append(f"Here {source} is the width of the output, too.")
     if "d_k" in own and head == value and _has_example(page):
         said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
     where = chosen.letters["d_k"].where if "d_k" in own else ""
