@@ -134,7 +134,7 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
 
         Raises:
             ValueError: If `width` is no even number from 2 on, `base` is not positive, `pairs` is
-                another word, or the scaling is not known or lacks a number, or one gives no angles.
+                another word, or the scaling is not known, lacks a number or gives no angles.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()
@@ -151,18 +151,14 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
         check_one_of("rope_type", scaling["rope_type"], SCALINGS)
         angles = base ** (-np.arange(0.0, width, 2) / width)
         try:
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 angles, magnitude = SCALINGS[scaling["rope_type"]](angles, base, scaling)
-            finite = bool(np.isfinite(angles).all())
+            finite = bool(np.isfinite(angles).all() and (angles >= 0).all())
         except KeyError as missing:
             raise ValueError(f"scaling must have {missing}, but is {scaling}.") from None
-        except (
-            TypeError,
-            ValueError,
-            ZeroDivisionError,
-        ):  # null in a config.json, or a length of 0
+        except (TypeError, ValueError, ArithmeticError):  # null in a config.json, or no length
             finite = False
-        if not finite:  # a factor of 0
+        if not finite:  # a factor of 0, or less
             raise ValueError(f"No angles follow from base = {base} and {scaling}.")
         return cls(angles, pairs, magnitude)
 

@@ -299,10 +299,7 @@ class World:
             return Value("head[i]", None, typed)  # one word after another
         its = key.replace(".T", "") if self.columns else key
         for pattern, (name, made) in DATA["mistakes"].items():
-            summed = name == "star" and not search(
-                "softmax.*ᵀ", typed
-            )  # it may be, in a later line
-            if fullmatch(pattern, its) and not summed and not (name == "heads" and self.code):
+            if fullmatch(pattern, its) and not (name == "heads" and self.code):  # by name alone
                 self.remark(name, typed, *(it.typed for it in arrays))
                 return Value(made, None, typed)
         self.loose += 2

@@ -28,9 +28,9 @@ _RUNS = re.compile(r'(?!.*\bsrc=)(?:(?!.*\btype=)|.*\btype="?(?:module|text/java
 _BLOCKED = re.compile(
     r"<(?:(?P<style>style\b)"
     r"|(?P<handler>[a-z][^<>]*\son[a-z]+\s*=)"
-    r"|(?P<link>a\b[^<>]*\shref=[\"']?javascript:)"
+    r"|(?P<link>a\b[^<>]*\shref\s*=\s*[\"']?javascript:)"
     r"|(?P<host>(?:script|img|iframe|audio|video|source|embed|object)\b[^<>]*"
-    r"\s(?:src|srcset|data)=[\"']?(?:https?:)?//))",
+    r"\s(?:src|srcset|data)\s*=\s*[\"']?(?:https?:)?//))",
     re.IGNORECASE,
 )
 _NAMES = {

@@ -72,22 +72,22 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     )
     begin = f"{'Shown in' if changed.total() else 'You chose'} {text}"
     stay = [_VIDEOS_STAY] if _has_map(page) else []
+    pictured = bool(stay) or "map" in page.meta  # large, or small at the page's top
     which = "Other" if changed["place"] else ""
     said = f"{which} {letters.set_in('W^Q')} and the like in the text stay.".strip()
     ours = [said] if _TYPED in content else []
     roles = _roles(shown, source)
     ours += [*_one_for_two(page, roles, chosen), *_ours(roles, chosen)]
-    groups = {notation.role(it).group for it in roles - {_BORROWED}}
-    if chosen.one_token and (groups - {"size", "weight"} or _has_live(page)):
-        own = [it for it in ("X_Q", "X", "X_K", "X_V") if it in roles and it in chosen.letters]
+    own = [it for it in ("X_Q", "X", "X_K", "X_V") if it in roles and it in chosen.letters]
+    if chosen.one_token and (own or _has_live(page)):
         ours.append(formulas.one_token(notation.legend([*own, "X_Q"][0], chosen)[0], chosen))
     if not changed.total():
-        picture = f"Changed: {_listed(changed, with_map=True)}. {_VIDEOS_STAY} " if stay else ""
+        picture = f"Changed: {' '.join(['the picture of the layer.', *stay])} " if pictured else ""
         return " ".join([begin + picture + _why_nothing_changed(page, shown), *ours])
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     marked = ", or marked as this site's" * (_BORROWED in roles)
-    counts = f"Changed{marked}: {_listed(changed, with_map=_has_map(page))}."
+    counts = f"Changed{marked}: {_listed(changed, with_map=pictured)}."
     return begin + " ".join([counts, *stay, *ours])
 
 
