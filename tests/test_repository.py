@@ -62,13 +62,9 @@ def test_the_files_and_folders_that_ci_names_are_there(script):
 
 
 def test_what_ci_tests_of_the_package_needs_nothing_of_the_site():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = {
-        name: {re.match(r"[\w-]+", each)[0] for each in extras["optional-dependencies"][name]}
-        for name in ("docs", "test")
-    }
-    without = {*named["docs"] - named["test"], "qkv_site"}
-    blocked = ["yaml", "markdown", *(name.replace("-", "_") for name in without)]
+    extras = project()["optional-dependencies"]
+    docs, test = ({re.match(r"[\w-]+", it)[0] for it in extras[name]} for name in ("docs", "test"))
+    blocked = ["qkv_site", "yaml", "markdown", *(it.replace("-", "_") for it in docs - test)]
     paths = [*paths_in(ROOT / ".ci" / "package")]
     code = f"import sys; sys.modules.update(dict.fromkeys({blocked})); import pytest; "
     code += f"sys.exit(pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider', *{paths}]))"

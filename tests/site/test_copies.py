@@ -9,7 +9,7 @@ import pytest
 from qkv_site.markdown import claims
 from qkv_site.page import Site
 from qkv_site.parts import formulas
-from qkv_site.write import copies
+from qkv_site.write import copies, search
 from support import ADDRESS, html_of
 
 READ = Site().pages
@@ -51,6 +51,7 @@ def test_no_formula_and_no_claim_is_lost_and_nothing_is_left_over(written):
                 assert f"Claim, {claim.kind}" in text
                 assert f"#claim-{claim.id}" in text, f"{name}: {claim.id}"
         assert LEFT_OVER.search(re.sub(r"`[^`\n]*`", "", plain)) is None, name
+        assert re.search(r"^(`{3,}).*\n\s*^\1$", text, re.MULTILINE) is None, f"{name}: no code"
     assert lines > 75
     assert in_sentences > 120
     shown = written["explanation/biases.md"]
@@ -60,6 +61,12 @@ def test_no_formula_and_no_claim_is_lost_and_nothing_is_left_over(written):
 
 def without_fences(text):
     return re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_way_from_page_to_page_stands_in_a_copy_and_not_in_the_search(site, written):
+    place = "Start here, 5 of 10. Next: "
+    assert place in written["start/which-q.md"]
+    assert place not in (site / search.ADDRESS).read_text()
 
 
 def test_links_lead_to_a_heading(site, written):

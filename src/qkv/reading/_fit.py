@@ -354,8 +354,8 @@ class World:
                     self._used(it, letter)
                 self._judge(key.replace("!", "") if dot else key, [x.typed, y.typed])
                 out = ("mul", x.out, y.out) if x.out and y.out else None
-                bare_code = self.code and not search("W_", " ".join(self.role_of.values()))
-                if bare_code and self.columns and role == "S[i]":  # Q.T @ K
+                scores = self.code and self.columns and role == "S[i]"  # Q.T @ K
+                if scores and not search("W_", " ".join(self.role_of.values())):
                     self.remark("turned", *scores_of(a, b))
                 axes = max(a.axes, b.axes, key=len)
                 if not (axes or n) and a.free == b.free == "swap":  # each has its heads first

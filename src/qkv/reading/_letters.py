@@ -116,8 +116,8 @@ def choices(letters: list, sources: list, shaped: bool, shown: dict) -> list:
 def _form(leaf: str, meant: dict, act: str, weight: str, shown: dict) -> str:
     """The role of queries, keys or values or of their weight, as far as it is free."""
     kind, indexed = meant[leaf][0], is_indexed(leaf)
-    others = [it for it in meant if meant[it] == meant[leaf] and is_indexed(it) != indexed]
-    others = [it for it in others if "<" not in shown.get(it, "") + shown.get(leaf, "")]  # a word's
+    alike = [it for it in meant if meant[it] == meant[leaf] and is_indexed(it) != indexed]
+    others = [it for it in alike if "<" not in shown.get(it, "") + shown.get(leaf, "")]  # a word's
     # Q_i is made of q, but q_i may be a row of Q
     twin = any(it[0] == leaf[0] or (leaf if indexed else it)[0] in "QKV" for it in others)
     if kind == "activation":

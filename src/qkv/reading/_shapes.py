@@ -65,7 +65,7 @@ def shapes(typed: str) -> Reading | None:
             return product
     if ours or (len(axes) == 3 and min(map(len, axes)) > 2 and not (any(labels) or steps)):
         of = dict(zip(letters if ours else "QKV", axes, strict=True))
-        return _attention(of, FIT["misfit" if ours else "unnamed"].format(listed([*of])))
+        return _attention(of, FIT["misfit" if ours else "unnamed"])
     one, two = [*axes, axes[0]][:2]
     if len(axes) == 2 and one[2:] and one[:-2] == two[:-2] and one[-1] == two[-2] != one[-2]:
         return _product(axes, labels, made)  # Q, and K transposed
@@ -101,6 +101,7 @@ def listed(names: list) -> str:
 def _attention(of: dict, misfit: str) -> Reading:
     """Whether Q, K and V fit, with their axes in the order in which most does."""
     names, ranks, tried = listed([*of]), [*dict.fromkeys(map(len, of.values()))], []
+    misfit = misfit.format(names)
     for order in FIT["orders"].get(str(ranks[0]), []) if len(ranks) == 1 else []:
         ordered = {letter: [shape[axis] for axis in order] for letter, shape in of.items()}
         tried.append((order, *_fits(ordered)))

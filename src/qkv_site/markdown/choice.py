@@ -82,8 +82,8 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     if chosen.one_token and (own or _has_live(page)):
         ours.append(formulas.one_token(notation.legend([*own, "X_Q"][0], chosen)[0], chosen))
     if not changed.total():
-        picture = f"Changed: {' '.join(['the picture of the layer.', *stay])} " if pictured else ""
-        return " ".join([begin + picture + _why_nothing_changed(page, shown), *ours])
+        picture = [f"Changed: {_listed(changed, with_map=True)}.", *stay] if pictured else []
+        return begin + " ".join([*picture, _why_nothing_changed(page, shown), *ours])
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     marked = ", or marked as this site's" * (_BORROWED in roles)
@@ -130,7 +130,9 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     """What a letter of the text stands for here, where the text has another one or one width."""
     sizes = {key: notation.role(key) for key in ("d_model", "d_out", "d_k", "d_v")}
     own = [key for key, size in sizes.items() if chosen.names(size)]
-    source, _, head, value = (to_mathml(chosen.letter(size)) for size in sizes.values())
+    source, head, value = (
+        to_mathml(chosen.letter(sizes[key])) for key in ("d_model", "d_k", "d_v")
+    )
     said = []
     output_shown = roles & _AS_WIDE or (page.compares and "d_model" in roles)  # or its shape alone
     if output_shown and "d_model" in own and "d_out" in own:

@@ -53,7 +53,7 @@ class Path(Fence):
             lines = (f"{number}. {link}" for number, link in enumerate(links, start=1))
             return writer.plain("\n".join(lines))
         goes_on = f" Next: {links[_number(page)]}" if page.name != names[-1] else ""
-        return writer.drawn(lambda: writer.plain(_place(page) + goes_on), "")
+        return writer.plain(_place(page) + goes_on)
 
 
 def _number(page: Page) -> int:

@@ -16,8 +16,9 @@ from markdown.extensions.toc import slugify
 from qkv import notation
 from qkv_site.figures import Figure, Printed
 from qkv_site.markdown import claims
-from qkv_site.page import Fault, Heading, Page, parse
+from qkv_site.page import Fault, Fence, Heading, Page, parse
 from qkv_site.parts import asked, formulas, questions
+from qkv_site.parts.path import Path
 from qkv_site.parts.python import Python
 from qkv_site.write import reference
 from qkv_site.write.markdown import Writer, words
@@ -106,6 +107,10 @@ class _Writer(Writer):
         if "result" not in block.given:
             said = printed.written(self.figure)
             yield from self.pieces(parse(self.page.name, said).parts)
+
+    def _fence(self, fence: Fence) -> str:
+        """Nothing of the path, which says how to go on, and not what is on the page."""
+        return "" if isinstance(fence, Path) else super()._fence(fence)
 
     def listing(self, language: str, code: str) -> str:
         """Of code its names."""
