@@ -83,6 +83,22 @@ def test_a_page_says_why_nothing_changed(page):
     assert "Changed: the picture of the layer." in page.locator(TOLD).inner_text()
 
 
+def test_the_line_speaks_of_letters_that_the_page_shows(page):
+    page.goto("/explanation/word-order/?notation=d2l")  # whose X is this site's
+    assert "one word's vector" not in page.locator(TOLD).inner_text()
+    page.goto("/explanation/widths/?notation=d2l")
+    said = page.locator(TOLD).inner_text()
+    assert "is one word's vector" in said
+    assert "d_model is the width of each source" in said
+    page.goto("/libraries/?notation=d2l")  # no formula of this page has it
+    assert "d_model" not in page.locator(TOLD).inner_text()
+    page.goto("/how-to/fold-a-norm/?notation=d2l")  # whose small picture changes alone
+    assert "Changed: the picture of the layer. What" in page.locator(TOLD).inner_text()
+    page.goto("/explanation/values-and-output/?notation=3blue1brown")  # whose W_V is the product
+    said = page.locator(TOLD).inner_text()
+    assert "an unchanged W^V and W_V are a head's value weight." in said
+
+
 def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_else(page):
     page.goto("/symptoms/scale/?notation=weng")  # whose d_k is as wide as all heads
     said = page.locator(TOLD).inner_text()

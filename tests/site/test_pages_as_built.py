@@ -132,6 +132,25 @@ def test_the_policy_has_a_hash_of_each_script_as_it_stands_and_none_of_data():
     assert policy.leave_out_of(f"<head>{policy.EMPTY}</head>") == "<head></head>"  # to serve it
 
 
+@pytest.mark.parametrize(
+    ("html", "said"),
+    [
+        ("<b onclick=x()>", "a handler"),
+        ("<button onClick = 'x()'>", "a handler"),
+        ("<STYLE>b {}</STYLE>", "an element <style>"),
+        ("<a href = 'JavaScript:x()'>", "a link that runs a script"),
+        ("<img src='https://a.b/c.png'>", "another host"),
+        ('<img SRCSET="//a.b/c.png 2x">', "another host"),
+        ("<object data=https://a.b/c.pdf>", "another host"),
+        ("<img src='c.png'><a href='https://a.b/'>on click=</a>", ""),
+    ],
+)
+def test_what_the_policy_stops_is_found_in_a_page(html, said):
+    found = policy.faults(html)
+    assert len(found) == bool(said)
+    assert said in " ".join(found)
+
+
 def test_each_page_says_its_own_address_and_the_site_map_has_it(site, pages):
     addresses = []
     for path, page in pages.items():

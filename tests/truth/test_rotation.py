@@ -98,6 +98,40 @@ def test_yarn_and_longrope_multiply_scores_at_distance_zero_and_linear_scaling_d
     assert factor == pytest.approx(1) if kind == "linear" else factor > 1.1
 
 
+@pytest.mark.parametrize(
+    ("kind", "more", "changes"),
+    [
+        ("default", {}, False),
+        ("yarn", {"factor": 4.0, "original_max_position_embeddings": 64}, False),
+        ("dynamic", {"factor": 4.0}, True),
+        (
+            "longrope",
+            {
+                "factor": 4.0,
+                "original_max_position_embeddings": 64,
+                "short_factor": [1.0] * 8,
+                "long_factor": [2.0] * 8,
+            },
+            True,
+        ),
+    ],
+)
+def test_a_shift_of_all_positions_changes_scores_with_longrope_and_dynamic_scaling(
+    torch, kind, more, changes
+):
+    """A shift of all positions changes scores with LongRoPE and dynamic scaling, past a length."""
+    llama, rope = transformers("llama"), {"rope_type": kind, "rope_theta": 1e4}
+    sizes = {"hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 64}
+    config = llama.LlamaConfig(rope_parameters=rope | more, **sizes)
+    q, k = random_pair(1, 1, 6, 16)
+    scores = []
+    for start in (0, 100):
+        angles = llama.LlamaRotaryEmbedding(config)(q, torch.arange(start, start + 6)[None])
+        turned_q, turned_k = llama.apply_rotary_pos_emb(q, k, *angles)
+        scores.append(turned_q @ turned_k.swapaxes(-1, -2))
+    assert torch.allclose(*scores, atol=1e-3) != changes
+
+
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):
     """Rotation makes the score of two tokens depend on their distance."""
     layer = rotary_layer("Llama", rng, attn_implementation="eager")

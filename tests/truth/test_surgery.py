@@ -308,6 +308,19 @@ def test_the_gain_of_gemmas_norm_is_one_plus_the_stored_weight(torch, name, rng,
         assert close(folded, linear(norm(tokens)), 1e-5) == exact
 
 
+@pytest.mark.parametrize(
+    "name", ["qwen3_next.Qwen3NextRMSNormGated", "qwen3_5.Qwen3_5RMSNormGated"]
+)
+def test_the_gated_norm_of_qwen3_next_multiplies_by_the_weight_as_stored(torch, name, x):
+    """The gated norms of Qwen3-Next and Qwen3.5 multiply by the weight as it is stored."""
+    model, norm = name.split(".")
+    norm, tokens = getattr(transformers(model), norm)(E).requires_grad_(False), torch.from_numpy(x)
+    once = norm(tokens, tokens)
+    norm.weight.fill_(0.5)
+    assert close(2 * norm(tokens, tokens), once, 1e-6)
+    assert once.any()
+
+
 def test_torch_layer_norm_folds_into_multihead_attention(torch, mha, rng, x):
     """PyTorch: the gain and the shift of a LayerNorm fold into in_proj_weight and in_proj_bias."""
     norm, new = randomised(torch.nn.LayerNorm(E), rng), deepcopy(mha)
