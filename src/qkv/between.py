@@ -134,7 +134,8 @@ class Rotation(Step, changes="QK", by_position=True, positive=["magnitude"]):
 
         Raises:
             ValueError: If `width` is no even number from 2 on, `base` is not positive, `pairs` is
-                another word, or the scaling is not known, lacks a number or gives no angles.
+                another word, or the scaling is not known, lacks a number, or gives no angles from 0
+                on or no positive magnitude.
 
         Examples:
             >>> Rotation.of(1e4, 4, scaling={"rope_type": "linear", "factor": 2}).angles.tolist()

@@ -31,6 +31,14 @@ def test_each_layout_has_its_place_in_the_matrix():
     assert rows == len(conversions.groups())
 
 
+def test_the_row_of_gptj_tells_which_layouts_want_biases():
+    assert f"**{conversions.letter('gptj')}** gptj" in conversions.matrix()
+    assert [*map(set, layouts()["gptj"].bias_sets)] == [set()]
+    for name, layout in layouts().items():
+        wants = set() not in map(set, layout.bias_sets)
+        assert ("0" in conversions.signs("gptj", name)) == wants, name
+
+
 def test_sizes_that_a_layout_can_store():
     grouped = [name for name, layout in layouts().items() if layout.grouped]
     assert conversions.holding(h_kv=1) == grouped

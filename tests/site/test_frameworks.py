@@ -13,7 +13,7 @@ from qkv_site.parts.tabs import TABS, Tab
 from qkv_site.run import blocks_of
 from support import html_of, words_of
 
-GOES_ON = "The blocks below use names of the tab NumPy, so run that tab last."
+GOES_ON = "The blocks below the tabs use names of the tab NumPy: of the tabs, run that one last."
 TABBED = {
     name: (page, tabs)
     for name, page in Site().pages.items()

@@ -142,6 +142,8 @@ def test_the_policy_has_a_hash_of_each_script_as_it_stands_and_none_of_data():
         ("<img src='https://a.b/c.png'>", "another host"),
         ('<img SRCSET="//a.b/c.png 2x">', "another host"),
         ("<object data=https://a.b/c.pdf>", "another host"),
+        ("<img alt='a > b' src=//a.b/c.png>", "another host"),
+        ("<b title='it is one = two'>", ""),
         ("<img src='c.png'><a href='https://a.b/'>on click=</a>", ""),
     ],
 )

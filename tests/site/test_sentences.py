@@ -181,6 +181,8 @@ def test_a_formula_is_plain_text_to_the_search():
 
     assert "W_i^Q" in plain("W_Q[i]")
     assert plain("(S[i] + S[i]) / sqrt(d_k + d_r)") == "(S_i + S_i) / √(d_k + d_r)"
+    assert plain("Q[i] @ K[i].T / sqrt(3 * d_k)") == "Q_i K_i^T / √(3 d_k)"
+    assert plain("sqrt(d_model / h)") == "√(d_model / h)"
     assert "d_model × d_k" in plain("shape(W_Q[i])")
     assert "Q_i = X_Q W_i^Q" in plain("Q[i] = X_Q @ W_Q[i]")
     assert "softmax(S_i / √d_k)" in plain("softmax(S[i] / sqrt(d_k))")

@@ -33,6 +33,8 @@ def test_flax_nnx_needs_decode_when_a_layer_is_made_or_called(rng):
     with pytest.raises(ValueError, match="decode"):
         layer(x, x, x)
     assert layer(x, x, x, decode=False).shape == x.shape
+    made = nnx.MultiHeadAttention(H, E, decode=False, rngs=nnx.Rngs(0))
+    assert made(x, x, x).shape == x.shape
 
 
 def test_torch_weights_move_to_keras_in_two_lines(keras, mha, rng, x, y):

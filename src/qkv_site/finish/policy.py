@@ -25,12 +25,13 @@ EMPTY = '<meta http-equiv="Content-Security-Policy" content="">'
 
 _SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script>", re.DOTALL)
 _RUNS = re.compile(r'(?!.*\bsrc=)(?:(?!.*\btype=)|.*\btype="?(?:module|text/javascript)\b)')
+_BEFORE = r"(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?"  # attributes; a value may have any sign in it
 _BLOCKED = re.compile(
     r"<(?:(?P<style>style\b)"
-    r"|(?P<handler>[a-z][^<>]*\son[a-z]+\s*=)"
-    r"|(?P<link>a\b[^<>]*\shref\s*=\s*[\"']?javascript:)"
-    r"|(?P<host>(?:script|img|iframe|audio|video|source|embed|object)\b[^<>]*"
-    r"\s(?:src|srcset|data)\s*=\s*[\"']?(?:https?:)?//))",
+    rf"|(?P<handler>[a-z]{_BEFORE}\son[a-z]+\s*=)"
+    rf"|(?P<link>a\b{_BEFORE}\shref\s*=\s*[\"']?\s*javascript:)"
+    rf"|(?P<host>(?:script|img|iframe|audio|video|source|embed|object)\b{_BEFORE}"
+    r"\s(?:src|srcset|data|poster)\s*=\s*[\"']?(?:https?:)?//))",
     re.IGNORECASE,
 )
 _NAMES = {

@@ -94,6 +94,9 @@ def plain(math: Element) -> str:
     return re.sub(r"(?<=[_^])\{(\w*)\}", r"\1", text.replace("⊤", "T"))
 
 
+_SUM = r" [+\u2212-] "
+
+
 def _plain(node: Element) -> str:
     parts = [_plain(child) for child in node]
     match node.tag:
@@ -104,16 +107,15 @@ def _plain(node: Element) -> str:
         case "msubsup" | "munderover":
             return f"{parts[0]}_{{{parts[1]}}}^{{{parts[2]}}}"
         case "mfrac":
-            return f"{_grouped(parts[0])} / {_grouped(parts[1])}"
+            return f"{_grouped(parts[0], _SUM)} / {_grouped(parts[1])}"
         case "msqrt":
             return f"√{_grouped(' '.join(parts))}"
     return " ".join(part for part in [(node.text or "").strip("\u2061\u2062 \n"), *parts] if part)
 
 
-def _grouped(said: str) -> str:
-    """A part of a fraction or a root, in brackets if it is a sum."""
-    inside = re.sub(r"\([^()]*\)", "", said)
-    return f"({said})" if re.search(r" [+\u2212-] ", inside) else said
+def _grouped(said: str, signs: str = "[ /]") -> str:
+    """A part of a fraction or a root, in brackets if it has one of these signs outside of some."""
+    return f"({said})" if re.search(signs, re.sub(r"\([^()]*\)", "", said)) else said
 
 
 def with_words(latex: str) -> str:

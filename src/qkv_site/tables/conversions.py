@@ -113,16 +113,24 @@ def groups() -> tuple[tuple[str, ...], ...]:
     return tuple(sorted(map(tuple, found.values()), key=len, reverse=True))
 
 
+def letter(name: str) -> str:
+    """The letter of a layout's group."""
+    return next(sign for sign, group in _named() if name in group)
+
+
+def _named() -> list[tuple[str, tuple[str, ...]]]:
+    return [*zip(ascii_uppercase, groups(), strict=False)]
+
+
 def matrix() -> str:
     """What each group of layouts needs to be stored as each other one."""
-    letters = ascii_uppercase[: len(groups())]
-    named = [*zip(letters, groups(), strict=True)]
+    named = _named()
     rows = (
-        (f"**{letter}**", *(" ".join(signs(group[0], other[-1])) for other in groups()))
-        for letter, group in named
+        (f"**{sign}**", *(" ".join(signs(group[0], other[-1])) for other in groups()))
+        for sign, group in named
     )
-    pairs = table(("from", *letters), rows)
-    members = "\n".join(f"- **{letter}** {', '.join(group)}" for letter, group in named)
+    pairs = table(("from", *(sign for sign, _ in named)), rows)
+    members = "\n".join(f"- **{sign}** {', '.join(group)}" for sign, group in named)
     return f'{members}\n\n<div class="wq-pairs" markdown="1">\n\n{pairs}\n\n</div>'
 
 
