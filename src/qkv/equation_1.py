@@ -24,7 +24,7 @@ def softmax(
 
     Args:
         scores: Real numbers, at least one axis.
-        axis: The axis that sums to one, that of the keys: -1 for `Q @ K.T`, -2 for `K.T @ Q`.
+        axis: The axis that sums to one, that of the keys: -1 for `Q @ K.T`, -2 for `K @ Q.T`.
         mask: True where a score may take part, broadcast to the shape of `scores`; where None,
             all may but those of minus infinity. Where nothing may, all weights are zero.
 

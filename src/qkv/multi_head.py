@@ -193,7 +193,7 @@ class MultiHead:
         Float[np.ndarray, "*batch_k h_kv n_k d_k"],
         Float[np.ndarray, "*batch_v h_kv n_k d_v"],
     ]:
-        r"""Project the sources, once for each head.
+        r"""Project the sources, once for each head; biases that the layer has are added.
 
         $$Q_i = X_Q W_i^Q \qquad K_i = X_K W_i^K \qquad V_i = X_V W_i^V$$
 

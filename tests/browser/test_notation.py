@@ -115,11 +115,23 @@ def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_
         "is 3 for the worked example's queries and keys, and 4" in page.locator(TOLD).inner_text()
     )
     assert "in (7); in (18) it is d_h + d_h^R" in page.locator(TOLD).inner_text()
+    page.goto("/how-to/convert/?notation=uvadlc")  # in one drawing W_O is d_out wide, W_O[i] D
+    said = "".join(page.locator(TOLD).inner_text().split("\n"))
+    assert "is the width of the output, too: 𝐷 = 𝑑out" in said
     page.goto("/explanation/grouped-and-latent-heads/?notation=weng")
     marked = "getComputedStyle(document.querySelector('div[data-of=site]'), '::before').content"
     assert page.evaluate(marked) == '"In this site\'s letters:"'
     page.locator(CHOICE).select_option("site")
     assert page.evaluate(marked) == "none"
+
+
+def test_a_place_in_a_column_s_name_is_counted_once(page):
+    page.goto("/explanation/why-not-one-matrix/?notation=d2l")
+    changed = "span[data-set]:not([data-in~=site])"
+    places = f".md-content :is(p, li, th, td) {changed}"
+    once = page.locator(f"{places}:not(.wq-column {changed})").count()
+    assert page.locator(f".wq-column {changed}").count()
+    assert f"and {once} places in the text" in page.locator(TOLD).inner_text()
 
 
 def test_the_way_back_and_a_link_stand_beside_it(page):

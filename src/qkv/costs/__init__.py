@@ -135,7 +135,7 @@ class Cost:
 class LayerCost:
     """What a whole layer costs at given sizes: attention, and the MLP after it.
 
-    Norms, biases, the softmax and the MLP's activation are not counted.
+    Norms, biases, the softmax, and the MLP's activation and gating are not counted.
 
     Args:
         attention_parameters: Numbers in the weights of queries, keys, values and output.

@@ -136,12 +136,14 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     said = []
     output_shown = roles & _AS_WIDE or (page.compares and "d_model" in roles)  # or its shape alone
     if output_shown and "d_model" in own and "d_out" in own:
-        said.append(f"Here {source} is the width of the output, too.")
+        output = to_mathml(chosen.letter(sizes["d_out"]))
+        said.append(f"Here {source} is the width of the output, too: {source} = {output}.")
     if "d_k" in own and head == value and _has_example(page):
         said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
-    where = chosen.letters["d_k"].where if "d_k" in own else ""
-    if "d_k" in roles and "; in " in where:  # DeepSeek's layer has a rotated part
-        said.append(f"{head} is a head's width in {letters.set_in(where)}.")
+    twice = [it for key, it in chosen.letters.items() if key in roles and "; in " in it.where]
+    said += [  # DeepSeek's layer has a rotated part
+        f"{to_mathml(it.latex)} is meant as in {letters.set_in(it.where)}." for it in twice
+    ]
     return said
 
 

@@ -278,7 +278,8 @@ def one_token(entry: notation.Entry, source: notation.Source) -> str:
     line = notation.side("row", source, entry.role)
     return (
         f"In this source {to_mathml(entry.latex)} is one word's vector. In our formulas it has all "
-        f"words, one in each {line}. The same holds for what is made of them."
+        f"words, one in each {line}. The same holds for what is made of them. The source may write "
+        "all words otherwise."
     )
 
 

@@ -125,10 +125,10 @@ class _Finish(Postprocessor):
         page = self._running.page
         if page is None or choice.PLACE not in text:  # the table of contents comes here, too
             return text
-        text = tables.finished(text)
         if page.drawn:
             text = text.replace(key.PLACE, key.key(page))
-        text = text.replace(choice.PLACE, choice.line(page, text))
+        told = choice.line(page, text)  # each cell says its column's name again in what follows
+        text = tables.finished(text).replace(choice.PLACE, told)
         if "map" in page.meta:  # its letters are not counted among what a choice changed
             text = text.replace(layer_map.PLACE, layer_map.mini(page.meta["map"]))
         return text
