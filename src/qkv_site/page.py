@@ -398,11 +398,13 @@ class Variants:
         kind: What a reader sees change: a "formula", a "drawing", a "picture" of numbers or a
             "place" in a sentence.
         own: The sources that write it as this site does.
+        site: What this site writes.
     """
 
     html: str
     kind: str
     own: frozenset[str]
+    site: str
 
 
 # The page that is being written, for what its blocks print; a page that is no file outside of that.

@@ -90,10 +90,14 @@ def test_the_line_speaks_of_letters_that_the_page_shows(page):
     said = page.locator(TOLD).inner_text()
     assert "is one word's vector" in said
     assert "d_model is the width of each source" in said
+    page.goto("/explanation/dot-product-or-distance/?notation=3blue1brown")  # Q alone changes
+    assert "is one word's vector" in page.locator(TOLD).inner_text()
+    page.goto("/start/heads-together/?notation=weng")  # whose d_k is that of all heads
+    assert "unchanged" not in page.locator(TOLD).inner_text()
     page.goto("/libraries/?notation=d2l")  # no formula of this page has it
     assert "d_model" not in page.locator(TOLD).inner_text()
     page.goto("/how-to/fold-a-norm/?notation=d2l")  # whose small picture changes alone
-    assert "Changed: the picture of the layer. What" in page.locator(TOLD).inner_text()
+    assert "Changed: the picture of the layer. No other" in page.locator(TOLD).inner_text()
     page.goto("/explanation/values-and-output/?notation=3blue1brown")  # whose W_V is the product
     said = page.locator(TOLD).inner_text()
     assert "an unchanged W^V and W_V are a head's value weight." in said
@@ -102,7 +106,7 @@ def test_the_line_speaks_of_letters_that_the_page_shows(page):
 def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_else(page):
     page.goto("/symptoms/scale/?notation=weng")  # whose d_k is as wide as all heads
     said = page.locator(TOLD).inner_text()
-    assert "an unchanged d_k is one head's width, and d_v is that of its values." in said
+    assert "an unchanged d_k is one head's width." in said
     assert "places in the text. Other W^Q and the like in the text stay." in said
     page.locator(CHOICE).select_option("raschka")
     assert "unchanged" not in page.locator(TOLD).inner_text()
@@ -114,7 +118,7 @@ def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_
     assert (
         "is 3 for the worked example's queries and keys, and 4" in page.locator(TOLD).inner_text()
     )
-    assert "in (7); in (18) it is d_h + d_h^R" in page.locator(TOLD).inner_text()
+    assert "that of (7); in (18) the root is that of d_h + d_h^R" in page.locator(TOLD).inner_text()
     page.goto("/how-to/convert/?notation=uvadlc")  # in one drawing W_O is d_out wide, W_O[i] D
     said = "".join(page.locator(TOLD).inner_text().split("\n"))
     assert "is the width of the output, too: 𝐷 = 𝑑out" in said
@@ -132,6 +136,8 @@ def test_a_place_in_a_column_s_name_is_counted_once(page):
     once = page.locator(f"{places}:not(.wq-column {changed})").count()
     assert page.locator(f".wq-column {changed}").count()
     assert f"and {once} places in the text" in page.locator(TOLD).inner_text()
+    page.goto("/explanation/are-they-the-same/?notation=udl")  # letters in a picture are its own
+    assert "1 picture of numbers and 3 places in the text" in page.locator(TOLD).inner_text()
 
 
 def test_the_way_back_and_a_link_stand_beside_it(page):

@@ -11,6 +11,7 @@ from real_layers import keras_library
 from qkv import MultiHead, diagnose, dump, find_layers, load, softmax
 from qkv.between import ALiBi, QKNorm, Rotation, Sinks, SoftCap
 from qkv.layouts import layouts
+from qkv.masks import causal
 from qkv.mistakes import _search, known, parts, symptoms
 from qkv.mistakes._layer import Inputs, Layer
 from support import refuses
@@ -604,6 +605,33 @@ def test_a_mask_may_be_a_tensor():
 def test_no_mask_that_was_given_is_spoken_of_where_none_was():
     found = SMALL.found(MASKED.right)
     assert "the layer is causal, and no causal mask was given (causal-mask-added)" in str(found)
+
+
+@pytest.mark.parametrize("aligned", ["start", "end"])
+def test_a_causal_mask_is_off_from_where_it_is_aligned(aligned):
+    mh, (n_q, n_k) = SMALL.mh, (3, 7)
+    X_Q, X_K = np.random.default_rng(2).normal(size=(2, 2, n_k, mh.d_model))
+    X_Q, right = X_Q[:, :n_q], causal(n_q, n_k, aligned=aligned)
+    diagonal = n_k - n_q if aligned == "end" else 0
+    named = {1: "causal-mask-sees-one-token-ahead", -1: "causal-mask-hides-its-own-token"}
+    for offset, name in named.items():
+        mask = np.tri(n_q, n_k, diagonal + offset, dtype=bool)
+        assert name in names_of(diagnose(mh, mh(X_Q, X_K, mask=mask), X_Q, X_K, mask=right))
+        mask = np.tri(n_q, n_k, n_k - n_q - diagonal + offset, dtype=bool)
+        assert name not in names_of(diagnose(mh, mh(X_Q, X_K, mask=mask), X_Q, X_K, mask=right))
+
+
+def test_the_causal_part_of_a_mask_is_where_the_mask_has_it():
+    mh, (n_q, n_k) = SMALL.mh, (3, 7)
+    X_Q, X_K = np.random.default_rng(2).normal(size=(2, 2, n_k, mh.d_model))
+    X_Q, padding = X_Q[:, :n_q], np.ones((2, 1, 1, n_k), bool)
+    padding[1, ..., :2] = False
+    start, end = (causal(n_q, n_k, aligned=it) for it in ("start", "end"))
+    for applied, is_named in ((end, True), (start, False)):
+        found = diagnose(mh, mh(X_Q, X_K, mask=applied), X_Q, X_K, mask=padding & end)
+        assert ("padding-ignored" in names_of(found)) == is_named
+    found = diagnose(mh, mh(X_Q, X_K, mask=start), X_Q, X_K, mask=end)
+    assert names_of(found) == {"causal-mask-at-the-upper-left"}  # one was given
 
 
 # Bad input

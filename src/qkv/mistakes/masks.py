@@ -9,17 +9,23 @@ def _tri(mask, offset=0):
     return np.tri(*mask.shape[-2:], offset, dtype=bool)
 
 
-def _is_causal(mask):
-    """Whether no query sees a later key, aligned at the first tokens or at the last."""
+def _diagonal(mask):
+    """Where a mask is causal: aligned at the first tokens or at the last; None if it is not."""
     n_q, n_k = mask.shape[-2:]
-    return any(not (mask & ~_tri(mask, offset)).any() for offset in (0, n_k - n_q))
+    offsets = sorted({0, n_k - n_q})  # the one that hides more comes first
+    return next((it for it in offsets if not (mask & ~_tri(mask, it)).any()), None)
+
+
+def _is_causal(mask):
+    return _diagonal(mask) is not None
 
 
 def _padding(mask):
-    """What a mask hides from each query; of a causal mask, what the last queries do not see."""
+    """What a mask hides from each query; of a causal mask, what it hides from those after it."""
     if not _is_causal(mask):
         return mask
-    return np.broadcast_to(mask.any(axis=-2, keepdims=True), mask.shape)
+    later = ~_tri(mask, _diagonal(mask)).any(axis=-2, keepdims=True)  # than all queries
+    return np.broadcast_to(mask.any(axis=-2, keepdims=True) | later, mask.shape)
 
 
 def _both(combine):
@@ -28,7 +34,7 @@ def _both(combine):
     def combined(s, step):
         mask = step(s)
         need(_is_causal(mask) and not _padding(mask).all())
-        return combine(_padding(mask), np.broadcast_to(_tri(mask), mask.shape))
+        return combine(_padding(mask), np.broadcast_to(_tri(mask, _diagonal(mask)), mask.shape))
 
     return combined
 
@@ -53,7 +59,17 @@ def _aligned(corner):
 
 
 def _off_by(offset):
-    return lambda s, step: _padding(step(s)) & _tri(step(s), offset)
+    def off(s, step):
+        n_q, n_k = step(s).shape[-2:]
+        need(n_q == n_k or _is_causal(step(s)))
+        return _padding(step(s)) & _tri(step(s), (_diagonal(step(s)) or 0) + offset)
+
+    return off
+
+
+def _also_causal(s, step):
+    need(step(s).all() or not _is_causal(step(s)))
+    return step(s) & _tri(step(s))
 
 
 def _visible(s):
@@ -64,7 +80,7 @@ MISTAKES = {
     "mask-reversed": {"mask": _reversed},
     "mask-ignored": {"mask": lambda s, step: np.ones_like(step(s))},
     "mask-turned": {"mask": lambda s, step: _turn(step(s))},
-    "causal-mask-added": {"mask": lambda s, step: step(s) & _tri(step(s))},
+    "causal-mask-added": {"mask": _also_causal},
     "causal-mask-sees-one-token-ahead": {"mask": _off_by(1)},
     "causal-mask-hides-its-own-token": {"mask": _off_by(-1)},
     "causal-mask-at-the-lower-right": {"mask": _aligned("lower right")},

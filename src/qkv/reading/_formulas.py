@@ -32,9 +32,13 @@ def formulas(typed: str) -> tuple[list, list, str]:
     if other:
         return [], [], _refused(typed, {}, [], [], other)
     lines, shown, left, code = parse(typed)
-    known, size = tables(), number(lines[0][1]) if [it[0] for it in lines] == ["leaf"] else ""
+    known, names = tables(), [it for it in shown if it[-1] != "√"]
+    names = [lines[0][1]] if [it[0] for it in lines] == ["leaf"] else names
+    sizes = ["h" if it == "h|" and names[1:] else number(it) for it in names if it != "d|"]
+    size = sizes[0] if names and len(sizes) == len(names) and all(sizes) else ""
     if size in known["base"] and typed[-6:] != ".shape":
-        its = typed, known["role"][size][MEANING], known["base"][size]
+        said = shown.get(names[0], typed)
+        its = said, known["role"][size][MEANING], known["base"][size]
         reading = Reading("formula", DATA["which"]["size"].format(*its), "size", page=PAGES["size"])
         return [reading] if len(typed) > 1 else [], left, ""
     if code and len(lines) > 1:  # what computes with other things only is none of attention's
@@ -285,11 +289,13 @@ def _card(world: World, told: list, complete: bool, parts: list | None = None) -
     if world.code:  # of scores alone it is not seen
         sided = any(role[:1] not in ("S", "A", "") for role in roles.values())
     sided = "shape" in world.kinds or (sided and world.steps)
-    tokens = tokens if sided and not world.open else "open"
+    single = any(it in world.kinds for it in ("dot", "sum"))  # vectors, as in Σ_j α_ij v_j
+    single = single and not (world.large or world.code or "W_" in kinds or "P_" in kinds)
+    tokens = tokens if sided and not (world.open or single) else "open"
     result = [said["shaped" if shape else "result"].format(gives, shape)] if gives else []
     result += [said["lead"]] if gives and "…" in shape else []
     of = "".join(leaf.split("|")[1] for leaf, role in roles.items() if role[1:] == "[i]")
-    its = "".join(leaf.split("|")[1] for leaf in sources)
+    its = of if single else "".join(leaf.split("|")[1] for leaf in sources)
     sides = [] if "sides" in world.said() else [said[tokens]]
     signs = [it for it in "ijmnst" if it in of and it in its]
     result += [said["counts"].format(listed(signs))] if signs else []

@@ -9,6 +9,7 @@ from collections import Counter
 from functools import partial
 
 from qkv import notation
+from qkv_site import run
 from qkv_site.markdown import letters
 from qkv_site.markdown.mathml import to_mathml
 from qkv_site.page import Page, Variants
@@ -28,10 +29,17 @@ _KINDS = {
 }
 _VIDEOS_STAY = "The picture of the two videos keeps Ng's letters."
 # What a letter is on this site, where it did not change and some text has it for something else.
-_OURS = {"d_k": "one head's width", "d_v": "that of its values", "h": "the number of heads"}
+_OURS = {
+    "d_k": "one head's width",
+    "d_v": "the width of one head's values",
+    "h": "the number of heads",
+}
+_CHANGING = re.compile(r"\{\{(?!site:).*?\}\}|^ *```.*$", re.MULTILINE)  # a fence's options, too
 _EXAMPLE = re.compile(
     r"\bexample\.(?:layer|heads|[QKV])\b|\bqkv\.example import\b.*\b(?:layer|heads|[QKV])\b"
 )
+# What a text of vectors writes for one word, the sources first.
+_VECTORS = ("X_Q", "X", "X_K", "X_V", "Q[i]", "K[i]", "V[i]", "head[i]", "Y")
 _AS_WIDE = {"Y", "W_O[i]", "W_O", "W_VO[i]", "b_O"}  # as the output
 _TYPED = '"wq-typed role-weight"'
 PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
@@ -44,6 +52,8 @@ _BUTTONS = (
 def line(page: Page, html: str) -> str:
     """The line of a page, once the rest of its HTML is written."""
     shown = _numbers(html) - sum(map(_numbers, page.uncounted), Counter())
+    for each in page.variants:  # letters in a picture are counted with it
+        shown -= _numbers(each.site)
     changing = Counter({each: shown[str(number)] for each, number in page.variants.items()})
     render = partial(_in, page, changing, html)
     return (
@@ -77,13 +87,13 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     said = f"{which} {letters.set_in('W^Q')} and the like in the text stay.".strip()
     ours = [said] if _TYPED in content else []
     roles = _roles(shown, source)
-    ours += [*_one_for_two(page, roles, chosen), *_ours(roles, chosen)]
-    own = [it for it in ("X_Q", "X", "X_K", "X_V") if it in roles and it in chosen.letters]
+    ours += [*_one_for_two(page, roles, chosen), *_ours(page, roles, chosen)]
+    own = [it for it in _VECTORS if it in roles and it in chosen.letters]
     if chosen.one_token and (own or _has_live(page)):
         ours.append(formulas.one_token(notation.legend([*own, "X_Q"][0], chosen)[0], chosen))
     if not changed.total():
         picture = [f"Changed: {_listed(changed, with_map=True)}.", *stay] if pictured else []
-        return begin + " ".join([*picture, _why_nothing_changed(page, shown), *ours])
+        return begin + " ".join([*picture, _why_nothing_changed(page, shown, pictured), *ours])
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     marked = ", or marked as this site's" * (_BORROWED in roles)
@@ -91,14 +101,24 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     return begin + " ".join([counts, *stay, *ours])
 
 
-def _ours(roles: set[str], chosen: notation.Source) -> list[str]:
+def _typed(page: Page) -> str:
+    """What is typed and printed on a page, without what follows the reader's choice."""
+    said = "\n".join([page.body, *(each.text for each in run.printed(page))])
+    for fence in page.fences():
+        said = said.replace(fence.code, "") if isinstance(fence, formulas.Formula) else said
+    return _CHANGING.sub("", said)
+
+
+def _ours(page: Page, roles: set[str], chosen: notation.Source) -> list[str]:
     """What letters of sizes that stay mean, where the text has them for something else."""
+    typed = _typed(page)
     written = [chosen.index, *(f"{it.latex} {it.shape}" for it in chosen.letters.values())]
     words = {word for each in written for word in re.findall(r"[a-zA-Z]+(?:_\w+)?", each)}
     meant = [
         f"{letters.set_in(size)} is {what}"
         for size, what in _OURS.items()
         if size in words and chosen.letter(notation.role(size)) != size
+        if re.search(rf"\b{size}\b|^:::", typed, re.MULTILINE)  # or in a docstring, not seen here
     ]
     sources = chosen.letters.get("X_Q")
     lent = "d_model" in roles and not chosen.names(notation.role("d_model"))
@@ -142,7 +162,7 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
         said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
     twice = [it for key, it in chosen.letters.items() if key in roles and "; in " in it.where]
     said += [  # DeepSeek's layer has a rotated part
-        f"{to_mathml(it.latex)} is meant as in {letters.set_in(it.where)}." for it in twice
+        f"{to_mathml(it.latex)} is that of {letters.set_in(it.where)}." for it in twice
     ]
     return said
 
@@ -179,11 +199,12 @@ def _listed(changed: Counter[str], *, with_map: bool) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def _why_nothing_changed(page: Page, shown: Counter[Variants]) -> str:
+def _why_nothing_changed(page: Page, shown: Counter[Variants], pictured: bool) -> str:
     if _has_live(page):
         return "The layer is written in these letters."
     if shown.total():
-        return "Nothing changes here: letters are the same in this text, or stay."
+        nothing = "Nothing else changes" if pictured else "Nothing changes here"
+        return f"{nothing}: letters are the same in this text, or stay."
     if len(page.tied) > 1:
         return "This page compares sources, so its formulas stay."
-    return "What this page writes stays in this site's letters."
+    return "No other letter changes." if pictured else "No letter changes on this page."

@@ -194,6 +194,7 @@ def variants(render: Callable[[str], str], tag: str, only: str = "", kind: str =
         ),
         "place" if tag == "span" else kind,
         frozenset(renderings[own].split()),
+        own,
     )
     number = PAGE.get().add_variants(found)
     return f'<{tag} data-set="{number}" data-in="{renderings[own]}">{own}</{tag}>'
