@@ -68,59 +68,65 @@ CHANGED = """() => {
 )
 def test_a_page_counts_what_the_choice_changed(page, address):
     page.goto(f"{address}?notation=paper-3-2-2")
-    said = page.locator(TOLD).inner_text()
+    said = page.locator(TOLD).text_content()
     assert said.startswith("Shown in the letters of The paper, section 3.2.2 (words are rows).")
     counts = re.search(r"Changed(?:, or marked as this site's)?: (.*?)\.", said)[1]
     assert sum(map(int, re.findall(r"\d+", counts))) == page.evaluate(CHANGED) > 1
-    assert page.locator(TOLD).inner_text() == ""
+    assert page.locator(TOLD).text_content() == ""
 
 
 def test_a_page_says_why_nothing_changed(page):
     page.goto("/explanation/rows-or-columns/?notation=ng-multi-head")
-    assert "This page compares sources, so its formulas stay." in page.locator(TOLD).inner_text()
+    assert "This page compares sources, so its formulas stay." in page.locator(TOLD).text_content()
     # The formulas of this page stay, but its picture changes.
     page.goto("/explanation/deeplearning-ai-course/?notation=ng-multi-head")
-    assert "Changed: the picture of the layer." in page.locator(TOLD).inner_text()
+    assert "Changed: the picture of the layer." in page.locator(TOLD).text_content()
 
 
 def test_the_line_speaks_of_letters_that_the_page_shows(page):
     page.goto("/explanation/word-order/?notation=d2l")  # whose X is this site's
-    assert "one word's vector" not in page.locator(TOLD).inner_text()
+    assert "one word's vector" not in page.locator(TOLD).text_content()
     page.goto("/explanation/widths/?notation=d2l")
-    said = page.locator(TOLD).inner_text()
+    said = page.locator(TOLD).text_content()
     assert "is one word's vector" in said
     assert "d_model is the width of each source" in said
     page.goto("/explanation/dot-product-or-distance/?notation=3blue1brown")  # Q alone changes
-    assert "is one word's vector" in page.locator(TOLD).inner_text()
+    assert "is one word's vector" in page.locator(TOLD).text_content()
     page.goto("/start/heads-together/?notation=weng")  # whose d_k is that of all heads
-    assert "unchanged" not in page.locator(TOLD).inner_text()
+    assert "unchanged" not in page.locator(TOLD).text_content()
     page.goto("/libraries/?notation=d2l")  # no formula of this page has it
-    assert "d_model" not in page.locator(TOLD).inner_text()
+    assert "d_model" not in page.locator(TOLD).text_content()
     page.goto("/how-to/fold-a-norm/?notation=d2l")  # whose small picture changes alone
-    assert "Changed: the picture of the layer. No other" in page.locator(TOLD).inner_text()
+    assert "Changed: the picture of the layer. No other" in page.locator(TOLD).text_content()
     page.goto("/explanation/values-and-output/?notation=3blue1brown")  # whose W_V is the product
-    said = page.locator(TOLD).inner_text()
+    said = page.locator(TOLD).text_content()
     assert "an unchanged W^V and W_V are a head's value weight." in said
 
 
 def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_else(page):
     page.goto("/symptoms/scale/?notation=weng")  # whose d_k is as wide as all heads
-    said = page.locator(TOLD).inner_text()
+    said = page.locator(TOLD).text_content()
     assert "an unchanged d_k is one head's width." in said
-    assert "places in the text. Other W^Q and the like in the text stay." in said
+    assert "8 places in the text." in said
+    stays = page.locator(TOLD).get_by_text("Other W^Q")
+    assert not stays.is_visible()
+    page.get_by_text("What stays, and what letters mean here").click()
+    assert stays.is_visible()
     page.locator(CHOICE).select_option("raschka")
-    assert "unchanged" not in page.locator(TOLD).inner_text()
+    assert "unchanged" not in page.locator(TOLD).text_content()
     page.goto("/explanation/biases/?notation=raschka")  # no output's width stands there
-    assert "is the width of the output, too" not in page.locator(TOLD).inner_text()
+    assert "is the width of the output, too" not in page.locator(TOLD).text_content()
     page.goto("/explanation/values-and-output/?notation=raschka")  # whose output is d_out wide
-    assert "is the width of the output, too" in page.locator(TOLD).inner_text()
+    assert "is the width of the output, too" in page.locator(TOLD).text_content()
     page.goto("/start/one-head/?notation=deepseek-v2")  # which has d_h for two widths
     assert (
-        "is 3 for the worked example's queries and keys, and 4" in page.locator(TOLD).inner_text()
+        "is 3 for the worked example's queries and keys, and 4" in page.locator(TOLD).text_content()
     )
-    assert "that of (7); in (18) the root is that of d_h + d_h^R" in page.locator(TOLD).inner_text()
+    assert (
+        "that of (7); in (18) the root is that of d_h + d_h^R" in page.locator(TOLD).text_content()
+    )
     page.goto("/how-to/convert/?notation=uvadlc")  # in one drawing W_O is d_out wide, W_O[i] D
-    said = "".join(page.locator(TOLD).inner_text().split("\n"))
+    said = page.locator(TOLD).text_content()
     assert "is the width of the output, too: 𝐷 = 𝑑out" in said
     page.goto("/explanation/grouped-and-latent-heads/?notation=weng")
     marked = "getComputedStyle(document.querySelector('div[data-of=site]'), '::before').content"
@@ -135,9 +141,9 @@ def test_a_place_in_a_column_s_name_is_counted_once(page):
     places = f".md-content :is(p, li, th, td) {changed}"
     once = page.locator(f"{places}:not(.wq-column {changed})").count()
     assert page.locator(f".wq-column {changed}").count()
-    assert f"and {once} places in the text" in page.locator(TOLD).inner_text()
+    assert f"and {once} places in the text" in page.locator(TOLD).text_content()
     page.goto("/explanation/are-they-the-same/?notation=udl")  # letters in a picture are its own
-    assert "1 picture of numbers and 3 places in the text" in page.locator(TOLD).inner_text()
+    assert "1 picture of numbers and 3 places in the text" in page.locator(TOLD).text_content()
 
 
 def test_the_way_back_and_a_link_stand_beside_it(page):
@@ -182,11 +188,11 @@ def test_every_formula_follows_a_choice_and_a_picture_in_the_letters_of_one_sour
     page.goto("/start/which-q/?notation=ng-multi-head")
     assert all("ng-multi-head" in ids for ids in page.evaluate(shown))
     assert len(page.evaluate(shown)) > 10
-    assert stays in page.locator(TOLD).inner_text()
+    assert stays in page.locator(TOLD).text_content()
     for other in ("deepseek-v2", "site", "paper-3-2-2"):
         page.locator(CHOICE).select_option(other)
         assert all(other in ids for ids in page.evaluate(shown)), other
-    assert stays not in page.locator(TOLD).inner_text()
+    assert stays not in page.locator(TOLD).text_content()
 
 
 def test_the_notation_is_there_before_the_first_frame(context):

@@ -58,7 +58,7 @@ def line(page: Page, html: str) -> str:
     render = partial(_in, page, changing, html)
     return (
         f'<div class="wq-told"><div role="status">'
-        f"{formulas.variants(render, 'span')}</div>{_BUTTONS}"
+        f"{formulas.variants(render, 'div')}</div>{_BUTTONS}"
         f'<a href="{href("notation.md")}#all">See all letters in a table</a></div>'
     )
 
@@ -92,13 +92,20 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
     if chosen.one_token and (own or _has_live(page)):
         ours.append(formulas.one_token(notation.legend([*own, "X_Q"][0], chosen)[0], chosen))
     if not changed.total():
-        picture = [f"Changed: {_listed(changed, with_map=True)}.", *stay] if pictured else []
-        return begin + " ".join([*picture, _why_nothing_changed(page, shown, pictured), *ours])
+        picture = f"Changed: {_listed(changed, with_map=True)}. " if pictured else ""
+        why = _why_nothing_changed(page, shown, pictured)
+        return f"{begin}{picture}{why}{_folded([*stay, *ours])}"
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
     marked = ", or marked as this site's" * (_BORROWED in roles)
     counts = f"Changed{marked}: {_listed(changed, with_map=pictured)}."
-    return begin + " ".join([counts, *stay, *ours])
+    return f"{begin}{counts}{_folded([*stay, *ours])}"
+
+
+def _folded(said: list[str]) -> str:
+    """Sentences that a reader opens who asks about a letter."""
+    summary = "What stays, and what letters mean here"
+    return f"<details><summary>{summary}</summary>{' '.join(said)}</details>" if said else ""
 
 
 def _typed(page: Page) -> str:
