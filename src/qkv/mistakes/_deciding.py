@@ -65,7 +65,10 @@ def _variations(problem: Problem) -> Iterator[tuple[str, Inputs]]:
     yield "random numbers as sources", _drawn(mh, f"Q{k}{v}", n_q, n_k, mask)
     yield "X_K that differs from X_Q", _drawn(mh, memory, n_q, n_k, mask)
     yield "X_V that differs from X_K", _drawn(mh, f"Q{k}V", n_q, n_k, mask)
-    yield "n_q != n_k", _drawn(mh, memory, n_q, n_k + 3, np.array(True))
+    yield (
+        "more keys" if n_q != n_k else "n_q != n_k",
+        _drawn(mh, memory, n_q, n_k + 3, np.array(True)),
+    )
     yield "no mask", _drawn(mh, f"Q{k}{v}", n_q, n_k, np.array(True))
     yield "a causal mask", _drawn(mh, f"Q{k}{v}", n_q, n_k, np.tri(n_q, n_k, dtype=bool))
     yield "a mask that is not causal", _drawn(mh, f"Q{k}{v}", n_q, n_k, other)

@@ -179,6 +179,7 @@ def diagnose(
         found = agreeing(found, problem, given)
         # The softmax cancels the bias of the keys; the keys, the scores or a step show it.
         shown = {"b_K-left-out"} if mh.between or {"K", "scores"} & {*given} else set()
+        shown |= {name for names, _ in found for name in names}
         unseen = tuple(name for name in search.idle if name not in shown)
         right = any(names == () for names, _ in found)
         return Diagnosis(

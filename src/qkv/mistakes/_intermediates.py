@@ -152,7 +152,10 @@ def dropout(problem: Problem, given: Mapping[str, np.ndarray]) -> Found:
 
 def _after_dropout(array: np.ndarray, right: np.ndarray, tolerance: float) -> float:
     """By how much what dropout keeps differs from the right numbers, enlarged; infinity if more."""
-    defined = np.isfinite(right)  # not where a query sees nothing
+    if array.any() and np.allclose(array.sum(axis=-1), right.sum(axis=-1), equal_nan=True):
+        return np.inf  # weights that sum to what they should were hidden, and not dropped
+    # Not where a query sees nothing, or where all of a row was set to zero.
+    defined = np.isfinite(right) & array.any(axis=-1, keepdims=True)
     array, right = array[defined], right[defined]
     kept, there = array != 0, np.abs(right) > 1e-9 * np.abs(right).max()
     if not (kept & there).any() or (kept | ~there).all():

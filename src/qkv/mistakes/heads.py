@@ -21,6 +21,11 @@ def _interleaved(letter):
     return interleaved
 
 
+def _of_all_heads(s, step):
+    need((step(s) == step(s)[:, :1]).all())
+    return step(s)[:, :1]
+
+
 def _another_number(count):
     """Cut into another number of heads, where all have keys and values of their own."""
 
@@ -33,7 +38,7 @@ def _another_number(count):
 
         return cut_anew
 
-    return {letter: cut(letter) for letter in "QKV"} | {"mask": lambda s, step: step(s)[:, :1]}
+    return {letter: cut(letter) for letter in "QKV"} | {"mask": _of_all_heads}
 
 
 def _whole(letter):
@@ -42,7 +47,7 @@ def _whole(letter):
 
 def _no_heads(s, step):
     need(s.h > 1)
-    return step(s)[:, :1]
+    return _of_all_heads(s, step)
 
 
 def _swapped(s, step):

@@ -10,8 +10,13 @@ def _tri(mask, offset=0):
 
 
 def _diagonal(mask):
-    """Where a mask is causal: aligned at the first tokens or at the last; None if it is not."""
+    """Where a mask is causal: aligned at the first tokens or at the last; None if it is not.
+
+    If it hides the same from each query, it is a mask for padding.
+    """
     n_q, n_k = mask.shape[-2:]
+    if not mask.all() and (mask == mask[..., :1, :]).all():
+        return None
     offsets = sorted({0, n_k - n_q})  # the one that hides more comes first
     return next((it for it in offsets if not (mask & ~_tri(mask, it)).any()), None)
 
@@ -28,12 +33,17 @@ def _padding(mask):
     return np.broadcast_to(mask.any(axis=-2, keepdims=True) | later, mask.shape)
 
 
+def _has_two_parts(mask):
+    """Whether it is one for padding and a causal one, and nothing else, such as a window."""
+    return _is_causal(mask) and (mask == _padding(mask) & _tri(mask, _diagonal(mask))).all()
+
+
 def _both(combine):
     """Another way to combine the two parts of a mask: what is for padding, and what is causal."""
 
     def combined(s, step):
         mask = step(s)
-        need(_is_causal(mask) and not _padding(mask).all())
+        need(_has_two_parts(mask) and not _padding(mask).all())
         return combine(_padding(mask), np.broadcast_to(_tri(mask, _diagonal(mask)), mask.shape))
 
     return combined
@@ -52,19 +62,24 @@ def _reversed(s, step):
 def _aligned(corner):
     def aligned(s, step):
         n_q, n_k = step(s).shape[-2:]
-        need(n_q != n_k and (corner == "lower right" or _is_causal(step(s))))
+        need(
+            n_q != n_k and (_has_two_parts(step(s)) or (corner == "lower right" and step(s).all()))
+        )
         return _padding(step(s)) & _tri(step(s), n_k - n_q if corner == "lower right" else 0)
 
     return aligned
 
 
-def _off_by(offset):
-    def off(s, step):
-        n_q, n_k = step(s).shape[-2:]
-        need(n_q == n_k or _is_causal(step(s)))
-        return _padding(step(s)) & _tri(step(s), (_diagonal(step(s)) or 0) + offset)
+def _sees_one_more(s, step):
+    mask = step(s)
+    need(_is_causal(mask))
+    diagonal = _diagonal(mask)
+    return mask | (_padding(mask) & _tri(mask, diagonal + 1) & ~_tri(mask, diagonal))
 
-    return off
+
+def _sees_one_less(s, step):
+    need(_is_causal(step(s)))
+    return step(s) & _tri(step(s), _diagonal(step(s)) - 1)
 
 
 def _also_causal(s, step):
@@ -81,8 +96,8 @@ MISTAKES = {
     "mask-ignored": {"mask": lambda s, step: np.ones_like(step(s))},
     "mask-turned": {"mask": lambda s, step: _turn(step(s))},
     "causal-mask-added": {"mask": _also_causal},
-    "causal-mask-sees-one-token-ahead": {"mask": _off_by(1)},
-    "causal-mask-hides-its-own-token": {"mask": _off_by(-1)},
+    "causal-mask-sees-one-token-ahead": {"mask": _sees_one_more},
+    "causal-mask-hides-its-own-token": {"mask": _sees_one_less},
     "causal-mask-at-the-lower-right": {"mask": _aligned("lower right")},
     "causal-mask-at-the-upper-left": {"mask": _aligned("upper left")},
     "padding-ignored": {"mask": _both(lambda padding, causal: causal)},

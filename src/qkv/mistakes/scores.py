@@ -22,6 +22,7 @@ def _scale(s):
 def _over(axis):
     def weights(s, step):
         need(axis != 0 or s.inputs.has_batch)
+        need(np.array_equal(step(s), softmax(s.masked), equal_nan=True))  # no sinks
         return softmax(s.masked, axis)
 
     return weights

@@ -59,6 +59,11 @@ def _left_out(*names):
     return dict.fromkeys(names, none)
 
 
+def _bias_after_scale(s, step):
+    need(np.any(s.b_Q))
+    return s.X_Q @ s.W_Q * (s.inputs.own_scale or s.d_k**-0.5) + s.b_Q
+
+
 MISTAKES = {
     "W_Q-turned": {"W_Q": _turn},
     "W_K-turned": {"W_K": _turn},
@@ -88,7 +93,5 @@ MISTAKES = {
     "b_O-left-out": _left_out("b_O"),
     "b_Q-and-b_K-and-b_V-left-out": _left_out("b_Q", "b_K", "b_V"),
     "b_Q-and-b_K-and-b_V-and-b_O-left-out": _left_out("b_Q", "b_K", "b_V", "b_O"),
-    "b_Q-added-after-scaling": {
-        "b_Q": lambda s, step: step(s) / (s.inputs.own_scale or s.d_k**-0.5)
-    },
+    "b_Q-added-after-scaling": {"Q_packed": _bias_after_scale, "scale": lambda s, step: 1.0},
 }
