@@ -6,6 +6,7 @@ It is written for every source as a formula is, so it changes with them, before 
 import html
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from qkv import notation
@@ -49,13 +50,18 @@ _BUTTONS = (
 )
 
 
-def line(page: Page, html: str) -> str:
-    """The line of a page, once the rest of its HTML is written."""
+def line(page: Page, html: str, small: str = "") -> str:
+    """The line of a page, once all else is written, its small picture of the layer, too."""
     shown = _numbers(html) - sum(map(_numbers, page.uncounted), Counter())
     for each in page.variants:  # letters in a picture are counted with it
         shown -= _numbers(each.site)
-    changing = Counter({each: shown[str(number)] for each, number in page.variants.items()})
-    render = partial(_in, page, changing, html)
+    at_top = _numbers(small)
+    numbered = {str(number): each for each, number in page.variants.items()}
+    changing = Counter(
+        {each: shown[n] for n, each in numbered.items() if shown[n] or n not in at_top}
+    )
+    within = {each: [numbered[n] for n in _numbers(each.site)] for each in changing}
+    render = partial(_in, page, changing, within, [numbered[n] for n in at_top], html)
     return (
         f'<div class="wq-told"><div role="status">'
         f"{formulas.variants(render, 'div')}</div>{_BUTTONS}"
@@ -68,14 +74,21 @@ def _numbers(html: str) -> Counter[str]:
     return Counter(re.findall(r'data-set="(\d+)"', html))
 
 
-def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
+def _in(
+    page: Page,
+    shown: Counter[Variants],
+    within: Mapping[Variants, list[Variants]],
+    at_top: list[Variants],
+    content: str,
+    source: str,
+) -> str:
     """What the line says to a reader who has chosen the letters of a source."""
     if source == "site":
         return ""
     chosen = notation.source(source)
     changed = Counter()
     for variants, times in shown.items():
-        if source not in variants.own:
+        if any(source not in each.own for each in (variants, *within[variants])):
             changed[variants.kind] += times
     text = (
         f"the letters of <strong>{html.escape(chosen.short)}</strong> (words are {chosen.tokens}). "
@@ -97,7 +110,7 @@ def _in(page: Page, shown: Counter[Variants], content: str, source: str) -> str:
         return f"{begin}{picture}{why}{_folded([*stay, *ours])}"
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
-    marked = ", or marked as this site's" * (_BORROWED in roles)
+    marked = ", or marked as this site's" * (_BORROWED in roles | _roles(at_top, source))
     counts = f"Changed{marked}: {_listed(changed, with_map=pictured)}."
     return f"{begin}{counts}{_folded([*stay, *ours])}"
 
@@ -141,7 +154,7 @@ def _ours(page: Page, roles: set[str], chosen: notation.Source) -> list[str]:
     return [named] if meant else []
 
 
-def _roles(shown: Counter[Variants], source: str) -> set[str]:
+def _roles(shown: Iterable[Variants], source: str) -> set[str]:
     """The roles of what changes for a reader of a source, and whether letters are this site's."""
     changed = "".join(each.html for each in shown if source not in each.own)
     roles, writers = set(), ""
@@ -171,6 +184,11 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     said += [  # DeepSeek's layer has a rotated part
         f"{to_mathml(it.latex)} is that of {letters.set_in(it.where)}." for it in twice
     ]
+    theirs = {it.latex for it in chosen.letters.values()}
+    for key in sorted(roles & {it.key for it in notation.roles()}):
+        lent = chosen.letter(notation.role(key))
+        if not chosen.names(notation.role(key)) and lent.replace("_{i}", "") in theirs:
+            said.append(f"With dots below, {to_mathml(lent)} is this site's, for another thing.")
     return said
 
 

@@ -127,11 +127,10 @@ class _Finish(Postprocessor):
             return text
         if page.drawn:
             text = text.replace(key.PLACE, key.key(page))
-        told = choice.line(page, text)  # each cell says its column's name again in what follows
+        small = layer_map.mini(page.meta["map"]) if "map" in page.meta else ""
+        told = choice.line(page, text, small)  # each cell says its column's name again, below
         text = tables.finished(text).replace(choice.PLACE, told)
-        if "map" in page.meta:  # its letters are not counted among what a choice changed
-            text = text.replace(layer_map.PLACE, layer_map.mini(page.meta["map"]))
-        return text
+        return text.replace(layer_map.PLACE, small)
 
 
 class _Contents(TocTreeprocessor):
