@@ -55,7 +55,7 @@ def served(folder: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
 
 
 def mkdocs_build(project: Path, site: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run `mkdocs build --strict` as a user would; never with -q or -v, which hide failures."""
+    """Run `mkdocs build --strict` as a user would; never with -q, which hides failures."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", site],
         cwd=project,

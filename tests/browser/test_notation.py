@@ -94,6 +94,10 @@ def test_the_line_speaks_of_letters_that_the_page_shows(page):
     assert "is one word's vector" in page.locator(TOLD).text_content()
     page.goto("/start/heads-together/?notation=weng")  # whose d_k is that of all heads
     assert "unchanged" not in page.locator(TOLD).text_content()
+    page.goto("/explanation/what-trains-w-q/?notation=uvadlc")  # whose Q, K and V are sources
+    assert (
+        "an unchanged QKᵀ or the like has projected Q, K and V" in page.locator(TOLD).text_content()
+    )
     page.goto("/libraries/?notation=d2l")  # no formula of this page has it
     assert "d_model" not in page.locator(TOLD).text_content()
     page.goto("/how-to/fold-a-norm/?notation=d2l")  # whose small picture changes alone

@@ -54,9 +54,9 @@ def find_layers(
         h: The number of heads of all layers, where it is known.
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
-            `to_dict()`. Read are the numbers of heads and their width, and what stands between the
-            maps of the types of model in `layouts()[...].types`; a layer of another type is
-            refused.
+            `to_dict()`. Read are the numbers of heads and their width, the scale, the mask, and
+            what stands between the maps of the types of model in `layouts()[...].types`; a layer
+            of another type is refused.
 
     Returns:
         The layers, in the order of their first names. They print as a table, and

@@ -112,8 +112,8 @@ def _as_one_map(row: list[list[_Step]], shapes: list[KnownShape], convention: st
         stored = one if convention == "(in, out)" else one[::-1]
         widths = " to ".join(map(str, [maps[0][0], *(to for _, to in maps)]))
         yield (
-            f"As {_WAYS[convention]}, {convention}, the weights take {widths} numbers. Nothing "
-            f"stands between them, so one matrix of shape {stored} does the same."
+            f"As {_WAYS[convention]}, {convention}, the weights take {widths} numbers. If "
+            f"nothing stands between them, one matrix of shape {stored} does the same."
         )
 
 

@@ -43,6 +43,8 @@ _EXAMPLE = re.compile(
 _VECTORS = ("X_Q", "X", "X_K", "X_V", "Q[i]", "K[i]", "V[i]", "head[i]", "Y")
 _AS_WIDE = {"Y", "W_O[i]", "W_O", "W_VO[i]", "b_O"}  # as the output
 _TYPED = '"wq-typed role-weight"'
+# Formulas that stay, in which Q, K and V are not what enters a layer.
+_PROJECTED = re.compile(r"\bQ ?K[ᵀ^]|\$[^$\n]*\b(?<!\^)[QKV]\b")
 PLACE = "\x0etold\x0f"  # where the line will stand; no page has control characters in its text
 _BUTTONS = (
     '<button type="button" data-wq-back>Back to this site\'s letters</button> '
@@ -147,6 +149,8 @@ def _ours(page: Page, roles: set[str], chosen: notation.Source) -> list[str]:
         meant.append(
             f"{letters.set_in('d_model')} is the width of each source{output}, as if all were equal"
         )
+    if sources and sources.latex == "Q" and _PROJECTED.search(typed):
+        meant.append("QKᵀ or the like has projected Q, K and V")
     both = chosen.letters.get("W_VO[i]")
     if both and "W_VO[i]" in roles and both.latex == "W_V":  # 3Blue1Brown's
         meant.append(f"{letters.set_in('W^V')} and <code>W_V</code> are a head's value weight")
