@@ -634,6 +634,57 @@ def test_the_causal_part_of_a_mask_is_where_the_mask_has_it():
     assert names_of(found) == {"causal-mask-at-the-upper-left"}  # one was given
 
 
+def test_no_causal_mask_is_spoken_of_where_another_mask_was_given():
+    mh, n = SMALL.mh, 6
+    X = np.random.default_rng(3).normal(size=(n, mh.d_model))
+    tri, first = np.tri(n, dtype=bool), np.arange(n) < 3
+    window, prefix = tri & ~np.tri(n, n, -3, dtype=bool), tri | first
+    one_more = np.tri(n, n, 1, dtype=bool)
+    for right, applied in (
+        (window, one_more),  # the window is lost, too
+        (prefix, prefix & one_more),
+        (None, one_more),
+        (window & (np.arange(n) < 5), tri),
+    ):
+        assert not names_of(diagnose(mh, mh(X, mask=applied), X, mask=right))
+    seen = window | (one_more & ~tri)
+    found = diagnose(mh, mh(X, mask=seen), X, mask=window)
+    assert names_of(found) == {"causal-mask-sees-one-token-ahead"}
+    padding = np.broadcast_to(np.arange(n) < 5, (3, n))
+    found = diagnose(mh, mh(X[:3], X, mask=tri[:3] & padding), X[:3], X, mask=padding)
+    assert names_of(found) == {"causal-mask-added"}
+
+
+def test_an_output_is_not_explained_by_a_few_of_its_rows():
+    mh = SMALL.mh
+    X, k = np.random.default_rng(4).normal(size=(2, 6, mh.d_model))
+    output = mh(X, k[:1])
+    output[:5] = 7
+    assert not names_of(diagnose(mh, output, X, k[:1]))
+
+
+def test_rows_that_are_zero_or_sum_to_one_were_not_dropped():
+    mh = MultiHead.random(12, 1)
+    X = np.random.default_rng(5).normal(size=(5, 12))
+    mask = np.broadcast_to(np.arange(5) < 4, (5, 5))
+    output = 2 * mh(X, mask=mask)
+    output[4:] = 0
+    assert "dropout-of-the-output" not in names_of(diagnose(mh, output, X, mask=mask))
+    right = mh(X, mask=mask)
+    Q, K, _ = mh.project(X)
+    weights = softmax(Q @ K.swapaxes(-1, -2) * mh.d_k**-0.5, mask=mask & (np.arange(5) != 2))
+    found = diagnose(mh, right, X, mask=mask, intermediates={"weights": weights})
+    assert "dropout-of-weights" not in names_of(found)
+
+
+def test_biases_that_a_layer_lacks_are_not_said_to_be_left_out():
+    whisper = dataclasses.replace(SMALL.mh, b_K=None)
+    X = np.random.default_rng(6).normal(size=(5, whisper.d_model))
+    bare = dataclasses.replace(whisper, b_Q=None, b_V=None)
+    said = str(diagnose(whisper, bare(X), X))
+    assert "those of the biases b_Q, b_K and b_V that the layer has are left out" in said
+
+
 # Bad input
 
 
