@@ -232,6 +232,14 @@ def test_the_real_layer_of_keras_takes_the_value_before_the_key():
 # What cannot be seen, or not told apart
 
 
+def test_a_key_bias_cannot_be_seen_beside_a_bias_by_position():
+    mh = dataclasses.replace(SMALL.mh, between=(ALiBi.of(2),))
+    X = SMALL.sources[0]
+    found = diagnose(mh, dataclasses.replace(mh, b_K=None)(X), X)
+    assert found.right
+    assert "b_K-left-out" in found.unseen
+
+
 def test_a_key_bias_cannot_be_seen():
     found = MASKED.found(MASKED.wrong("b_K-left-out"))
     assert found.right

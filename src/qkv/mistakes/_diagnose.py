@@ -89,6 +89,7 @@ class Diagnosis:
 
 
 _NOT_FOUND = "No known mistake explains the output, alone or in one of the pairs that are tried."
+_SEEN = 1e-9  # by how much an output of size one has to differ
 _WHAT_NEXT = (
     "Pass intermediates, such as the scores, to see where it first differs. If two calls give two "
     "outputs, dropout is on."
@@ -177,8 +178,10 @@ def diagnose(
             numbers = np.where(defined, problem.output, 0).reshape(np.shape(output))
             check_finite("output", numbers)
         found = agreeing(found, problem, given)
-        # The softmax cancels the bias of the keys; the keys, the scores or a step show it.
-        shown = {"b_K-left-out"} if mh.between or {"K", "scores"} & {*given} else set()
+        # The softmax cancels the bias of the keys; the keys, the scores or a step may show it.
+        without = problem.difference_of(("b_K-left-out",))
+        stepped = mh.between and without > _SEEN * max(1, np.nanmax(np.abs(problem.right.output)))
+        shown = {"b_K-left-out"} if stepped or {"K", "scores"} & {*given} else set()
         shown |= {name for names, _ in found for name in names}
         unseen = tuple(name for name in search.idle if name not in shown)
         right = any(names == () for names, _ in found)

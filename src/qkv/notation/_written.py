@@ -19,6 +19,10 @@ def write(formula: Formula, chosen: Source, setting: Setting) -> Written:
     made = formula.defined.role if formula.defined else _role_of(formula.sides[0], setting)
     transposed = chosen.transposes(made) if made else chosen.tokens == "columns"
     writer = Writer(chosen, setting, transposed)
+    if formula.defined and formula.defined.role.group == "weight":
+        defined = writer._symbol(formula.defined)
+        if defined.borrowed and defined.role.per_head:  # W_VO[i]: so its factors are of this head
+            writer = replace(writer, head=writer._index)
     sides = tuple(writer.write(side) for side in formula.sides)
     return Written(sides, formula.defined is not None, transposed)
 
