@@ -663,6 +663,19 @@ def test_no_causal_mask_is_spoken_of_where_another_mask_was_given():
     assert names_of(found) == {"causal-mask-added"}
 
 
+def test_a_right_output_is_right_however_few_queries_see_a_key():
+    mh, n = SMALL.mh, 8
+    X = np.random.default_rng(7).normal(size=(n, mh.d_model))
+    mask = np.tri(n, dtype=bool) & (np.arange(n) >= 5)
+    found = diagnose(mh, mh(X, mask=mask), X, mask=mask)
+    assert found.right
+    assert str(
+        diagnose(
+            mh, 2 * mh(X, mask=mask), X, mask=mask, intermediates={"weights": np.zeros((2, n, n))}
+        )
+    )
+
+
 def test_an_output_is_not_explained_by_a_few_of_its_rows():
     mh = SMALL.mh
     X, k = np.random.default_rng(4).normal(size=(2, 6, mh.d_model))

@@ -11,7 +11,7 @@ from qkv.layouts import load
 from qkv.mistakes._deciding import what_decides
 from qkv.mistakes._intermediates import agreeing, as_intermediates, dropout, first_difference
 from qkv.mistakes._known import known
-from qkv.mistakes._search import Problem, Search, explain
+from qkv.mistakes._search import Problem, Search, computed, explain
 from qkv.multi_head import MultiHead
 
 
@@ -89,7 +89,6 @@ class Diagnosis:
 
 
 _NOT_FOUND = "No known mistake explains the output, alone or in one of the pairs that are tried."
-_SEEN = 1e-9  # by how much an output of size one has to differ
 _WHAT_NEXT = (
     "Pass intermediates, such as the scores, to see where it first differs. If two calls give two "
     "outputs, dropout is on."
@@ -179,8 +178,8 @@ def diagnose(
             check_finite("output", numbers)
         found = agreeing(found, problem, given)
         # The softmax cancels the bias of the keys; the keys, the scores or a step may show it.
-        without = problem.difference_of(("b_K-left-out",))
-        stepped = mh.between and without > _SEEN * max(1, np.nanmax(np.abs(problem.right.output)))
+        right, without = problem.right.output, computed(problem.layer(("b_K-left-out",)))
+        stepped = without is not None and not np.allclose(right, without, rtol=0, equal_nan=True)
         shown = {"b_K-left-out"} if stepped or {"K", "scores"} & {*given} else set()
         shown |= {name for names, _ in found for name in names}
         unseen = tuple(name for name in search.idle if name not in shown)

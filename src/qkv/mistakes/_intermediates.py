@@ -152,7 +152,7 @@ def dropout(problem: Problem, given: Mapping[str, np.ndarray]) -> Found:
 
 def _after_dropout(array: np.ndarray, right: np.ndarray, tolerance: float) -> float:
     """By how much what dropout keeps differs from the right numbers, enlarged; infinity if more."""
-    if array.any() and np.allclose(array.sum(axis=-1), right.sum(axis=-1), equal_nan=True):
+    if not array.any() or np.allclose(array.sum(axis=-1), right.sum(axis=-1), equal_nan=True):
         return np.inf  # weights that sum to what they should were hidden, and not dropped
     # Not where a query sees nothing, or where all of a row was set to zero.
     defined = np.isfinite(right) & array.any(axis=-1, keepdims=True)

@@ -15,7 +15,7 @@ def _diagonal(mask):
     If it hides the same from each query, it is a mask for padding.
     """
     n_q, n_k = mask.shape[-2:]
-    if not mask.all() and (mask == mask[..., :1, :]).all():
+    if not mask.all() and _is_for_padding(mask):
         return None
     offsets = sorted({0, n_k - n_q})  # the one that hides more comes first
     return next((it for it in offsets if not (mask & ~_tri(mask, it)).any()), None)
@@ -31,6 +31,11 @@ def _padding(mask):
         return mask
     later = ~_tri(mask, _diagonal(mask)).any(axis=-2, keepdims=True)  # than all queries
     return np.broadcast_to(mask.any(axis=-2, keepdims=True) | later, mask.shape)
+
+
+def _is_for_padding(mask):
+    """Whether it hides the same from each query, or nothing."""
+    return (mask == mask[..., :1, :]).all()
 
 
 def _has_two_parts(mask):
@@ -61,11 +66,11 @@ def _reversed(s, step):
 
 def _aligned(corner):
     def aligned(s, step):
-        n_q, n_k = step(s).shape[-2:]
-        need(
-            n_q != n_k and (_has_two_parts(step(s)) or (corner == "lower right" and step(s).all()))
-        )
-        return _padding(step(s)) & _tri(step(s), n_k - n_q if corner == "lower right" else 0)
+        mask = step(s)
+        n_q, n_k = mask.shape[-2:]
+        lower = corner == "lower right"
+        need(n_q != n_k and (_has_two_parts(mask) or (lower and _is_for_padding(mask))))
+        return _padding(mask) & _tri(mask, n_k - n_q if lower else 0)
 
     return aligned
 

@@ -35,7 +35,7 @@ def formulas(typed: str) -> tuple[list, list, str]:
     known, names = tables(), [it for it in shown if it[-1] != "√"]
     names = [lines[0][1]] if [it[0] for it in lines] == ["leaf"] else names
     sizes = ["h" if it == "h|" and names[1:] else number(it) for it in names if it != "d|"]
-    size = sizes[0] if names and len(sizes) == len(names) and all(sizes) else ""
+    size = sizes[0] if sizes and len(sizes) == len(names) and all(sizes) else ""
     if size in known["base"] and typed[-6:] != ".shape":
         said = shown.get(names[0], typed)
         its = said, known["role"][size][MEANING], known["base"][size]

@@ -185,7 +185,7 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     if "d_k" in own and head == value and _has_example(page):
         said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
     twice = [it for key, it in chosen.letters.items() if key in roles and "; in " in it.where]
-    said += [  # DeepSeek's layer has a rotated part
+    said += [  # as in DeepSeek's layer, whose queries and keys have a rotated part
         f"{to_mathml(it.latex)} is that of {letters.set_in(it.where)}." for it in twice
     ]
     theirs = {it.latex for it in chosen.letters.values()}
