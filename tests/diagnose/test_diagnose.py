@@ -676,6 +676,33 @@ def test_a_right_output_is_right_however_few_queries_see_a_key():
     )
 
 
+def test_mistakes_with_the_mask_are_found_in_a_padded_batch():
+    mh, n = SMALL.mh, 5
+    X, tri = np.random.default_rng(8).normal(size=(3, n, mh.d_model)), np.tri(n, dtype=bool)
+    padding = (np.arange(n) < np.array([[5], [3], [1]]))[:, None, None]
+    for applied, name in (
+        (padding & np.tri(n, n, 1, dtype=bool), "causal-mask-sees-one-token-ahead"),
+        (tri, "padding-ignored"),
+        (padding, "causal-part-ignored"),
+    ):
+        assert name in names_of(diagnose(mh, mh(X, mask=applied), X, mask=padding & tri))
+    padding = (np.arange(n) < np.array([[5], [5], [3]]))[:, None, None]
+    Q, K, V = mh.project(X)
+    S = np.where(~padding, Q @ K.swapaxes(-1, -2) * mh.d_k**-0.5, -1e9)
+    output = (softmax(S) @ V @ mh.W_O).sum(axis=1) + mh.b_O
+    assert names_of(diagnose(mh, output, X, mask=padding)) == {"mask-reversed"}
+
+
+def test_weights_where_a_query_sees_nothing_may_be_anything():
+    mh, n = SMALL.mh, 5
+    X = np.random.default_rng(9).normal(size=(n, mh.d_model))
+    mask = np.tri(n, dtype=bool) & (np.arange(n) >= 2)
+    weights = np.zeros((mh.h, n, n))
+    weights[:, :2] = np.nan
+    found = diagnose(mh, mh(X, mask=mask), X, mask=mask, intermediates={"weights": weights})
+    assert found.right
+
+
 def test_an_output_is_not_explained_by_a_few_of_its_rows():
     mh = SMALL.mh
     X, k = np.random.default_rng(4).normal(size=(2, 6, mh.d_model))

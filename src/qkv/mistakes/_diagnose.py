@@ -179,7 +179,8 @@ def diagnose(
         found = agreeing(found, problem, given)
         # The softmax cancels the bias of the keys; the keys, the scores or a step may show it.
         right, without = problem.right.output, computed(problem.layer(("b_K-left-out",)))
-        stepped = without is not None and not np.allclose(right, without, rtol=0, equal_nan=True)
+        same = {"rtol": 0, "atol": 1e-8 * problem.size, "equal_nan": True}
+        stepped = without is not None and not np.allclose(right, without, **same)
         shown = {"b_K-left-out"} if stepped or {"K", "scores"} & {*given} else set()
         shown |= {name for names, _ in found for name in names}
         unseen = tuple(name for name in search.idle if name not in shown)

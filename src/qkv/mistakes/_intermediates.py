@@ -139,7 +139,9 @@ def agreeing(found: Found, problem: Problem, given: Mapping[str, np.ndarray]) ->
 
 def dropout(problem: Problem, given: Mapping[str, np.ndarray]) -> Found:
     """Dropout in the weights or in the output: some numbers are zero, the rest are larger."""
-    tried = {"dropout-of-the-output": (problem.output, problem.right.output)}
+    kept = problem.output.any(axis=-1, keepdims=True)  # a row that is zero was set to zero
+    right = np.where(kept, problem.right.output, np.nan)
+    tried = {"dropout-of-the-output": (problem.output, right)}
     if "weights" in given:
         tried["dropout-of-weights"] = (given["weights"], problem.right.weights)
     tolerance = max(1e-4, problem.tolerances[-1])
@@ -152,10 +154,10 @@ def dropout(problem: Problem, given: Mapping[str, np.ndarray]) -> Found:
 
 def _after_dropout(array: np.ndarray, right: np.ndarray, tolerance: float) -> float:
     """By how much what dropout keeps differs from the right numbers, enlarged; infinity if more."""
-    if not array.any() or np.allclose(array.sum(axis=-1), right.sum(axis=-1), equal_nan=True):
+    defined = np.isfinite(right)  # not where a query sees nothing
+    sums = (np.where(defined, each, 0).sum(axis=-1) for each in (array, right))
+    if not defined.any() or np.allclose(*sums):
         return np.inf  # weights that sum to what they should were hidden, and not dropped
-    # Not where a query sees nothing, or where all of a row was set to zero.
-    defined = np.isfinite(right) & array.any(axis=-1, keepdims=True)
     array, right = array[defined], right[defined]
     kept, there = array != 0, np.abs(right) > 1e-9 * np.abs(right).max()
     if not (kept & there).any() or (kept | ~there).all():

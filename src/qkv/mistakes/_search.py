@@ -82,8 +82,22 @@ class Problem:
         if len(names) == 1:  # what the right layer leaves open is not held against a mistake
             compared |= ~np.isfinite(self.right.output)
         if names and compared.mean() < _COMPARED:
-            return np.inf
+            tokens = self.sources[1].shape[-2]
+            return min(self._filled(names, weight) for weight in (0, 1 / tokens))
         far = _difference(output, self.output)
+        return float(far.max()) if far.size >= self.output.shape[-1] else np.inf
+
+    def _filled(self, names: tuple[str, ...], weight: float) -> float:
+        """The same if the weights of a query that sees nothing are zero, or all alike."""
+        if len(names) > 1:
+            return np.inf
+        fill = {"weights": lambda s, step: np.nan_to_num(step(s), nan=weight)}
+        steps = (*(known()[name].steps for name in names), fill)
+        output = computed(Layer(self.inputs, steps, (self.right,)))
+        if output is None or output.shape != self.output.shape:
+            return np.inf
+        wanted = np.isfinite(self.right.output)[np.isfinite(output)]
+        far = _difference(output, self.output)[wanted]
         return float(far.max()) if far.size >= self.output.shape[-1] else np.inf
 
 
@@ -162,9 +176,10 @@ class _Screen:
 
 
 def _sample(mask: np.ndarray) -> int:
-    """The sample that is screened: one whose queries all see a key, and that hides most."""
+    """The sample that is screened: its queries all see a key, not all the same, and few others."""
     seeing, visible = mask.any(axis=-1).sum(axis=(1, 2)), mask.sum(axis=(1, 2, 3))
-    return int(np.lexsort((visible, -seeing))[0])
+    alike = (mask == mask[..., :1, :]).all(axis=(1, 2, 3))
+    return int(np.lexsort((visible, alike, -seeing))[0])
 
 
 def _mixes(*mistakes: Mistake) -> str:
@@ -191,6 +206,8 @@ class Search:
         for mistake in known().values():
             output = self._output(mistake)
             if output is None:
+                if "mask" in mistake.steps:  # of all samples it may be made
+                    self._alone.append(mistake.name)
                 continue
             if self._survives(output, mistake):
                 self._alone.append(mistake.name)
