@@ -68,7 +68,7 @@ STEPS: dict[str, Step] = {
     "products": lambda s: (
         s.asked(s.between[0]) @ s.K_repeated.swapaxes(-1, -2)
     ),  # (batch, h, n_q, n_k)
-    "scale": lambda s: s.inputs.own_scale or s.Q.shape[-1] ** -0.5,
+    "scale": lambda s: s.inputs.scale_of(s.Q.shape[-1]),
     "scores": lambda s: s.inputs.scores_after(s.products * s.scale, s.asked(s.i), s.j),
     "masked": lambda s: np.where(s.asked(s.mask), s.scores, -np.inf),
     "weights": lambda s: s.inputs.weights_after(softmax(s.masked), s.masked),
@@ -126,6 +126,10 @@ class Inputs:
             columns = np.broadcast_to(p, (*batch, 1, p.shape[-2], 1))
             arrays[name] = columns.reshape(-1, 1, p.shape[-2], 1)
         return cls(mh.h, mh.h_kv, mh.d_k, mh.d_v, mh.scale, arrays, mh.between, bool(batch))
+
+    def scale_of(self, d_k: int) -> float:
+        """The layer's own scale, or the paper's for heads that are so wide."""
+        return self.own_scale or d_k**-0.5
 
     def vectors_after(self, three: tuple, i: np.ndarray, j: np.ndarray) -> tuple:
         """Queries, keys and values after what stands between the maps."""

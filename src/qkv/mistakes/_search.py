@@ -81,23 +81,25 @@ class Problem:
         compared = np.isfinite(output) | np.isnan(self.output)
         if len(names) == 1:  # what the right layer leaves open is not held against a mistake
             compared |= ~np.isfinite(self.right.output)
-        if names and compared.mean() < _COMPARED:
-            tokens = self.sources[1].shape[-2]
-            return min(self._filled(names, weight) for weight in (0, 1 / tokens))
-        far = _difference(output, self.output)
-        return float(far.max()) if far.size >= self.output.shape[-1] else np.inf
-
-    def _filled(self, names: tuple[str, ...], weight: float) -> float:
-        """The same if the weights of a query that sees nothing are zero, or all alike."""
+        if not names or compared.mean() >= _COMPARED:
+            return self._farthest(output)
         if len(names) > 1:
             return np.inf
+        # Code that leaves a number leaves zeros, or the mean of all values.
+        tokens = self.sources[1].shape[-2]
+        return min(self._farthest(self._filled(*names, weight)) for weight in (0, 1 / tokens))
+
+    def _filled(self, name: str, weight: float) -> np.ndarray:
+        """The output with a mistake, where all weights of a query that sees nothing are this one.
+
+        It is left undefined where the right layer leaves it open.
+        """
         fill = {"weights": lambda s, step: np.nan_to_num(step(s), nan=weight)}
-        steps = (*(known()[name].steps for name in names), fill)
-        output = computed(Layer(self.inputs, steps, (self.right,)))
-        if output is None or output.shape != self.output.shape:
-            return np.inf
-        wanted = np.isfinite(self.right.output)[np.isfinite(output)]
-        far = _difference(output, self.output)[wanted]
+        output = Layer(self.inputs, (known()[name].steps, fill), (self.right,)).output
+        return np.where(np.isfinite(self.right.output), output, np.nan)
+
+    def _farthest(self, output: np.ndarray) -> float:
+        far = _difference(output, self.output)
         return float(far.max()) if far.size >= self.output.shape[-1] else np.inf
 
 

@@ -9,11 +9,13 @@ def _tri(mask, offset=0):
     return np.tri(*mask.shape[-2:], offset, dtype=bool)
 
 
-def _diagonal(mask):
-    """Where a mask is causal: aligned at the first tokens or at the last; None if it is not.
+def _is_for_padding(mask):
+    """Whether it hides the same from each query, or nothing."""
+    return (mask == mask[..., :1, :]).all()
 
-    If it hides the same from each query, it is a mask for padding.
-    """
+
+def _diagonal(mask):
+    """Where a mask is causal: aligned at the first tokens or at the last; None if it is not."""
     n_q, n_k = mask.shape[-2:]
     if not mask.all() and _is_for_padding(mask):
         return None
@@ -21,26 +23,19 @@ def _diagonal(mask):
     return next((it for it in offsets if not (mask & ~_tri(mask, it)).any()), None)
 
 
-def _is_causal(mask):
-    return _diagonal(mask) is not None
+def _parts(mask):
+    """What of a causal mask is for padding, and the diagonal of the rest."""
+    diagonal = _diagonal(mask)
+    need(diagonal is not None)
+    later = ~_tri(mask, diagonal).any(axis=-2, keepdims=True)  # than all queries
+    return np.broadcast_to(mask.any(axis=-2, keepdims=True) | later, mask.shape), diagonal
 
 
-def _padding(mask):
-    """What a mask hides from each query; of a causal mask, what it hides from those after it."""
-    if not _is_causal(mask):
-        return mask
-    later = ~_tri(mask, _diagonal(mask)).any(axis=-2, keepdims=True)  # than all queries
-    return np.broadcast_to(mask.any(axis=-2, keepdims=True) | later, mask.shape)
-
-
-def _is_for_padding(mask):
-    """Whether it hides the same from each query, or nothing."""
-    return (mask == mask[..., :1, :]).all()
-
-
-def _has_two_parts(mask):
-    """Whether it is one for padding and a causal one, and nothing else, such as a window."""
-    return _is_causal(mask) and (mask == _padding(mask) & _tri(mask, _diagonal(mask))).all()
+def _only_parts(mask):
+    """The same of a mask that has nothing else, such as a window."""
+    padding, diagonal = _parts(mask)
+    need((mask == padding & _tri(mask, diagonal)).all())
+    return padding, diagonal
 
 
 def _both(combine):
@@ -48,8 +43,9 @@ def _both(combine):
 
     def combined(s, step):
         mask = step(s)
-        need(_has_two_parts(mask) and not _padding(mask).all())
-        return combine(_padding(mask), np.broadcast_to(_tri(mask, _diagonal(mask)), mask.shape))
+        padding, diagonal = _only_parts(mask)
+        need(not padding.all())
+        return combine(padding, np.broadcast_to(_tri(mask, diagonal), mask.shape))
 
     return combined
 
@@ -64,32 +60,35 @@ def _reversed(s, step):
     return ~step(s)
 
 
-def _aligned(corner):
-    def aligned(s, step):
-        mask = step(s)
-        n_q, n_k = mask.shape[-2:]
-        lower = corner == "lower right"
-        need(n_q != n_k and (_has_two_parts(mask) or (lower and _is_for_padding(mask))))
-        return _padding(mask) & _tri(mask, n_k - n_q if lower else 0)
+def _at_the_lower_right(s, step):
+    mask = step(s)
+    n_q, n_k = mask.shape[-2:]
+    need(n_q != n_k)
+    padding = mask if _is_for_padding(mask) else _only_parts(mask)[0]
+    return padding & _tri(mask, n_k - n_q)
 
-    return aligned
+
+def _at_the_upper_left(s, step):
+    mask = step(s)
+    need(mask.shape[-2] != mask.shape[-1])
+    return _only_parts(mask)[0] & _tri(mask)
 
 
 def _sees_one_more(s, step):
     mask = step(s)
-    need(_is_causal(mask))
-    diagonal = _diagonal(mask)
-    return mask | (_padding(mask) & _tri(mask, diagonal + 1) & ~_tri(mask, diagonal))
+    padding, diagonal = _parts(mask)
+    return mask | (padding & _tri(mask, diagonal + 1) & ~_tri(mask, diagonal))
 
 
 def _sees_one_less(s, step):
-    need(_is_causal(step(s)))
-    return step(s) & _tri(step(s), _diagonal(step(s)) - 1)
+    mask = step(s)
+    return mask & _tri(mask, _parts(mask)[1] - 1)
 
 
 def _also_causal(s, step):
-    need(step(s).all() or not _is_causal(step(s)))
-    return step(s) & _tri(step(s))
+    mask = step(s)
+    need(mask.all() or _diagonal(mask) is None)
+    return mask & _tri(mask)
 
 
 def _visible(s):
@@ -103,8 +102,8 @@ MISTAKES = {
     "causal-mask-added": {"mask": _also_causal},
     "causal-mask-sees-one-token-ahead": {"mask": _sees_one_more},
     "causal-mask-hides-its-own-token": {"mask": _sees_one_less},
-    "causal-mask-at-the-lower-right": {"mask": _aligned("lower right")},
-    "causal-mask-at-the-upper-left": {"mask": _aligned("upper left")},
+    "causal-mask-at-the-lower-right": {"mask": _at_the_lower_right},
+    "causal-mask-at-the-upper-left": {"mask": _at_the_upper_left},
     "padding-ignored": {"mask": _both(lambda padding, causal: causal)},
     "causal-part-ignored": {"mask": _both(lambda padding, causal: padding)},
     "padding-or-causal": {"mask": _both(lambda padding, causal: padding | causal)},

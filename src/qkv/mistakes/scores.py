@@ -16,7 +16,7 @@ def _turned(s, step):
 
 
 def _scale(s):
-    return s.inputs.own_scale or s.d_k**-0.5
+    return s.inputs.scale_of(s.d_k)
 
 
 def _over(axis):

@@ -61,7 +61,7 @@ def _left_out(*names):
 
 def _bias_after_scale(s, step):
     need(np.any(s.b_Q))
-    return s.X_Q @ s.W_Q * (s.inputs.own_scale or s.d_k**-0.5) + s.b_Q
+    return s.X_Q @ s.W_Q * s.inputs.scale_of(s.d_k) + s.b_Q
 
 
 MISTAKES = {

@@ -34,8 +34,8 @@ def formulas(typed: str) -> tuple[list, list, str]:
     lines, shown, left, code = parse(typed)
     known, names = tables(), [it for it in shown if it[-1] != "√"]
     names = [lines[0][1]] if [it[0] for it in lines] == ["leaf"] else names
-    sizes = ["h" if it == "h|" and names[1:] else number(it) for it in names if it != "d|"]
-    size = sizes[0] if sizes and len(sizes) == len(names) and all(sizes) else ""
+    sizes = ["h" if it == "h|" and names[1:] else number(it) for it in names]
+    size = sizes[0] if sizes and "d|" not in names and all(sizes) else ""
     if size in known["base"] and typed[-6:] != ".shape":
         said = shown.get(names[0], typed)
         its = said, known["role"][size][MEANING], known["base"][size]
