@@ -7,6 +7,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from qkv import notation
@@ -52,18 +53,44 @@ _BUTTONS = (
 )
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What of a page the line speaks of.
+
+    Attributes:
+        page: The page.
+        times: How often each set of variants is shown; letters in a picture are counted with it.
+        within: Of each set those in it, as of a picture its letters.
+        at_top: The sets in the small picture of the layer.
+        typed: What is typed and printed, without what follows the reader's choice.
+        has_weights: Whether W^Q or the like is typed in a sentence.
+    """
+
+    page: Page
+    times: Counter[Variants]
+    within: Mapping[Variants, list[Variants]]
+    at_top: list[Variants]
+    typed: str
+    has_weights: bool
+
+
 def line(page: Page, html: str, small: str = "") -> str:
     """The line of a page, once all else is written, its small picture of the layer, too."""
     shown = _numbers(html) - sum(map(_numbers, page.uncounted), Counter())
-    for each in page.variants:  # letters in a picture are counted with it
+    for each in page.variants:
         shown -= _numbers(each.site)
     at_top = _numbers(small)
     numbered = {str(number): each for each, number in page.variants.items()}
-    changing = Counter(
-        {each: shown[n] for n, each in numbered.items() if shown[n] or n not in at_top}
+    times = {each: shown[n] for n, each in numbered.items() if shown[n] or n not in at_top}
+    seen = _Seen(
+        page,
+        Counter(times),
+        within={each: [numbered[n] for n in _numbers(each.site)] for each in times},
+        at_top=[numbered[n] for n in at_top],
+        typed=_typed(page),
+        has_weights=_TYPED in html,
     )
-    within = {each: [numbered[n] for n in _numbers(each.site)] for each in changing}
-    render = partial(_in, page, changing, within, [numbered[n] for n in at_top], html)
+    render = partial(_in, seen)
     return (
         f'<div class="wq-told"><div role="status">'
         f"{formulas.variants(render, 'div')}</div>{_BUTTONS}"
@@ -76,21 +103,14 @@ def _numbers(html: str) -> Counter[str]:
     return Counter(re.findall(r'data-set="(\d+)"', html))
 
 
-def _in(
-    page: Page,
-    shown: Counter[Variants],
-    within: Mapping[Variants, list[Variants]],
-    at_top: list[Variants],
-    content: str,
-    source: str,
-) -> str:
+def _in(seen: _Seen, source: str) -> str:
     """What the line says to a reader who has chosen the letters of a source."""
     if source == "site":
         return ""
-    chosen = notation.source(source)
+    page, chosen = seen.page, notation.source(source)
     changed = Counter()
-    for variants, times in shown.items():
-        if any(source not in each.own for each in (variants, *within[variants])):
+    for variants, times in seen.times.items():
+        if any(source not in each.own for each in (variants, *seen.within[variants])):
             changed[variants.kind] += times
     text = (
         f"the letters of <strong>{html.escape(chosen.short)}</strong> (words are {chosen.tokens}). "
@@ -100,19 +120,19 @@ def _in(
     pictured = bool(stay) or "map" in page.meta  # large, or small at the page's top
     which = "Other" if changed["place"] else ""
     said = f"{which} {letters.set_in('W^Q')} and the like in the text stay.".strip()
-    ours = [said] if _TYPED in content else []
-    roles = _roles(shown, source)
-    ours += [*_one_for_two(page, roles, chosen), *_ours(page, roles, chosen)]
+    ours = [said] if seen.has_weights else []
+    roles = _roles(seen.times, source)
+    ours += [*_one_for_two(page, roles, chosen), *_ours(seen.typed, roles, chosen)]
     own = [it for it in _VECTORS if it in roles and it in chosen.letters]
     if chosen.one_token and (own or _has_live(page)):
         ours.append(formulas.one_token(notation.legend([*own, "X_Q"][0], chosen)[0], chosen))
     if not changed.total():
         picture = f"Changed: {_listed(changed, with_map=True)}. " if pictured else ""
-        why = _why_nothing_changed(page, shown, pictured)
+        why = _why_nothing_changed(seen, pictured)
         return f"{begin}{picture}{why}{_folded([*stay, *ours])}"
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
-    marked = ", or marked as this site's" * (_BORROWED in roles | _roles(at_top, source))
+    marked = ", or marked as this site's" * (_BORROWED in roles | _roles(seen.at_top, source))
     counts = f"Changed{marked}: {_listed(changed, with_map=pictured)}."
     return f"{begin}{counts}{_folded([*stay, *ours])}"
 
@@ -131,9 +151,8 @@ def _typed(page: Page) -> str:
     return _CHANGING.sub("", said)
 
 
-def _ours(page: Page, roles: set[str], chosen: notation.Source) -> list[str]:
+def _ours(typed: str, roles: set[str], chosen: notation.Source) -> list[str]:
     """What letters of sizes that stay mean, where the text has them for something else."""
-    typed = _typed(page)
     written = [chosen.index, *(f"{it.latex} {it.shape}" for it in chosen.letters.values())]
     words = {word for each in written for word in re.findall(r"[a-zA-Z]+(?:_\w+)?", each)}
     meant = [
@@ -189,9 +208,10 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
         f"{to_mathml(it.latex)} is that of {letters.set_in(it.where)}." for it in twice
     ]
     theirs = {it.latex for it in chosen.letters.values()}
-    for key in sorted(roles & {it.key for it in notation.roles()}):
-        lent = chosen.letter(notation.role(key))
-        if not chosen.names(notation.role(key)) and lent.replace("_{i}", "") in theirs:
+    for role in notation.roles():
+        lent = chosen.letter(role)
+        unnamed = role.key in roles and not chosen.names(role)
+        if unnamed and lent.replace("_{i}", "") in theirs:
             said.append(f"With dots below, {to_mathml(lent)} is this site's, for another thing.")
     return said
 
@@ -228,10 +248,11 @@ def _listed(changed: Counter[str], *, with_map: bool) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def _why_nothing_changed(page: Page, shown: Counter[Variants], pictured: bool) -> str:
+def _why_nothing_changed(seen: _Seen, pictured: bool) -> str:
+    page = seen.page
     if _has_live(page):
         return "The layer is written in these letters."
-    if shown.total():
+    if seen.times.total():
         nothing = "Nothing else changes" if pictured else "Nothing changes here"
         return f"{nothing}: letters are the same in this text, or stay."
     if len(page.tied) > 1:
