@@ -335,6 +335,7 @@ def test_torch_hides_added_keys_with_is_causal_and_without_weights(torch, rng, o
     """PyTorch's layer hides an added key if `is_causal=True` and `need_weights=False`, else not.
 
     Covers: a causal mask of five words; and the same with a `key_padding_mask` that hides no word.
+    With six queries and five keys the last query sees what was added.
     """
     layer, x = torch_layer(rng, **{option: True}), tokens(torch, rng)
     plain = torch_layer(rng)
@@ -351,3 +352,8 @@ def test_torch_hides_added_keys_with_is_causal_and_without_weights(torch, rng, o
     ):
         output, _ = layer(x, x, x, attn_mask=later(torch), **given)
         assert close(output, expected)
+    more = torch.cat([x, x[:, :1]], dim=1)
+    mask = torch.ones(N + 1, N, dtype=torch.bool).triu(1)
+    given = {"attn_mask": mask, "is_causal": True, "need_weights": False}
+    differs = (layer(more, x, x, **given)[0] - plain(more, x, x, **given)[0]).abs().amax(dim=(0, 2))
+    assert (differs > 1e-3).tolist() == [False] * N + [True]

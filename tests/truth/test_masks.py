@@ -65,10 +65,12 @@ def test_torch_hides_a_key_that_either_of_two_masks_hides(mha, x, y, rng):
 
 
 def test_torch_mask_with_three_axes_is_per_head(mha, rng):
-    """A mask with three axes for PyTorch's layer is per head."""
+    """A mask with three axes for PyTorch's layer is per head, and one with four is refused."""
     x, blocked = rng.normal(size=(3, N_Q, E)), np.zeros((3 * H, N_Q, N_Q), dtype=bool)
     with pytest.raises(RuntimeError, match=r"3D attn_mask"):
         called(mha, x, x, x, attn_mask=blocked[:3])
+    with pytest.raises(AssertionError, match="4-D"):
+        called(mha, x, x, x, attn_mask=blocked.reshape(3, H, N_Q, N_Q))
     blocked[1 * H + 0, :, 4] = True
     _, weights = called(mha, x, x, x, attn_mask=blocked, average_attn_weights=False)
     assert_array_equal(np.argwhere((weights[..., 4] == 0).all(axis=-1)), [[1, 0]])

@@ -98,31 +98,35 @@ def test_yarn_and_longrope_multiply_scores_at_distance_zero_and_linear_scaling_d
     assert factor == pytest.approx(1) if kind == "linear" else factor > 1.1
 
 
-@pytest.mark.parametrize(
-    ("kind", "more", "changes"),
-    [
-        ("default", {}, False),
-        ("yarn", {"factor": 4.0, "original_max_position_embeddings": 64}, False),
-        ("dynamic", {"factor": 4.0}, True),
-        (
-            "longrope",
-            {
-                "factor": 4.0,
-                "original_max_position_embeddings": 64,
-                "short_factor": [1.0] * 8,
-                "long_factor": [2.0] * 8,
-            },
-            True,
-        ),
-    ],
-)
-def test_a_shift_of_all_positions_changes_scores_with_longrope_and_dynamic_scaling(
-    torch, kind, more, changes
-):
-    """A shift of all positions changes scores with LongRoPE and dynamic scaling, past a length."""
-    llama, rope = transformers("llama"), {"rope_type": kind, "rope_theta": 1e4}
+SCALED = {  # whether the angles depend on the largest position
+    "default": ({}, False),
+    "yarn": ({"factor": 4.0, "original_max_position_embeddings": 64}, False),
+    "dynamic": ({"factor": 4.0}, True),
+    "longrope": (
+        {
+            "factor": 4.0,
+            "original_max_position_embeddings": 64,
+            "short_factor": [1.0] * 8,
+            "long_factor": [2.0] * 8,
+        },
+        True,
+    ),
+}
+
+
+def scaled_llama(kind):
+    """The configuration of a Llama that was made for 64 words, and whether angles change later."""
+    more, changes = SCALED[kind]
     sizes = {"hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 64}
-    config = llama.LlamaConfig(rope_parameters=rope | more, **sizes)
+    sizes |= {"num_hidden_layers": 1, "intermediate_size": 32, "vocab_size": 16}
+    rope = {"rope_type": kind, "rope_theta": 1e4} | more
+    return transformers("llama").LlamaConfig(rope_parameters=rope, **sizes), changes
+
+
+@pytest.mark.parametrize("kind", SCALED)
+def test_a_shift_of_all_positions_changes_scores_with_longrope_and_dynamic_scaling(torch, kind):
+    """A shift of all positions changes scores with LongRoPE and dynamic scaling, past a length."""
+    llama, (config, changes) = transformers("llama"), scaled_llama(kind)
     q, k = random_pair(1, 1, 6, 16)
     scores = []
     for start in (0, 100):
@@ -130,6 +134,22 @@ def test_a_shift_of_all_positions_changes_scores_with_longrope_and_dynamic_scali
         turned_q, turned_k = llama.apply_rotary_pos_emb(q, k, *angles)
         scores.append(turned_q @ turned_k.swapaxes(-1, -2))
     assert torch.allclose(*scores, atol=1e-3) != changes
+
+
+@pytest.mark.parametrize("kind", SCALED)
+def test_a_cache_keeps_the_angles_of_a_shorter_text_with_longrope_and_dynamic_scaling(torch, kind):
+    """With LongRoPE and dynamic scaling a cache gives another output past a length, else the same.
+
+    Covers: a Llama of one layer, and its first word past the length that it was made for.
+    """
+    config, changes = scaled_llama(kind)
+    torch.manual_seed(0)
+    model = transformers("llama").LlamaModel(config).double().eval()
+    text = torch.arange(65)[None] % 16
+    kept = model(text[:, :64], use_cache=True).past_key_values
+    step = model(text[:, 64:], past_key_values=kept).last_hidden_state[:, 0]
+    whole = model(text).last_hidden_state[:, -1]
+    assert torch.allclose(step, whole, atol=1e-6) != changes
 
 
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):

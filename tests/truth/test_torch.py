@@ -425,8 +425,12 @@ def test_torch_merge_in_bfloat16_loses_a_part_of_a_small_update(torch):
 
 @pytest.mark.usefixtures("gradients")
 def test_torch_dropout_gives_w_q_a_gradient_with_equal_values(torch, rng, x):
-    """PyTorch's layer with dropout gives W_Q a gradient in training, though values are equal."""
+    """PyTorch's layer with dropout gives W_Q a gradient in training, though values are equal.
+
+    Covers: five words; with one key there is none.
+    """
     layer, X = torch_layer(rng, dropout=0.5), torch.from_numpy(x)
     layer.in_proj_weight[2 * E :] = 0  # each value is the bias
     assert largest_gradients(layer.train(), X, X, X)[0] > 1e-3
+    assert largest_gradients(layer, X, X[:, :1], X[:, :1])[0] < 1e-12
     assert largest_gradients(layer.eval(), X, X, X)[0] < 1e-12

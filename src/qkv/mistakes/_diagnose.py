@@ -139,7 +139,7 @@ def diagnose(
         prefix: What the names of stored arrays begin with.
         tolerance: How far the output may be off, relative to its largest number; where None, what
             the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16, or
-            in float16 with scores above fifty.
+            in float16 with scores in the hundreds.
 
     Returns:
         What was found; `print` shows it as sentences.
