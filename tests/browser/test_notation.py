@@ -130,7 +130,7 @@ def test_a_letter_that_stays_is_told_where_the_chosen_text_has_it_for_something_
     )
     page.goto("/how-to/convert/?notation=uvadlc")  # in one drawing W_O is d_out wide, W_O[i] D
     said = page.locator(TOLD).text_content()
-    assert "is the width of the output, too: D = dout" in said
+    assert "D is the width of the output, too (in this text dout)." in said
     page.goto("/explanation/grouped-and-latent-heads/?notation=weng")
     marked = "getComputedStyle(document.querySelector('div[data-of=site]'), '::before').content"
     assert page.evaluate(marked) == '"In this site\'s letters:"'

@@ -124,6 +124,12 @@ def test_one_key_of_colours_stands_below_the_first_figure_and_asks_to_point_only
         assert key.get_by_text("a letter to see its name").is_visible() == can_point
 
 
+def test_the_key_of_colours_names_what_is_drawn_in_the_chosen_letters(visit):
+    for notation, sources in ("uvadlc", True), ("jurafsky-martin", False):  # head_i, spelled out
+        page = visit(f"/how-to/remove-a-head/?notation={notation}")
+        assert page.get_by_text("goes in: source").is_visible() == sources
+
+
 def test_a_letter_is_set_in_the_list_of_pages_too(which_q):
     name = which_q.locator('.md-nav a[href$="/square-in-code/"]').first
     assert name.locator(".wq-typed sup").text_content() == "Q"

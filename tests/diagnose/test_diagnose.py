@@ -474,6 +474,12 @@ def test_a_layer_is_judged_with_what_stands_between_its_maps():
     step = ROTATED.mh(X[:, 6:], X, **last)
     assert diagnose(ROTATED.mh, step, X[:, 6:], X, **last).right
     assert "b_K-left-out" not in ROTATED.found(ROTATED.right).unseen  # rotated keys show it
+    turned = (Rotation.of(1e4, 6),)
+    mh = dataclasses.replace(MultiHead.random(24, 4, bias=True, seed=1), between=turned)
+    mask = np.eye(40, dtype=bool)
+    mask[1] = True  # one query alone shows it
+    setting = Setting(mh, (np.random.default_rng(2).normal(size=(40, 24)),) * 3, mask)
+    assert "b_K-left-out" not in setting.found(setting.right).unseen
 
 
 BETWEEN = {

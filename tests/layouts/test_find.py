@@ -458,6 +458,8 @@ def test_layers_of_a_file_are_in_the_order_of_their_numbers(tmp_path):
     prefixes = [f"layers.{i}." for i in range(12)]
     safetensors.save_file(stacked(PLAIN, "pytorch", *prefixes), tmp_path / "model.safetensors")
     assert [layer.prefix for layer in find_layers(tmp_path)] == prefixes
+    loaded = safetensors.load_file(tmp_path / "model.safetensors")  # layers.10 before layers.2
+    assert [layer.prefix for layer in find_layers(loaded)] == prefixes
 
 
 def test_a_layer_that_is_cut_over_two_files(tmp_path):

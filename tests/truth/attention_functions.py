@@ -20,18 +20,18 @@ RUN = {name: each for name, each in FUNCTIONS.items() if "package" in each}
 PACKAGES = {each["package"] for each in RUN.values()}
 
 
-def call(function: dict, Q, K, V, **options) -> np.ndarray:
+def call(entry: dict, Q, K, V, **options) -> np.ndarray:
     """What a function gives, as (batch, h, n_q, d_v); `options` go to it by name."""
-    h, axes = Q.shape[-3], function["axes"]
+    h, axes = Q.shape[-3], entry["axes"]
     sources = {"query": Q, "key": K, "value": V}
-    given = [_to(axes, sources[name]) for name in function["order"]]
-    output = _CALLS[function["name"]](given, h, options)
+    given = [_to(axes, sources[name]) for name in entry["order"]]
+    output = _CALLS[entry["name"]](given, h, options)
     return _back(axes, np.asarray(output), h)
 
 
-def causal(function: dict) -> dict:
+def causal(entry: dict) -> dict:
     """The options that ask for a causal mask."""
-    name, said = re.fullmatch(r"(\w+)=(.+)", function["ask"]).groups()
+    name, said = re.fullmatch(r"(\w+)=(.+)", entry["ask"]).groups()
     return {name: {"True": True, "1": 1, '"causal"': "causal"}[said]}
 
 

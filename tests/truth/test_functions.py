@@ -34,23 +34,23 @@ def scores(Q, K) -> np.ndarray:
     return Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1])
 
 
-def refused(function, *arrays, **options) -> bool:
+def refused(entry, *arrays, **options) -> bool:
     """Whether a call raises an error; what kind differs between libraries."""
     try:
-        call(function, *arrays, **options)
+        call(entry, *arrays, **options)
     except (AssertionError, TypeError, ValueError, RuntimeError):
         return True
     return False
 
 
-def of_table(function, mask: np.ndarray) -> np.ndarray:
+def of_table(entry, mask: np.ndarray) -> np.ndarray:
     """A mask (n_q, n_k) with the axes that a function's own mask has at least."""
-    return mask[None] if function["mask_axes"] == "batch, n_q, n_k" else mask
+    return mask[None] if entry["mask_axes"] == "batch, n_q, n_k" else mask
 
 
-def option_of(function, mask: np.ndarray) -> dict:
+def option_of(entry, mask: np.ndarray) -> dict:
     """The option that gives a function a boolean mask, True for what is seen."""
-    return {function["mask"]: mask if function["true"] == "attend" else ~mask}
+    return {entry["mask"]: mask if entry["true"] == "attend" else ~mask}
 
 
 each_function = pytest.mark.parametrize("function", RUN.values(), ids=RUN)

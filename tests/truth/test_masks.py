@@ -65,7 +65,10 @@ def test_torch_hides_a_key_that_either_of_two_masks_hides(mha, x, y, rng):
 
 
 def test_torch_mask_with_three_axes_is_per_head(mha, rng):
-    """A mask with three axes for PyTorch's layer is per head, and one with four is refused."""
+    """A mask with three axes for PyTorch's layer is per head; one of sentence and head is refused.
+
+    Covers: four axes, for each sentence and head a mask of queries and keys.
+    """
     x, blocked = rng.normal(size=(3, N_Q, E)), np.zeros((3 * H, N_Q, N_Q), dtype=bool)
     with pytest.raises(RuntimeError, match=r"3D attn_mask"):
         called(mha, x, x, x, attn_mask=blocked[:3])

@@ -138,18 +138,20 @@ def test_a_shift_of_all_positions_changes_scores_with_longrope_and_dynamic_scali
 
 @pytest.mark.parametrize("kind", SCALED)
 def test_a_cache_keeps_the_angles_of_a_shorter_text_with_longrope_and_dynamic_scaling(torch, kind):
-    """With LongRoPE and dynamic scaling a cache gives another output past a length, else the same.
+    """With LongRoPE and dynamic scaling a cache gives another output if the angles change.
 
-    Covers: a Llama of one layer, and its first word past the length that it was made for.
+    Covers: a Llama of one layer, and its last words before the length that it was made for, and
+    first ones past it. LongRoPE's angles change once, those of dynamic scaling with each word.
     """
     config, changes = scaled_llama(kind)
-    torch.manual_seed(0)
-    model = transformers("llama").LlamaModel(config).double().eval()
-    text = torch.arange(65)[None] % 16
-    kept = model(text[:, :64], use_cache=True).past_key_values
-    step = model(text[:, 64:], past_key_values=kept).last_hidden_state[:, 0]
-    whole = model(text).last_hidden_state[:, -1]
-    assert torch.allclose(step, whole, atol=1e-6) != changes
+    for prompt, changed in (63, False), (64, changes), (65, kind == "dynamic"):
+        torch.manual_seed(0)
+        model = transformers("llama").LlamaModel(config).double().eval()
+        text = torch.arange(prompt + 1)[None] % 16
+        kept = model(text[:, :prompt], use_cache=True).past_key_values
+        step = model(text[:, prompt:], past_key_values=kept).last_hidden_state[:, 0]
+        whole = model(text).last_hidden_state[:, -1]
+        assert torch.allclose(step, whole, atol=1e-6) != changed
 
 
 def test_rotation_makes_the_score_of_two_tokens_depend_on_their_distance(torch, rng, x):

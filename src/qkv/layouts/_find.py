@@ -11,7 +11,7 @@ import numpy as np
 from qkv._arrays import check_sizes, quote
 from qkv.layouts._between import STEPS, crosses
 from qkv.layouts._config import Known, as_mapping, no_number_of_heads, read_config, renamed
-from qkv.layouts._files import read_shapes, stored_otherwise
+from qkv.layouts._files import in_order, read_shapes, stored_otherwise
 from qkv.layouts._found import FoundLayer, Heads
 from qkv.layouts._layout import BIASES, SIZES
 from qkv.layouts._load import find_arrangement, fit, flatten, no_mapping, prefixes
@@ -59,8 +59,8 @@ def find_layers(
             of another type is refused.
 
     Returns:
-        The layers, in the order of their first names. They print as a table, and
-        `layer.load(h=...)` loads one.
+        The layers, in the order of their first names, but layers.2 before layers.10. They print as
+        a table, and `layer.load(h=...)` loads one.
 
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
@@ -125,7 +125,12 @@ def _places(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             for prefix in prefixes(form.without_biases, arrays):
                 names.setdefault(prefix, {})[layout.name] = None
                 first[prefix] = min(order[prefix + stored.name] for stored in form.without_biases)
-    return {prefix: tuple(names[prefix]) for prefix in sorted(names, key=first.get)}
+    # A file has names in any order: those that differ in their numbers alone are put in order.
+    alike = {}
+    for prefix in sorted(names, key=in_order, reverse=True):
+        alike.setdefault(re.sub(r"\d+", "0", prefix), []).append(prefix)
+    ordered = [alike[re.sub(r"\d+", "0", it)].pop() for it in sorted(names, key=first.get)]
+    return {prefix: tuple(names[prefix]) for prefix in ordered}
 
 
 def _steps(

@@ -139,7 +139,7 @@ def diagnose(
         prefix: What the names of stored arrays begin with.
         tolerance: How far the output may be off, relative to its largest number; where None, what
             the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16, or
-            in float16 with scores in the hundreds.
+            in float16 with scores above fifty.
 
     Returns:
         What was found; `print` shows it as sentences.
@@ -179,7 +179,8 @@ def diagnose(
         found = agreeing(found, problem, given)
         shown = {name for names, _ in found for name in names}
         # The softmax cancels the bias of the keys; the keys, the scores or a step may show it.
-        if {"K", "scores"} & {*given} or (mh.between and _counts(problem, "b_K-left-out")):
+        steps_show_it = mh.between and _changes_output(problem, "b_K-left-out")
+        if {"K", "scores"} & {*given} or steps_show_it:
             shown.add("b_K-left-out")
         unseen = tuple(name for name in search.idle if name not in shown)
         right = any(names == () for names, _ in found)
@@ -194,7 +195,7 @@ def diagnose(
         )
 
 
-def _counts(problem: Problem, name: str) -> bool:
+def _changes_output(problem: Problem, name: str) -> bool:
     """Whether a mistake changes the output at all: screened are a few queries only."""
     right, other = problem.right.output, computed(problem.layer((name,)))
     atol = 1e-8 * problem.size

@@ -87,7 +87,7 @@ class Problem:
             return np.inf
         # Code that leaves a number leaves zeros, or the mean of all values.
         tokens = self.sources[1].shape[-2]
-        return min(self._farthest(self._filled(*names, weight)) for weight in (0, 1 / tokens))
+        return min(self._farthest(self._filled(names[0], weight)) for weight in (0, 1 / tokens))
 
     def _filled(self, name: str, weight: float) -> np.ndarray:
         """The output with a mistake, where all weights of a query that sees nothing are this one.

@@ -200,7 +200,7 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     output_shown = roles & _AS_WIDE or (page.compares and "d_model" in roles)  # or its shape alone
     if output_shown and "d_model" in own and "d_out" in own:
         output = to_mathml(chosen.letter(sizes["d_out"]))
-        said.append(f"Here {source} is the width of the output, too: {source} = {output}.")
+        said.append(f"Here {source} is the width of the output, too (in this text {output}).")
     if "d_k" in own and head == value and _has_example(page):
         said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
     twice = [it for key, it in chosen.letters.items() if key in roles and "; in " in it.where]

@@ -1,7 +1,9 @@
 """The key of colours: what the colours and edges of a page stand for, below its first figure."""
 
-from qkv import notation
+from functools import partial
+
 from qkv_site.page import Page
+from qkv_site.parts.formulas import variants
 
 PLACE = "\x0ekey\x0f"  # where the key will stand; no page has control characters in its text
 _KINDS = {
@@ -14,40 +16,28 @@ _HINT = (
     '<span class="wq-point">Point at</span><span class="wq-touch">Touch</span> a letter to see its '
     "name, its shape, and where else it is used."
 )
-_CHOSEN = ' class="wq-chosen"'  # seen where other letters are chosen
 
 
 def key(page: Page) -> str:
-    """The key of a page that has formulas or diagrams.
+    """The key of a page that has formulas or diagrams: it names what is drawn in chosen letters.
 
-    It names what is drawn. A source without a letter for queries writes a product, with a weight:
-    what is in its letters alone is named where a reader has chosen other letters.
+    A source without a letter for queries writes a product, with a weight.
     """
-    here = {
-        group
-        for fence in page.drawn
-        for source in fence.sources.split() or ["site"]
-        for group in fence.groups(source)
-    }
-    elsewhere = {
-        group
-        for fence in page.drawn
-        for source in notation.sources()
-        if not fence.sources
-        for group in fence.groups(source.id)
-    }
-    return _key(here, elsewhere - here)
-
-
-def _key(here: set[str], elsewhere: set[str]) -> str:
-    entries = "".join(_entry(kind, names, here, elsewhere) for kind, names in _KINDS.items())
+    entries = "".join(variants(partial(_entry, page, kind), "span") for kind in _KINDS)
+    page.uncounted.append(entries)
     return entries and f'<p class="wq-colours">{entries}<span>{_HINT}</span></p>'
 
 
-def _entry(kind: str, names: dict[str, str], here: set[str], elsewhere: set[str]) -> str:
+def _entry(page: Page, kind: str, source: str) -> str:
+    shown = {
+        group
+        for fence in page.drawn
+        for each in fence.sources.split() or [source]
+        for group in fence.groups(each)
+    }
     swatches = " ".join(
-        f'<span{_CHOSEN * (group in elsewhere)}><i class="wq-swatch role-{group}"></i>{name}</span>'
-        for group, name in names.items()
-        if group in here | elsewhere
+        f'<span><i class="wq-swatch role-{group}"></i>{name}</span>'
+        for group, name in _KINDS[kind].items()
+        if group in shown
     )
-    return swatches and f"<span{_CHOSEN * here.isdisjoint(names)}>{kind}: {swatches}</span>"
+    return swatches and f"<span>{kind}: {swatches}</span>"

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
 
 from qkv.costs import LayerCost, Sizes, layer_cost
 from qkv_site.markdown.tables import table
@@ -116,5 +117,5 @@ def _cache(model: dict) -> tuple[str, ...]:
         f"**{model['name']}**",
         f"{numbers:,}",
         f"{token:,}",
-        f"{token * 32_768 / 2**30:.2f} GiB",
+        f"{Decimal(token * 32_768 / 2**30).quantize(Decimal('.01'), ROUND_HALF_UP)} GiB",
     )

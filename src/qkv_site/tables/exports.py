@@ -7,6 +7,7 @@ and the sides on which something stands follow the notation that a reader choose
 """
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -41,6 +42,7 @@ _AFTER_BOTH = tuple(f"{c}[i] = X @ P_{c} @ W_{c}[i]" for c in "QKV")
 _MERGED = ("Q[i] = X @ M[i]", "K[i] = X @ M_K[i]", "V[i] = X @ M_V[i]")
 _SCORES = "S[i] = Q[i] @ K[i].T"
 _COMBINE = ("head[i] = A[i] @ V[i]", "Y = concat(head[i] for i in heads) @ W_O")
+_GROUPED = tuple(re.sub(r"([KV])\[i\]", r"\1[g(i)]", it) for it in (*_PER_HEAD, _SCORES, *_COMBINE))
 
 # Of each product of a version, its formula; self-attention, so that one X is the source of all.
 FORMULAS = {
@@ -49,7 +51,7 @@ FORMULAS = {
     "two-step": (*_BEFORE_HEADS, *_AFTER_BOTH, _SCORES, *_COMBINE),
     "two-step-merged": (*_MERGED, _SCORES, *_COMBINE),
     "w_qk": ("X @ W_QK[i]", "S[i] = X @ W_QK[i] @ X.T", _PER_HEAD[-1], *_COMBINE),
-    "grouped": (*_PER_HEAD, _SCORES, *_COMBINE),
+    "grouped": _GROUPED,
 }
 NAMES = {
     "paper": "The paper: one matrix per head",
@@ -194,7 +196,7 @@ def _steps(version: str) -> Iterator[dict]:
 
 def _how_many(expression: Expression, count: Terms, made: dict[str, Terms]) -> Terms:
     name = str(expression).removesuffix(".T")
-    return made.get(name, count) if name.endswith("[i]") else [[1]]
+    return made.get(name, count) if name.endswith(("[i]", "[g(i)]")) else [[1]]
 
 
 @cache
