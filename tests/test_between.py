@@ -80,6 +80,17 @@ def test_a_norm_over_each_head_and_over_all():
     np.testing.assert_allclose(centred.mean(-1), 2.0)
 
 
+def test_norms_and_sinks_do_not_overflow_in_float16():
+    x = np.array([[[-100.0, 300, 300, 300]]])
+    wide, narrow = (QKNorm().vectors(*[x.astype(t)] * 3, None, None)[0] for t in "de")
+    assert narrow.dtype == np.float16
+    np.testing.assert_allclose(narrow, wide, rtol=2e-3)
+    A, S = np.full((1, 1, 70_000), 1 / 70_000, np.float16), np.zeros((1, 1, 70_000), np.float16)
+    kept = Sinks(np.zeros(1)).weights(A, S)
+    assert kept.dtype == np.float16
+    np.testing.assert_allclose(kept, A, rtol=2e-2)
+
+
 def test_steps_on_scores_against_a_loop():
     """Cap, ALiBi, a table and sinks at once, each score by itself."""
     slopes, table, t = RNG.random(6), RNG.normal(size=(4, 6)), RNG.normal(size=6)

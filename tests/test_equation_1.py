@@ -166,6 +166,16 @@ def test_large_scores_do_not_overflow(dtype):
     assert attention(Q, K, V).item() == pytest.approx(2)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_weights_of_many_keys_sum_to_one_in_float16(axis):
+    (scores,) = random((5000, 3), dtype=np.float16)
+    weights = softmax(scores if axis == 0 else scores.T, axis=axis)
+    assert weights.dtype == np.float16
+    assert weights.sum(axis, dtype=float) == pytest.approx([1, 1, 1], abs=1e-3)
+    many = softmax(np.zeros((1, 70_000), np.float16))  # the largest float16 is 65504
+    assert many.sum(dtype=float) == pytest.approx(1, abs=1e-2)
+
+
 @given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=7), st.data(), st.floats(-1e3, 1e3))
 def test_softmax_is_the_quotient_along_any_axis(shape, data, shift):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))

@@ -265,8 +265,11 @@ class QKNorm(Step, changes="QK"):
 
     def _norm(self, x, g, b):
         axes = (-3, -1) if self.all_heads else -1
+        dtype = x.dtype
+        x = x.astype(np.result_type(x, np.float32), copy=False)  # squares overflow in float16
         x = x - x.mean(axes, keepdims=True) if self.centre else x
         x = x / np.sqrt((x**2).mean(axes, keepdims=True) + x.dtype.type(self.eps))
+        x = x.astype(dtype, copy=False)
         # Gains (d_k,) or (h, d_k) meet vectors (*batch, h, n, d_k).
         g, b = (y if y is None or y.ndim == 1 else y[:, None] for y in (g, b))
         x = x if g is None else x * g.astype(x.dtype)
@@ -444,8 +447,9 @@ class Sinks(Step, changes="A"):
     def weights(self, A, S):
         t = self.t[:, None, None].astype(S.dtype)
         largest = np.maximum(S.max(axis=-1, keepdims=True), t)
-        Z = np.exp(S - largest).sum(axis=-1, keepdims=True)
-        return A * (Z / (np.exp(t - largest) + Z))
+        wide = np.result_type(S, np.float32)  # in float16 a sum of many would be wrong
+        Z = np.exp(S - largest).sum(axis=-1, keepdims=True, dtype=wide)
+        return (A * (Z / (np.exp(t - largest) + Z))).astype(A.dtype, copy=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

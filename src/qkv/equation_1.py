@@ -62,7 +62,8 @@ def _softmax_in_place(S: np.ndarray, allowed: np.ndarray, axis: int = -1) -> np.
         )
     S -= largest  # it cancels in the fraction, and no exponential overflows
     np.exp(S, out=S)
-    S /= np.where(nothing, 1, S.sum(axis=axis, keepdims=True))
+    # In float16 a sum of many would be wrong, or infinite.
+    S /= np.where(nothing, 1, S.sum(axis=axis, keepdims=True, dtype=np.result_type(S, np.float32)))
     return S
 
 

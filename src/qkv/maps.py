@@ -236,7 +236,9 @@ def factor(
     Source:
         Eckart and Young, *The approximation of one matrix by another of lower rank* (1936).
     """
-    if not (isinstance(rank, Integral) and 1 <= rank <= min(W.shape[-2:])):
+    if isinstance(rank, bool) or not (
+        isinstance(rank, Integral) and 1 <= rank <= min(W.shape[-2:])
+    ):
         raise ValueError(
             f"rank must be a whole number from 1 to {min(W.shape[-2:])}, because W has shape "
             f"{W.shape}, but is {rank!r}."

@@ -1,7 +1,7 @@
 r"""What each scheme of multi-head attention costs, in exact whole numbers.
 
-This room is for whoever counts weights, multiplications or memory. A scheme is a list of matrix
-products, most of them with a weight.
+This room is for whoever counts weights, multiplications or memory. A scheme is a list of steps,
+each of them one matrix product or several.
 """
 
 import math

@@ -137,6 +137,8 @@ def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -
 def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **sizes: int) -> str:
     r"""Write the shape of a role or an expression, as a source has it.
 
+    Whether the expression can be computed is not asked: `check` does that.
+
     Args:
         line: A role or an expression without an equality: `W_Q[i]`, `P_Q @ W_Q[i]`.
         source: A source, or its id.
