@@ -320,7 +320,8 @@ class MultiHead:
             X_K: Source of the keys; `X_Q` where None (self-attention).
             X_V: Source of the values; `X_K` where None.
             mask: True where a query may attend: (n_q, n_k) for all heads alike, or with all axes
-                of the scores, `(*batch, h, n_q, n_k)`, where any may be 1.
+                of the scores, `(*batch, h, n_q, n_k)`, where any may be 1; their batch is that of
+                `X_Q` and `X_K`.
             positions: As in `attend`; a decoding step gives those of its queries and of all keys.
 
         Returns:

@@ -5,6 +5,7 @@ In half precision and with dropout a right one passes unless the page asks for f
 """
 
 import ast
+import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -154,6 +155,21 @@ def test_sources_in_place_pass_and_exchanged_ones_do_not(width, h, seed):
     for option in ("add_zero_attn", "add_bias_kv"):  # weights on the given keys sum to less than 1
         added = mha(width, h, seed, **{option: True})
         assert not sources_are_in_place(of(added, "qkv"))
+
+
+@pytest.mark.parametrize("order", [*itertools.product("qkv", repeat=3)])
+@SEEDS
+def test_no_order_of_sources_passes_but_the_right_one(order, seed):
+    """On a CPU PyTorch's function may take fewer keys than values without an error."""
+    sources_are_in_place = check("symptoms/square-weight", "sources_are_in_place")
+    weights = np.random.default_rng(seed).normal(size=(3, 24, 3, 8)) / 24**0.5
+
+    def layer(*QKV):
+        sources = [QKV["qkv".index(each)] for each in order]
+        heads = [np.einsum("nd,dhk->hnk", *each) for each in zip(sources, weights, strict=True)]
+        return sdpa(*(each[None] for each in heads))[0].swapaxes(0, 1).reshape(-1, 24)
+
+    assert sources_are_in_place(layer) == (order == ("q", "k", "v"))
 
 
 @pytest.mark.parametrize("n", [6, 100])

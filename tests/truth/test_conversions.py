@@ -84,7 +84,8 @@ def of_haiku(weights, x) -> np.ndarray:
 def test_weights_move_between_torch_keras_flax_and_haiku(source, target, rng):
     """Weights move between PyTorch, Keras, Flax and Haiku, and the layers compute the same.
 
-    Covers: the 12 directions between these four, with biases, in float64, to 1e-12.
+    Covers: the 12 directions between these four, with biases, in float64, to 1e-12; Keras' layer is
+    asked for the scores, and Flax is linen.
     """
     x, layers = tokens(rng), {"pytorch": of_pytorch, "keras": of_the_layer_of_keras}
     layers |= {"flax": of_flax, "haiku": of_haiku}

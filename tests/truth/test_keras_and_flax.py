@@ -108,6 +108,18 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
     assert 1e-10 < np.abs(short - exact).max() < 1e-4
 
 
+def test_flax_nnx_computes_in_float32_unless_weights_are_kept(rng, x):
+    """Flax's nnx rounds a float64 layer to float32, and not if it keeps the weights."""
+    jax, nnx = pytest.importorskip("jax"), pytest.importorskip("flax.nnx")
+    with jax.enable_x64(True):
+        options = {"param_dtype": np.float64, "decode": False, "rngs": nnx.Rngs(0)}
+        layer = nnx.MultiHeadAttention(H, E, **options)
+        params = nnx.to_pure_dict(nnx.state(layer, nnx.Param))
+        exact = qkv.load(params, "flax", h=H)(x)
+        assert close(np.asarray(layer(x, sow_weights=True)), exact)
+        assert 1e-10 < np.abs(np.asarray(layer(x)) - exact).max() < 1e-4
+
+
 def test_keras_keeps_float64_with_dropout_or_over_two_axes(keras, rng, x):
     """Keras on PyTorch keeps float64 with dropout, and with attention over two axes."""
     layer = keras_layer(keras, rng, dropout=0.1)

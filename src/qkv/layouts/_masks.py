@@ -111,8 +111,8 @@ def convert_mask(
 
     Raises:
         TypeError: If the mask is not boolean.
-        ValueError: If there is no such form, it cannot hold the mask, or `h`, `n_q` or `dtype` is
-            missing or does not fit.
+        ValueError: If there is no such form, it cannot hold the mask, or `dtype`, or an `h` or
+            `n_q` that the form needs, is missing or does not fit.
 
     Examples:
         Two sentences, of 3 and of 1 words, and the heads of a layer of PyTorch.

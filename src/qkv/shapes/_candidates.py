@@ -20,8 +20,8 @@ class Candidate:
             `X @ W.T`. Empty for what is no matrix of weights.
         why: The shape, number by number.
         question: What to ask of the code. Yes means this candidate.
-        stored_by: The layouts that store it in this shape, each with its names for it, such as
-            "pytorch: in_proj_weight".
+        stored_by: The layouts that store it with these `axes`, each with its names for it, such as
+            "pytorch: in_proj_weight". Not each has layers of these sizes: `Layout.shapes` tells.
     """
 
     symbol: str

@@ -21,7 +21,7 @@ from qkv_site.parts.map import Map, href
 
 _BORROWED = "wq-borrowed"
 # The sources that write a letter, whether it is this site's, and its role.
-_OF_A_LETTER = re.compile(rf'data-(in|role)="([^"]*)"|({_BORROWED})')
+_OF_A_LETTER = re.compile(rf'data-(in|role)="([^"]*)"|({_BORROWED})(?:" data-role="([^"]*))?')
 # What follows a choice, one and many.
 _KINDS = {
     "formula": ("formula", "formulas"),
@@ -181,11 +181,11 @@ def _roles(shown: Iterable[Variants], source: str) -> set[str]:
     """The roles of what changes for a reader of a source, and whether letters are this site's."""
     changed = "".join(each.html for each in shown if source not in each.own)
     roles, writers = set(), ""
-    for name, value, borrowed in _OF_A_LETTER.findall(changed):
+    for name, value, borrowed, role in _OF_A_LETTER.findall(changed):
         if name == "in":
             writers = value.split()
         elif source in writers:
-            roles.add(value or borrowed)
+            roles |= {value or role} | ({borrowed, f"{borrowed} {role}"} if borrowed else set())
     return roles
 
 
@@ -207,11 +207,13 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     said += [  # as in DeepSeek's layer, whose queries and keys have a rotated part
         f"{to_mathml(it.latex)} is that of {letters.set_in(it.where)}." for it in twice
     ]
-    theirs = {it.latex for it in chosen.letters.values()}
+    theirs = {it.latex: notation.role(key).group for key, it in chosen.letters.items()}
     for role in notation.roles():
         lent = chosen.letter(role)
         unnamed = role.key in roles and not chosen.names(role)
-        if unnamed and lent.replace("_{i}", "") in theirs:
+        without_index = theirs.get(lent.replace("_i", ""), role.group)  # A_i beside A
+        other = without_index != role.group and f"{_BORROWED} {role.key}" in roles
+        if unnamed and (lent.replace("_{i}", "") in theirs or other):
             said.append(f"With dots below, {to_mathml(lent)} is this site's, for another thing.")
     return said
 

@@ -586,7 +586,6 @@ def _matrix(
     rows: Axis, columns: Axis, letters: str, words: str, role: Role | None, kept: bool = False
 ) -> Drawing:
     """One rectangle, with its sizes at its edges and its letter below it."""
-    stacked, blocks = len(rows.blocks) > 1, max(len(rows.blocks), len(columns.blocks))
     return Drawing(
         html=matrices.matrix(
             _side(rows, "wq-rows"),
@@ -595,7 +594,7 @@ def _matrix(
             classes=f"role-{role.group if role else 'output'}" + " wq-kept" * kept,
             of_blocks=f' data-role="{role.key}"' if role else "",
         ),
-        words=f"{words}, {rows.length} by {columns.length}{_in_blocks(blocks, stacked)}",
+        words=f"{words}, {rows.length} by {columns.length}{_in_blocks(rows, columns)}",
         rows=rows,
         columns=columns,
         units=columns.length,
@@ -629,9 +628,12 @@ def _numbers(axes: list[Axis], sizes: Sequence[Glyph], kept: bool) -> tuple[list
     return marked, told + (f", kept {old[0]} to {old[-1]}" if old else "")
 
 
-def _in_blocks(count: int, stacked: bool) -> str:
-    where = "one below the other" if stacked else "side by side"
-    return f" in {count} blocks {where}" if count > 1 else ""
+def _in_blocks(rows: Axis, columns: Axis) -> str:
+    down, across = len(rows.blocks), len(columns.blocks)
+    if min(down, across) > 1:
+        return f" in {down} by {across} blocks"
+    where = "one below the other" if down > 1 else "side by side"
+    return f" in {max(down, across)} blocks {where}" if max(down, across) > 1 else ""
 
 
 def _room(axis: Axis) -> float:
