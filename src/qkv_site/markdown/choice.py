@@ -145,7 +145,8 @@ def _folded(said: list[str]) -> str:
 
 def _typed(page: Page) -> str:
     """What is typed and printed on a page, without what follows the reader's choice."""
-    said = "\n".join([page.body, *(each.text for each in run.printed(page))])
+    printed = (each.written(lambda figure: figure.searched()) for each in run.printed(page))
+    said = "\n".join([page.body, *printed])
     for fence in page.fences():
         said = said.replace(fence.code, "") if isinstance(fence, formulas.Formula) else said
     return _CHANGING.sub("", said)
