@@ -204,7 +204,8 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
         said.append(f"Here {source} is the width of the output, too (in this text {output}).")
     if "d_k" in own and head == value and _has_example(page):
         said.append(formulas.of_example(chosen.letter(sizes["d_k"])))
-    twice = [it for key, it in chosen.letters.items() if key in roles and "; in " in it.where]
+    drawn = roles | {"Q[i]", "K[i]", "V[i]", "head[i]"} if _has_live(page) else roles
+    twice = [it for key, it in chosen.letters.items() if key in drawn and "; in " in it.where]
     said += [  # as in DeepSeek's layer, whose queries and keys have a rotated part
         f"{to_mathml(it.latex)} is that of {letters.set_in(it.where)}." for it in twice
     ]
