@@ -387,7 +387,7 @@ def test_bilinear_forms_of_affine_or_rotated_layers():
         w_vo(dataclasses.replace(rotated, between=(Clip(8.0),)))
 
 
-@pytest.mark.parametrize("rank", [0, 4, 2.0])
+@pytest.mark.parametrize("rank", [0, 4, 2.0, True])
 def test_rank_of_factors(rank):
     with refuses("rank must be a whole number from 1 to 3", "(3, 5)", f"is {rank}."):
         factor(np.ones((3, 5)), rank)

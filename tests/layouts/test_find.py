@@ -280,7 +280,7 @@ def test_layers_that_are_alike_share_a_line():
     weights |= stacked(PLAIN, "pytorch", "pool.")
     weights |= dump(BIASED, "bert", prefix="encoder.6.cross.")
     found = find_layers(weights)
-    assert lines(found)[1:4] == ["encoder.0-2,5.attn.", "pool.", "encoder.6.cross."]
+    assert lines(found)[1:4] == ["encoder.0-2,5.attn.", "encoder.6.cross.", "pool."]
     assert "6 attention layers." in str(found)
 
 
@@ -460,6 +460,12 @@ def test_layers_of_a_file_are_in_the_order_of_their_numbers(tmp_path):
     assert [layer.prefix for layer in find_layers(tmp_path)] == prefixes
     loaded = safetensors.load_file(tmp_path / "model.safetensors")  # layers.10 before layers.2
     assert [layer.prefix for layer in find_layers(loaded)] == prefixes
+    some = [f"layers.{i}.{'cross.' if i in (3, 8) else 'self.'}" for i in range(12)]
+    by_name = stacked(PLAIN, "pytorch", *sorted(some))
+    assert [layer.prefix for layer in find_layers(by_name)] == some
+    own = ["encoder.10.", "decoder.2.", "encoder.9.", "decoder.1."]
+    found = find_layers(stacked(PLAIN, "pytorch", *own))
+    assert [layer.prefix for layer in found] == [own[at] for at in (2, 0, 3, 1)]
 
 
 def test_a_layer_that_is_cut_over_two_files(tmp_path):

@@ -168,6 +168,8 @@ def test_what_is_kept_is_said_and_numbered_words_have_a_block_each(source, turne
             drawn.words.count("words 1 to 3, kept 1 to 2") == drawn.words.count("kept") == len(old)
         )
         assert role != "K[i]" or ("wq-stacked" in drawn.html) != turned
+    scores = draw("S[i] == S[i]", source, "n_q=2 n_k=3 d_k=2", words="numbered").words
+    assert f"{'3 by 2' if turned else '2 by 3'} blocks" in scores
 
 
 def test_the_same_formulas_are_drawn_with_several_sizes():

@@ -37,3 +37,13 @@ def test_each_product_has_its_formula(version):
             sizes = SIZES | {name: SIZES[same] for name, same in ALIASES.items()}
             shape = tuple(notation.size_of(size, sizes) for size in weight.shape)
             assert shape == (product.inner, product.columns), line
+
+
+def test_heads_that_share_keys_and_values_have_those_of_their_group():
+    _, keys, values, scores, heads, _ = exports.FORMULAS["grouped"]
+    assert "K[g(i)]" in keys
+    assert "V[g(i)]" in values
+    assert "K[g(i)].T" in scores
+    assert heads.endswith("V[g(i)]")
+    drawn = exports.explorer()["versions"]["grouped"]["steps"][3]["matrices"]
+    assert [each["count"] for each in drawn] == [[[1, "h"]], [[1, "h_kv"]], [[1, "h"]]]

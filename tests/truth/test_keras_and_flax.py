@@ -109,10 +109,13 @@ def test_keras_computes_in_float32_unless_asked_for_the_scores(keras, rng, x, y)
 
 
 def test_flax_nnx_computes_in_float32_unless_weights_are_kept(rng, x):
-    """Flax's nnx rounds a float64 layer to float32, and not if it keeps the weights."""
+    """Flax's nnx rounds a float64 layer to float32, and not if it keeps weights or has dropout."""
     jax, nnx = pytest.importorskip("jax"), pytest.importorskip("flax.nnx")
     with jax.enable_x64(True):
         options = {"param_dtype": np.float64, "decode": False, "rngs": nnx.Rngs(0)}
+        dropout = {"dropout_rate": 0.1, "deterministic": True}
+        exactly = nnx.MultiHeadAttention(H, E, **options, **dropout)
+        assert close(np.asarray(exactly(x)), np.asarray(exactly(x, sow_weights=True)))
         layer = nnx.MultiHeadAttention(H, E, **options)
         params = nnx.to_pure_dict(nnx.state(layer, nnx.Param))
         exact = qkv.load(params, "flax", h=H)(x)

@@ -11,7 +11,7 @@ import numpy as np
 from qkv._arrays import check_sizes, quote
 from qkv.layouts._between import STEPS, crosses
 from qkv.layouts._config import Known, as_mapping, no_number_of_heads, read_config, renamed
-from qkv.layouts._files import in_order, read_shapes, stored_otherwise
+from qkv.layouts._files import read_shapes, stored_otherwise
 from qkv.layouts._found import FoundLayer, Heads
 from qkv.layouts._layout import BIASES, SIZES
 from qkv.layouts._load import find_arrangement, fit, flatten, no_mapping, prefixes
@@ -125,12 +125,20 @@ def _places(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             for prefix in prefixes(form.without_biases, arrays):
                 names.setdefault(prefix, {})[layout.name] = None
                 first[prefix] = min(order[prefix + stored.name] for stored in form.without_biases)
-    # A file has names in any order: those that differ in their numbers alone are put in order.
-    alike = {}
-    for prefix in sorted(names, key=in_order, reverse=True):
-        alike.setdefault(re.sub(r"\d+", "0", prefix), []).append(prefix)
-    ordered = [alike[re.sub(r"\d+", "0", it)].pop() for it in sorted(names, key=first.get)]
-    return {prefix: tuple(names[prefix]) for prefix in ordered}
+    return {prefix: tuple(names[prefix]) for prefix in _in_order(sorted(names, key=first.get))}
+
+
+def _in_order(prefixes: list[str]) -> list[str]:
+    """Prefixes as they come, but in the order of their numbers: a file has layers.10 before 2."""
+    began: dict[tuple[str, ...], int] = {}  # of what stands between numbers, which came first
+
+    def key(prefix: str) -> list[int]:
+        parts = re.split(r"(\d+)", prefix)
+        texts = (tuple(parts[: at + 1 : 2]) for at in range(0, len(parts), 2))
+        parts[::2] = (began.setdefault(each, len(began)) for each in texts)
+        return [int(part) for part in parts]
+
+    return sorted(prefixes, key=key)
 
 
 def _steps(

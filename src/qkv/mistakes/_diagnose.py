@@ -179,8 +179,7 @@ def diagnose(
         found = agreeing(found, problem, given)
         shown = {name for names, _ in found for name in names}
         # The softmax cancels the bias of the keys; the keys, the scores or a step may show it.
-        steps_show_it = mh.between and _changes_output(problem, "b_K-left-out")
-        if {"K", "scores"} & {*given} or steps_show_it:
+        if {"K", "scores"} & {*given} or (mh.between and _changes_output(problem, "b_K-left-out")):
             shown.add("b_K-left-out")
         unseen = tuple(name for name in search.idle if name not in shown)
         right = any(names == () for names, _ in found)

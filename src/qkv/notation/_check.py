@@ -163,7 +163,7 @@ def size_of(size: Expression | str, sizes: dict[str, int]) -> int | float | Frac
 
     Args:
         size: An expression of sizes: `2 * d_model * d_k - d_k**2`.
-        sizes: The number that each size in it stands for. It is not asked whether it is one.
+        sizes: The number that each size in it stands for. Whether it is a number is not checked.
 
     Raises:
         ValueError: If it is no size, one of its sizes has no number, it divides by 0 or has a root

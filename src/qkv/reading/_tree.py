@@ -32,8 +32,7 @@ class RefusedError(ValueError):
 def parse(text: str) -> tuple:
     """The trees of all lines, how each letter was typed, what was left, and whether it is code."""
     code = bool(search(DATA["code"], text, lines=True)) and not search(DATA["formula"], text)
-    typed = sub(DATA["lines"]["counts"], r"\3\2", sub(r"#.*", "", text)) if code else text
-    typed = whole_lines(normalize(typed) if code else normal(text))
+    typed = whole_lines(normalize(sub(r"#.*", "", text)) if code else normal(text))
     one = fullmatch(DATA["lines"]["names"], typed)
     pieces = [typed] if one else cut(DATA["lines"]["code" if code else "formula"], typed)
     if not code and any(sum(map(deeper, it)) for it in pieces):  # MultiHead(Q=X, K=Y)

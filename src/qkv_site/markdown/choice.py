@@ -213,8 +213,8 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     for role in notation.roles():
         lent = chosen.letter(role)
         unnamed = role.key in roles and not chosen.names(role)
-        without_index = theirs.get(lent.replace("_i", ""), role.group)  # A_i beside A
-        other = without_index != role.group and f"{_BORROWED} {role.key}" in roles
+        group = theirs.get(lent.replace("_i", ""), role.group)  # of A, beside A_i
+        other = group != role.group and f"{_BORROWED} {role.key}" in roles
         if unnamed and (lent.replace("_{i}", "") in theirs or other):
             said.append(f"With dots below, {to_mathml(lent)} is this site's, for another thing.")
     return said
