@@ -403,7 +403,7 @@ def check_positive(**numbers: float) -> None:
     for name, value in numbers.items():
         try:
             positive = math.isfinite(value) and value > 0
-        except TypeError:  # a string, or None
+        except (TypeError, OverflowError):  # a string, None, or 10**400
             positive = False
         if not positive:
             raise ValueError(f"{name} must be a positive number, but is {value!r}.")

@@ -117,8 +117,8 @@ def attention(
     Raises:
         TypeError: If an array does not hold floating-point numbers, or the mask is not boolean.
         ValueError: If shapes do not fit, an array holds NaN or infinity, the largest score that
-            enters the softmax, or a query times `scale`, is not finite, or `scale` is not a
-            positive number.
+            enters the softmax, or a query that sees a key, times `scale`, is not finite, or `scale`
+            is not a positive number.
 
     Examples:
         3 queries of width 2 attend to 5 keys; each value is 7 wide.

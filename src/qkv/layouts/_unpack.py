@@ -42,7 +42,7 @@ def unpack(
         Parts of `MultiHead` by name: `W_Q (h, d_model, d_k)` and so on.
 
     Raises:
-        TypeError: If the array is none, or does not hold floating-point numbers.
+        TypeError: If the array is None, text or a mapping, or does not hold floating-point numbers.
         ValueError: If an argument is missing or unknown, or the shape does not fit, or fits several
             arrays or numbers of heads.
 
