@@ -34,7 +34,8 @@ def which(
 
     Several shapes may stand in a row, as in "x is (10, 512), then 512x512, then 512x64". Then each
     is what the one before it can be multiplied by, so a reading of one shape that fits no reading
-    of the next is left out. All weights of a row are stored alike.
+    of the next is left out. All weights of a row are stored alike. An array with one column a token
+    is read at the start of a row only, so `Q[i] @ K[i].T` is no row here.
 
     Args:
         shape: The sizes of the axes, as in `which(*array.shape, ...)`; or several shapes, each a
