@@ -128,7 +128,7 @@ def _where_it_breaks(candidates: Sequence[Candidates]) -> str:
     both = {each[1] for each in takes & {step.takes for step in _steps(before)} if "source" in each}
     perhaps = "".join(f" Perhaps both take the same {n} numbers, those of a source." for n in both)
     return (
-        f"As rows are read, no array of shape {after.shape} can follow one of shape {before.shape}: "
+        f"Read in a row, no array of shape {after.shape} can follow one of shape {before.shape}: "
         f"that may give {_spell(gives)}, and this may take {_spell(takes)}.{perhaps} Where "
         "something stands between two shapes, or an array with one column a token follows, ask for "
         "each part of the row alone."
