@@ -253,6 +253,13 @@ def _broadcast(bound: Mapping[str, _Bound]) -> dict[str, np.ndarray]:
     return arrays
 
 
+def from_bfloat16(value: object) -> object:
+    """An array in bfloat16, which NumPy has not, in float32, which begins alike; others as is."""
+    if "bfloat16" not in str(getattr(value, "dtype", "")):
+        return value
+    return value.detach().float() if hasattr(value, "detach") else np.asarray(value, np.float32)
+
+
 def as_floats(name: str, value: object, expected: object) -> np.ndarray:
     """`value` as an array of floating-point numbers."""
     if value is None or isinstance(value, str | Mapping):

@@ -490,6 +490,24 @@ def test_shapes_are_read_without_numbers(saved, monkeypatch):
         first.load(h=2)
 
 
+def test_a_file_that_cannot_be_opened(tmp_path):
+    (tmp_path / "model.safetensors").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=r"model\.safetensors"):
+        find_layers(tmp_path)
+
+
+def test_a_norm_in_bfloat16_is_read_in_memory():
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4}
+    sizes |= {"num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 8}
+    config = transformers.Qwen3Config(**sizes)
+    model = transformers.Qwen3Model(config).to(torch.bfloat16)
+    found = find_layers(model.state_dict(), config=config)
+    assert found[0].load().W_Q.dtype == np.float32
+    assert found[0].mask(3).shape == (3, 3)
+    assert "QKNorm(g_Q (4,)" in str(found)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_narrow_numbers_are_read(tmp_path, dtype):
     """Of bfloat16 NumPy has only the float32 that begins alike."""

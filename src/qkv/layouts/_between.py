@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from qkv import between
-from qkv._arrays import as_floats
+from qkv._arrays import as_floats, from_bfloat16
 from qkv.layouts._layout import Type
 
 # Arrays behind a layer's prefix that belong to a step, and not to a map.
@@ -123,7 +123,7 @@ def read_between(
         sizes: The layer's "h", "h_kv" and "d_k".
         scale: The layout's.
     """
-    arrays = {name: as_floats(name, a, "of its step") for name, a in arrays.items()}
+    arrays = {name: as_floats(name, from_bfloat16(a), "of its step") for name, a in arrays.items()}
     option, layer = Options(config), int((re.search(r"\d+", prefix) or "0")[0])
     layer_type = option.of_layer("layer_types", layer)
     one_way = {

@@ -50,7 +50,7 @@ def find_layers(
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
             the path of a safetensors file, or of a folder with such files, of which only the
-            shapes are read until a layer is loaded.
+            shapes are read until a layer is loaded or printed.
         h: The number of heads of all layers, where it is known.
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
@@ -66,7 +66,8 @@ def find_layers(
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping
             and has no `to_dict()`.
         FileNotFoundError: If a path that ends in `.safetensors` does not exist.
-        ValueError: If there is no such folder, it has no such file, or a file cannot be read; if
+        OSError: If a file cannot be opened.
+        ValueError: If there is no such folder, it has no such file, or a file is no whole one; if
             no attention layer is found, a number of heads is not a positive whole number, or
             `config` says none and none is passed. A layer that cannot have these heads is listed,
             with why it is refused.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv._arrays import as_floats, check_groups, check_sizes, quote
+from qkv._arrays import as_floats, check_groups, check_sizes, from_bfloat16, quote
 from qkv.between import Step
 from qkv.layouts._files import stored_otherwise
 from qkv.layouts._layout import Layout, Stored
@@ -134,11 +134,7 @@ def head_counts(h: int, h_kv: int | None) -> dict[str, int]:
 
 def as_stored(name: str, value: Any, stored: Stored) -> np.ndarray:
     """A stored array as one of NumPy's."""
-    if "bfloat16" in str(getattr(value, "dtype", "")):  # NumPy has it not, and float32 begins alike
-        value = (
-            value.detach().float() if hasattr(value, "detach") else np.asarray(value, np.float32)
-        )
-    return as_floats(name, value, stored.shape)
+    return as_floats(name, from_bfloat16(value), stored.shape)
 
 
 def _by_name(weights: Mapping | list, layout: Layout) -> dict[str, Any]:

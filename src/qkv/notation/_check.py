@@ -58,7 +58,7 @@ class Fault(NamedTuple):
 def check(*lines: str) -> None:
     r"""Run formulas that stand together, and compare the sides of each.
 
-    Roles are arrays of random numbers, with distinct primes for d_model, d_k, n_q and the like, or
+    Roles are arrays of random numbers, with distinct sizes for d_model, d_k, n_q and the like, or
     what their definitions make of such arrays. Which definition holds follows from all lines
     together: with `b_Q[i]` in one of them, queries have a bias in all. A line holds if all its
     sides have the same shape and the same values, for every head.

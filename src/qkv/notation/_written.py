@@ -58,7 +58,7 @@ def axes(expression: Expression, setting: Setting) -> tuple[Expression, ...]:
         case tree.Transpose(of):
             return axes(of, setting)[::-1]
         case tree.Apply("attention", (queries, _, values)):
-            return (axes(queries, setting)[0], axes(values, setting)[1])
+            return (axes(queries, setting)[0], axes(values, setting)[-1])
         case tree.Apply("multihead", (queries, _, _)):
             return (axes(queries, setting)[0], parse_size("d_model"))
         case tree.Apply(_, (argument,)):

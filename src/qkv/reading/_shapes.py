@@ -318,7 +318,7 @@ def _heads(shape: list, roles: list, given: dict) -> dict:
     fused = roles == ["QKV"] and shape[0] == 3 and len(shape) == 5
     middle = shape[2:3] if fused else shape[1:3] if len(shape) == 4 else []
     many = [it for it in middle if isinstance(it, int) and it > 1]
-    usual = shape[-1] in SHAPE["widths"] and shape[-1] != shape[-2] and 1 not in middle[:1]
+    usual = shape[-1] in SHAPE["widths"] and shape[-1] not in shape[-2:-1] and 1 not in middle[:1]
     told = search("^[QKV]", "".join(roles)) or (usual and "mask" not in roles)
     if not many or not told or not isinstance(shape[-1], int):
         return {}
