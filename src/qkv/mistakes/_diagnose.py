@@ -45,7 +45,7 @@ class Diagnosis:
         first_difference: What the intermediate arrays show, and whether the output is all zeros.
         unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
             the queries.
-        untried: How many pairs of mistakes were not tried, because time was up.
+        untried: How many of the pairs that it makes were not tried, because time was up.
     """
 
     right: bool
@@ -116,8 +116,9 @@ def diagnose(
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
     sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
     a plain layer, alone. If none of them gives your output within rounding, those that are not
-    rare (`Mistake.rare`) are made two at a time, for some seconds. Dropout is looked for in the
-    numbers, and alone. An explanation suffices; another mistake may have happened.
+    rare (`Mistake.rare`) and change the output alone are made two at a time, in different steps,
+    for some seconds. Dropout is looked for in the numbers, and alone. An explanation suffices;
+    another mistake may have happened.
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.
