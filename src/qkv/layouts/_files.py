@@ -57,7 +57,7 @@ def read_shapes(path: str | os.PathLike) -> dict[str, OnDisk]:
                     f"Two files of {str(path)!r} hold {array.name!r}: {other.file.name!r} and "
                     f"{file.name!r}. Pass the path of the one that is meant."
                 )
-    return {name: arrays[name] for name in sorted(arrays, key=_in_order)}
+    return {name: arrays[name] for name in sorted(arrays)}  # a file has them in any order
 
 
 def _files(path: Path) -> list[Path]:
@@ -87,11 +87,6 @@ def _files(path: Path) -> list[Path]:
                 f"folder {str(path)!r}."
             )
     return [path / file for file in dict.fromkeys(named.values())]
-
-
-def _in_order(name: str) -> list[str | int]:
-    """Order names as a model has them, layers.2 before layers.10; a file has them in any order."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _arrays(file: Path) -> Iterator[OnDisk]:

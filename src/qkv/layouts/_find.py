@@ -97,7 +97,7 @@ def find_layers(
         weights = read_shapes(weights)
     if not isinstance(weights, Mapping):
         raise no_mapping(weights)
-    arrays = dict(flatten(weights))
+    arrays = _in_order(dict(flatten(weights)))
     if config is not None:
         arrays = dict(zip(renamed(arrays, config), arrays.values(), strict=True))
     places = _places(arrays)
@@ -126,20 +126,20 @@ def _places(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             for prefix in prefixes(form.without_biases, arrays):
                 names.setdefault(prefix, {})[layout.name] = None
                 first[prefix] = min(order[prefix + stored.name] for stored in form.without_biases)
-    return {prefix: tuple(names[prefix]) for prefix in _in_order(sorted(names, key=first.get))}
+    return {prefix: tuple(names[prefix]) for prefix in sorted(names, key=first.get)}
 
 
-def _in_order(prefixes: list[str]) -> list[str]:
-    """Prefixes as they come, but in the order of their numbers: a file has layers.10 before 2."""
+def _in_order(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as they come, but by the numbers in their names: a file has layers.10 before 2."""
     began: dict[tuple[str, ...], int] = {}  # of what stands between numbers, which came first
 
-    def key(prefix: str) -> list[int]:
-        parts = re.split(r"(\d+)", prefix)
+    def key(name: str) -> list[int]:
+        parts = re.split(r"(\d+)", name)
         texts = (tuple(parts[: at + 1 : 2]) for at in range(0, len(parts), 2))
         parts[::2] = (began.setdefault(each, len(began)) for each in texts)
         return [int(part) for part in parts]
 
-    return sorted(prefixes, key=key)
+    return {name: arrays[name] for name in sorted(arrays, key=key)}
 
 
 def _steps(

@@ -121,8 +121,8 @@ def _in(seen: _Seen, source: str) -> str:
     which = "Other" if changed["place"] else ""
     said = f"{which} {letters.set_in('W^Q')} and the like in the text stay.".strip()
     ours = [said] if seen.has_weights else []
-    roles = _roles(seen.times, source)
-    ours += [*_one_for_two(page, roles, chosen), *_ours(seen.typed, roles, chosen)]
+    roles, lent = _roles(seen.times, source)
+    ours += [*_one_for_two(page, roles, lent, chosen), *_ours(seen.typed, roles, chosen)]
     own = [it for it in _VECTORS if it in roles and it in chosen.letters]
     if chosen.one_token and (own or _has_live(page)):
         ours.append(formulas.one_token(notation.legend([*own, "X_Q"][0], chosen)[0], chosen))
@@ -132,7 +132,8 @@ def _in(seen: _Seen, source: str) -> str:
         return f"{begin}{picture}{why}{_folded([*stay, *ours])}"
     stay += ["Formulas under a source's name stay."] if page.compares else []
     stay += [_stays(tied) for tied in dict.fromkeys(page.pictures) if tied != source]
-    marked = ", or marked as this site's" * (_BORROWED in roles | _roles(seen.at_top, source))
+    _, at_top = _roles(seen.at_top, source)
+    marked = ", or marked as this site's" * bool(lent | at_top)
     counts = f"Changed{marked}: {_listed(changed, with_map=pictured)}."
     return f"{begin}{counts}{_folded([*stay, *ours])}"
 
@@ -178,19 +179,20 @@ def _ours(typed: str, roles: set[str], chosen: notation.Source) -> list[str]:
     return [named] if meant else []
 
 
-def _roles(shown: Iterable[Variants], source: str) -> set[str]:
-    """The roles of what changes for a reader of a source, and whether letters are this site's."""
+def _roles(shown: Iterable[Variants], source: str) -> tuple[set[str], set[str]]:
+    """The roles of what changes for a reader of a source, and of what has this site's letters."""
     changed = "".join(each.html for each in shown if source not in each.own)
-    roles, writers = set(), ""
+    roles, lent, writers = set(), set(), ""
     for name, value, borrowed, role in _OF_A_LETTER.findall(changed):
         if name == "in":
             writers = value.split()
         elif source in writers:
-            roles |= {value or role} | ({borrowed, f"{borrowed} {role}"} if borrowed else set())
-    return roles
+            roles.add(value or role)
+            lent |= {role} if borrowed else set()
+    return roles, lent
 
 
-def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[str]:
+def _one_for_two(page: Page, roles: set[str], lent: set[str], chosen: notation.Source) -> list[str]:
     """What a letter of the text stands for here, where the text has another one or one width."""
     sizes = {key: notation.role(key) for key in ("d_model", "d_out", "d_k", "d_v")}
     own = [key for key, size in sizes.items() if chosen.names(size)]
@@ -211,12 +213,12 @@ def _one_for_two(page: Page, roles: set[str], chosen: notation.Source) -> list[s
     ]
     theirs = {it.latex: notation.role(key).group for key, it in chosen.letters.items()}
     for role in notation.roles():
-        lent = chosen.letter(role)
+        letter = chosen.letter(role)
         unnamed = role.key in roles and not chosen.names(role)
-        group = theirs.get(lent.replace("_i", ""), role.group)  # of A, beside A_i
-        other = group != role.group and f"{_BORROWED} {role.key}" in roles
-        if unnamed and (lent.replace("_{i}", "") in theirs or other):
-            said.append(f"With dots below, {to_mathml(lent)} is this site's, for another thing.")
+        group = theirs.get(letter.replace("_i", ""), role.group)  # of A, beside A_i
+        other = group != role.group and role.key in lent
+        if unnamed and (letter.replace("_{i}", "") in theirs or other):
+            said.append(f"With dots below, {to_mathml(letter)} is this site's, for another thing.")
     return said
 
 

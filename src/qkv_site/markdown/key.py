@@ -1,6 +1,7 @@
 """The key of colours: what the colours and edges of a page stand for, below its first figure."""
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 
 from qkv_site.page import Page
 from qkv_site.parts.formulas import variants
@@ -23,21 +24,25 @@ def key(page: Page) -> str:
 
     A source without a letter for queries writes a product, with a weight.
     """
-    entries = "".join(variants(partial(_entry, page, kind), "span") for kind in _KINDS)
+    shown = cache(partial(_shown, page))
+    entries = "".join(variants(partial(_entry, kind, shown), "span") for kind in _KINDS)
     page.uncounted.append(entries)
     return entries and f'<p class="wq-colours">{entries}<span>{_HINT}</span></p>'
 
 
-def _entry(page: Page, kind: str, source: str) -> str:
-    shown = {
+def _shown(page: Page, source: str) -> set[str]:
+    return {
         group
         for fence in page.drawn
         for each in fence.sources.split() or [source]
         for group in fence.groups(each)
     }
+
+
+def _entry(kind: str, shown: Callable[[str], set[str]], source: str) -> str:
     swatches = " ".join(
         f'<span><i class="wq-swatch role-{group}"></i>{name}</span>'
         for group, name in _KINDS[kind].items()
-        if group in shown
+        if group in shown(source)
     )
     return swatches and f"<span>{kind}: {swatches}</span>"
