@@ -246,6 +246,8 @@ def test_one_column_a_token_goes_with_weights_on_the_other_side():
     assert weight == [("W_Q[i], W_K[i] or W_V[i]", "(out, in)")]
     with pytest.raises(ValueError, match="no array of shape"):
         which((512, 10), (512, 64), **PAPER)
+    with pytest.raises(ValueError, match="or an array with one column a token follows, ask for"):
+        which((10, 64), (64, 10), **PAPER)  # Q K^T: columns begin a row
 
 
 def test_grouped_values_do_not_fit_an_output_map_of_all_heads():
