@@ -140,8 +140,8 @@ def test_a_shift_of_all_positions_changes_scores_with_longrope_and_dynamic_scali
 def test_a_cache_keeps_the_angles_of_a_shorter_text_with_longrope_and_dynamic_scaling(torch, kind):
     """With LongRoPE and dynamic scaling a cache gives another output if the angles change.
 
-    Covers: a Llama of one layer, and its last words before the length that it was made for, and
-    first ones past it. LongRoPE's angles change once, those of dynamic scaling with each word.
+    Covers: a Llama of one layer, and texts that end just before and just after the length that it
+    was made for. LongRoPE's angles change once there, those of dynamic scaling with each word.
     """
     config, changes = scaled_llama(kind)
     for prompt, changed in (63, False), (64, changes), (65, kind == "dynamic"):
