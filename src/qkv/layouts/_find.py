@@ -50,7 +50,7 @@ def find_layers(
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or
             the path of a safetensors file, or of a folder with such files, of which only the
-            shapes are read until a layer is loaded or printed.
+            shapes are read until numbers are asked for.
         h: The number of heads of all layers, where it is known.
         h_kv: The number of heads of keys and values, where it is known.
         config: The model's configuration, as its config.json holds it, or an object with
@@ -59,8 +59,8 @@ def find_layers(
             of another type is refused.
 
     Returns:
-        The layers, in the order of their first names, but layers.2 before layers.10. They print as
-        a table, and `layer.load(h=...)` loads one.
+        The layers, stack by stack as the names first come, and in a stack by number, layers.2
+        before layers.10. They print as a table, and `layer.load(h=...)` loads one.
 
     Raises:
         TypeError: If the weights are no mapping and no path, or the configuration is no mapping

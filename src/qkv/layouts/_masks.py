@@ -95,8 +95,8 @@ def convert_mask(
 
     Args:
         mask: True where a query may attend: (n_q, n_k), with a row for each query, or with all axes
-            of the scores, (batch, h, n_q, n_k), where any but n_k may be 1. The library repeats a
-            batch of 1, but PyTorch's nn.MultiheadAttention does not.
+            of the scores, (batch, h, n_q, n_k), where any but n_k may be 1. nn.MultiheadAttention
+            repeats no batch of 1, neither of "key_padding_mask" nor of an "attn_mask" with heads.
         form: One of `MASK_FORMS`.
         h: The number of heads, for "attn_mask" of a batch, which needs a mask for each head.
         n_q: The number of queries, for "attn_mask" of a mask that has 1 for them, as

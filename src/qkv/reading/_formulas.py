@@ -168,7 +168,7 @@ def _letters(world: World, several: bool) -> dict:
         known = tables()["role"].get(bare(role).replace("!", ""))
         heads = findall(r"\d", leaf.split("|")[1])
         other = bare(role) == "A[i]" and ("softmax" in told or "over" in told)
-        other = other or (bare(role) == "S[i]" and "axes" in told)
+        other = other or ("axes" in told and bare(role) in ("S[i]", "A[i]", "head[i]"))
         other = other or ("alone" in told and role in ("Q", "K", "V"))
         other = other or ("order" in told and role[:2] == "X_")  # what it is called
         other = other or (leaf[-3:] == "()|" and f"{leaf[:-3]}|" in world.role_of)  # key(key)
