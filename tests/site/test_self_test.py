@@ -62,6 +62,13 @@ ONE, TWO, THREE = ({f"`{number}`": "So."} for number in (1, 2, 3))
         ({"wrong": ONE | TWO}, r"'two': `2` is right, and wrong is \['`1`', '`2`'\]"),
         ({"wrong": THREE | {"{{= 3 }}": "So."}}, r"expected two or more that differ"),
         ({"wrong": ONE}, r"expected two or more"),
+        (
+            {
+                "facts": "S = {'left': 1 > 2, 'right': 2 > 1}",
+                "why": "On the {{= said('left', S) }}.",
+            },
+            r"'two': the sentence says 'left': expected one of \['right'\]",
+        ),
         ({"code": ""}, r"'two': expected either an answer or code"),
         ({"answer": "2"}, r"'two': expected either an answer or code"),
         ({"answer": "2", "code": ""}, r"its answers are .*'2': True.* its code finds \{\}"),

@@ -10,7 +10,7 @@ from functools import partial
 
 from qkv_site.figures import Figure, Letters, Tool
 from qkv_site.page import PAGE
-from qkv_site.run import NUMBER, say
+from qkv_site.run import NUMBER, said, say
 
 
 @dataclass(frozen=True)
@@ -50,36 +50,48 @@ class Question:
 
     @classmethod
     def of(
-        cls, *, wrong: dict[str, str], why: str, code: str = "", answer: str = "", **said: str
+        cls,
+        *,
+        wrong: dict[str, str],
+        why: str,
+        code: str = "",
+        facts: str = "",
+        answer: str = "",
+        **given: str,
     ) -> "Question":
         """Read an entry of the file: run its code, and compute what is an expression.
 
         Raises:
-            ValueError: If it has not one right answer and at least two that are wrong, or if the
-                code finds another answer right than the one that is typed as right.
+            ValueError: If it has not one right answer and at least two that are wrong, if the code
+                finds another answer right than the one that is typed as right, or if a word of a
+                reason is not true.
         """
-        names = {"__name__": "self-test"}
+        names = {"__name__": "self-test", "said": said}
         printed = _printed(code, names)
+        exec(facts, names)
         if bool(printed) == bool(answer):
             raise ValueError(
-                f"question {said['id']!r}: expected either an answer or code that prints it"
+                f"question {given['id']!r}: expected either an answer or code that prints it"
             )
-        right = _choice(f"`{printed}`" if printed else answer, why, names)
-        others = tuple(_choice(*entry, names) for entry in wrong.items())
+        try:
+            right = _choice(f"`{printed}`" if printed else answer, why, names)
+            others = tuple(_choice(*entry, names) for entry in wrong.items())
+        except ValueError as error:
+            raise ValueError(f"question {given['id']!r}: {error}") from error
         answers = [right.answer, *(each.answer for each in others)]
         if len(set(answers)) < len(answers) or len(others) < 2:
             raise ValueError(
-                f"question {said['id']!r}: {answers[0]} is right, and wrong is {answers[1:]}: "
+                f"question {given['id']!r}: {answers[0]} is right, and wrong is {answers[1:]}: "
                 "expected two or more that differ from it and from each other"
             )
         found = {} if printed else {each: each == right.answer for each in answers}
         holds = {each: bool(is_true) for each, is_true in names.get("holds", {}).items()}
         if found != holds:
             raise ValueError(
-                f"question {said['id']!r}: its answers are {found}, and its code finds {holds}: "
+                f"question {given['id']!r}: its answers are {found}, and its code finds {holds}: "
                 "expected holds = {answer: whether it is true, ...}, with each answer that is typed"
             )
-        return cls(right=right, wrong=others, code=code, **said)
+        return cls(right=right, wrong=others, code=code, **given)
 
     @property
     def choices(self) -> list[Choice]:
