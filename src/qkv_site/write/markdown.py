@@ -112,7 +112,7 @@ class Writer(ABC):
         if span["formula"]:
             number = self.page.numbers.get(span["number"] or "")
             if number is not None:
-                return number
+                return self.plain(number)
             source, content = re.fullmatch(
                 formulas.INLINE, " ".join(span["formula"].split())
             ).groups()
