@@ -14,10 +14,11 @@ from qkv import notation
 from qkv_site import run
 from qkv_site.markdown import letters
 from qkv_site.markdown.mathml import to_mathml
-from qkv_site.page import Page, Variants
+from qkv_site.page import Fence, Page, Variants
 from qkv_site.parts import formulas
 from qkv_site.parts.live import Live
 from qkv_site.parts.map import Map, href
+from qkv_site.parts.python import Python
 
 _BORROWED = "wq-borrowed"
 # The sources that write a letter, whether it is this site's, and its role.
@@ -147,10 +148,16 @@ def _folded(said: list[str]) -> str:
 def _typed(page: Page) -> str:
     """What is typed and printed on a page, without what follows the reader's choice."""
     printed = (each.written(lambda figure: figure.searched()) for each in run.printed(page))
-    said = "\n".join([page.body, *printed])
+    said = "\n".join([run.fill_in(page, page.body), *printed])
     for fence in page.fences():
-        said = said.replace(fence.code, "") if isinstance(fence, formulas.Formula) else said
+        if isinstance(fence, formulas.Formula) or _is_hidden(fence):
+            said = said.replace(fence.code, "")
     return _CHANGING.sub("", said)
+
+
+def _is_hidden(fence: Fence) -> bool:
+    """Whether a page shows of it what it prints, and nothing else."""
+    return isinstance(fence, Python) and fence.executed and "source" not in fence.given
 
 
 def _ours(typed: str, roles: set[str], chosen: notation.Source) -> list[str]:
@@ -224,7 +231,8 @@ def _one_for_two(page: Page, roles: set[str], lent: set[str], chosen: notation.S
 
 def _has_example(page: Page) -> bool:
     """Whether it shows numbers of one of the example's heads."""
-    return _has_live(page) or any(_EXAMPLE.search(fence.code) for fence in page.fences())
+    seen = (fence for fence in page.fences() if not _is_hidden(fence) or fence.printed)
+    return _has_live(page) or any(_EXAMPLE.search(fence.code) for fence in seen)
 
 
 def _has_map(page: Page) -> bool:
