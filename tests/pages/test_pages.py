@@ -13,6 +13,7 @@ import pytest
 from qkv_site.page import Heading, Site, parse
 from qkv_site.parts.folds import Fold
 from qkv_site.parts.python import Python
+from qkv_site.run import NUMBER as SENTENCE
 from qkv_site.run import blocks_of
 
 # A page shows what a reader gets to see, and to a reader annotations are not enforced.
@@ -173,13 +174,28 @@ def test_a_number_in_a_sentence_stands_in_a_block_or_is_given(page):
     assert found == GIVEN.get(page, set())
 
 
+def names(code):
+    """The names in code, and those of its functions."""
+    walked = [*ast.walk(ast.parse(code))]
+    functions = {each.name for each in walked if isinstance(each, ast.FunctionDef)}
+    return functions | {each.id for each in walked if isinstance(each, ast.Name)} - {"np", "qkv"}
+
+
+def hidden(block):
+    """Whether readers do not see its code."""
+    return "source" not in block.given
+
+
 @pytest.mark.parametrize("page", EXECUTED)
 def test_blocks_run_and_each_asserted_number_matters(page):
     unnoticed, said = replayed(page)
     assert unnoticed == []
     blocks_and_output = list(zip(EXECUTED[page], said, strict=True))
-    silent = [block.line for block, printed in blocks_and_output if not printed]
-    assert silent == [] or not page.startswith("explanation/")
+    silent = [block for block, printed in blocks_and_output if not printed]
+    of_sentences = names("\n".join(SENTENCE.findall(READ[page].prose())))
+    finding = [block for block in silent if hidden(block) and "print(" not in block.code]
+    assert [block.line for block in finding if not names(block.code) & of_sentences] == []
+    assert all(map(hidden, silent)) or not page.startswith("explanation/")
     for block, printed in blocks_and_output:
         if "claim" in block.given:
             title = block.given["title"]
