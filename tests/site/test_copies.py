@@ -50,6 +50,7 @@ def test_no_formula_and_no_claim_is_lost_and_nothing_is_left_over(written):
             if claim.block:
                 assert f"Claim, {claim.kind}" in text
                 assert f"#claim-{claim.id}" in text, f"{name}: {claim.id}"
+        assert "{{=" not in text, f"{name}: a number in code or LaTeX is not computed in a copy"
         assert LEFT_OVER.search(re.sub(r"`[^`\n]*`", "", plain)) is None, name
         assert re.search(r"^(`{3,}).*\n\s*^\1$", text, re.MULTILINE) is None, f"{name}: no code"
     assert lines > 75
