@@ -37,7 +37,7 @@ _OURS = {
     "d_v": "the width of one head's values",
     "h": "the number of heads",
 }
-_CHANGING = re.compile(r"\{\{(?!site:).*?\}\}|^ *```.*$", re.MULTILINE)  # a fence's options, too
+_CHANGING = re.compile(r"\{\{(?!site:).*?\}\}")
 _EXAMPLE = re.compile(
     r"\bexample\.(?:layer|heads|[QKV])\b|\bqkv\.example import\b.*\b(?:layer|heads|[QKV])\b"
 )
@@ -148,10 +148,12 @@ def _folded(said: list[str]) -> str:
 def _typed(page: Page) -> str:
     """What is typed and printed on a page, without what follows the reader's choice."""
     printed = (each.written(lambda figure: figure.searched()) for each in run.printed(page))
-    said = "\n".join([run.fill_in(page, page.body), *printed])
-    for fence in page.fences():
-        if isinstance(fence, formulas.Formula) or _is_hidden(fence):
-            said = said.replace(fence.code, "")
+    shown = (
+        fence.code
+        for fence in page.fences()
+        if not isinstance(fence, formulas.Formula) and not _is_hidden(fence)
+    )
+    said = "\n".join([run.fill_in(page, page.prose()), *shown, *printed])
     return _CHANGING.sub("", said)
 
 
