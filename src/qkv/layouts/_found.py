@@ -56,9 +56,10 @@ class FoundLayer:
         """Read the layer's weights as one matrix per head, as `qkv.load` does.
 
         What stands between its maps (a rotation, a norm, a cap, ...) and its scale are those of the
-        configuration. Without one, a layer of a layout whose models as a rule rotate refuses to be
-        called; a rotation in another layout, ALiBi, a cap of the scores, another scale (except
-        T5's) and T5's bias in layers that share the first one's are not noticed.
+        configuration, if it has a `model_type`. Without one, a layer of a layout whose models as a
+        rule rotate refuses to be called; a rotation in another layout, ALiBi, a cap of the scores,
+        another scale (except T5's) and T5's bias in layers that share the first one's are not
+        noticed.
 
         Args:
             h: The number of heads; it may be left out where it was told, or follows from the

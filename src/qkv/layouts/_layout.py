@@ -283,7 +283,7 @@ class Layout:
             biases; `load` refuses it. Name to why.
         cannot: What else the library's layer can do that the stored arrays do not show.
         unknown: Forms that the stored arrays do show and that are not among `forms`; `load`
-            refuses them.
+            refuses them, if it is given the model's `h` and `h_kv`.
     """
 
     name: str

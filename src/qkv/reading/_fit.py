@@ -199,7 +199,8 @@ class World:
         its = sides[axis] if -len(sides) <= axis < len(sides) else ""
         if its == "1" and value.role == "S[i].T":
             return transposed(self._step("softmax", [transposed(value)]))
-        right = its == ("1" if value.role.endswith(".T") else "2") if its else last
+        turned = value.role.endswith(".T")
+        right = its == ("1" if turned else "2") if its else last != turned
         if bare(value.role) == "S[i]" and not right:
             made = value.out and value.out[0] != "role"
             several = self.large and "one" not in self.said()  # or two axes may be a query's
