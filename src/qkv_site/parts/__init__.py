@@ -10,8 +10,11 @@ output is never pasted. With `html="on"` it prints Markdown or a drawing, such a
 `qkv_site.markdown.heat_maps`. A number that follows from the page's names is computed in the
 sentence: `{{= 3 * P_Q.size }}`, a shape `{{= W_Q.shape }}`, a text `{{= f"{ratio:.2f}" }}`. A word
 that the build tests is `{{= said("smaller", pair.size, one.size) }}`, or where a block made
-`cancels = {"query": False, "key": True}`, `{{= said("key", cancels) }}`. Numbers come from
-`qkv.example` where they can: five words, and no two sizes are equal.
+`cancels = {"query": False, "key": True}`, `{{= said("key", cancels) }}`. So is, where it can be,
+the word that carries a short answer, a cell of a table or the answer of an exercise. Facts that
+only sentences use stand in a block with `exec="on"` alone, each word beside one that somebody could
+write instead; a notebook leaves it out. Numbers come from `qkv.example` where they can: five words,
+and no two sizes are equal.
 
 **Claims.** A block that proves a statement has `claim="six-times-seven"` and `title="..."`, the
 statement, which stands above it and at the page's foot; `cite="who, where"` names a source and
