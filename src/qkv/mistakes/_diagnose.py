@@ -117,8 +117,8 @@ def diagnose(
     sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
     a plain layer, alone. If none of them gives your output within rounding, those that are not
     rare (`Mistake.rare`), and each of which changes the output, are made two at a time, in
-    different steps, for some seconds. Dropout is looked for in the numbers, and alone. An
-    explanation suffices; another mistake may have happened.
+    different steps, for some seconds. Dropout is looked for in the numbers (that of weights in the
+    intermediate ones), and alone. An explanation suffices; another mistake may have happened.
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.
@@ -139,8 +139,9 @@ def diagnose(
         h_kv: Their number of heads of keys and values; `h` where None.
         prefix: What the names of stored arrays begin with.
         tolerance: How far the output may be off, relative to its largest number; where None, what
-            the precision of its numbers leaves. Give 0.03 for a layer that computed in bfloat16, or
-            in float16 with scores of some tens; with hundreds it may be too little.
+            the precision of its numbers leaves. Give 0.03 for a layer that computed in half
+            precision; with scores of some tens in bfloat16, or in the hundreds in float16, it may
+            be too little.
 
     Returns:
         What was found; `print` shows it as sentences.
