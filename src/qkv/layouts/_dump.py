@@ -19,7 +19,7 @@ def dump(
     r"""Write a layer's weights as a library stores them.
 
     The inverse of `load`: `load(dump(mh, layout), layout, h=mh.h, h_kv=mh.h_kv)` has the same
-    arrays, bit for bit. A rotation is not stored.
+    arrays, bit for bit in the machine's byte order. A rotation is not stored.
 
     Args:
         mh: The layer.

@@ -42,11 +42,11 @@ def find_layers(
 ) -> FoundLayers:
     r"""Find the attention layers in the weights of a whole model.
 
-    A layer is found where all matrices of a layout stand behind one prefix. Packed heads do not
-    show their number, and some layouts differ in the order of numbers alone. What stores nothing,
-    such as a rotation, ALiBi, a cap of the scores or another scale, is not seen: the configuration
-    says it. Without one, a layer that stores what `load` refuses, such as a QK-norm, is listed
-    as refused.
+    A layer is found where all matrices of a layout stand behind one prefix, which is empty or ends
+    in a dot or a slash. Packed heads do not show their number, and some layouts differ in the order
+    of numbers alone. What stores nothing, such as a rotation, ALiBi, a cap of the scores or another
+    scale, is not seen: the configuration says it. Without one, a layer that stores what `load`
+    refuses, such as a QK-norm, is listed as refused.
 
     Args:
         weights: What `load` takes, but for lists: a model's `state_dict()`, nested parameters; or

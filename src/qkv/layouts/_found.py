@@ -117,7 +117,8 @@ class FoundLayer:
 
         Args:
             n_q: Number of queries.
-            n_k: Number of keys; `n_q` where None. The last keys are the queries' own tokens.
+            n_k: Number of keys; `n_q` where None. In self-attention the last keys are the
+                queries' own tokens.
 
         Returns:
             True where a query may attend to a key, (n_q, n_k).

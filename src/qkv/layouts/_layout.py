@@ -265,7 +265,8 @@ class Layout:
         forms: What is stored; more than one where the library distinguishes cases.
         call: What is called.
         remark: What to notice in the arguments.
-        optional_biases: Whether the library can leave the biases out: all of them, or none.
+        optional_biases: Whether the library can leave out the biases: all of those of a form, or
+            none.
         square: Whether the library fixes $d_{model} = h\,d_k$.
         one_or_all: Whether keys and values have one head or as many as queries, and no number in
             between.
@@ -330,7 +331,7 @@ class Layout:
 
     @property
     def biases(self) -> Literal["never", "always", "all or none", "by form"]:
-        """Whether the library stores the biases that its arrays name; "by form" if that depends."""
+        """Whether its `forms` have the biases that their arrays name; "by form" if that depends."""
         if len(self.bias_sets) == 1:
             return "always" if self.bias_sets[0] else "never"
         return "all or none" if len(self.bias_sets) == 2 and () in self.bias_sets else "by form"

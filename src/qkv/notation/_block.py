@@ -111,7 +111,7 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
 
 
 def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
-    r"""Explain the letters that `typeset` writes for the same arguments.
+    r"""Explain the letters that `typeset` writes for the same arguments, but for indices.
 
     Args:
         line: A formula, or one role.
@@ -143,7 +143,9 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         line: A role or an expression without an equality: `W_Q[i]`, `P_Q @ W_Q[i]`.
         source: A source, or its id.
         mark: As for `typeset`.
-        **sizes: A number for each of its sizes; without any, names are written.
+        **sizes: A number for each size of `Role.shape`; without any, names are written, as the
+            source has them. A line without `h_kv` has as many heads of keys as of queries, unless
+            a number is given.
 
     Returns:
         LaTeX, without dollar signs.
@@ -157,6 +159,8 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         d_{\text{model}} \times d_k
         >>> print(shape("W_Q[i]", "ng-multi-head", d_model=512, d_k=64))
         64 \times 512
+        >>> print(shape("W_K", d_model=4096, h=32, h_kv=8, d_k=128))
+        4096 \times 1024
     """
     block, chosen = Block((line,)), _source(source)
     (formula,) = block.formulas
@@ -164,6 +168,9 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         raise ValueError(f"A shape is one of an expression, but `{line}` is an equality.")
     (expression,) = formula.sides
     setting = block.setting_in(chosen)
+    if "h_kv" in sizes:
+        equal = {size: it for size, it in setting.sizes.items() if size != "h_kv"}
+        setting = replace(setting, sizes=equal)
     if isinstance(expression, Symbol) and not sizes:
         return shape_of(setting.define(expression.role), chosen, mark)
     found = axes(expression, setting)

@@ -55,7 +55,7 @@ def known_sizes() -> dict[str, list[list]]:
 
     Returns:
         Each size as a sum of products, `[coefficient, *names]`. What is not here is a number, or
-        free, as a number of tokens is.
+        free, as a number of tokens is; `batch·h` is a multiple of h.
 
     Examples:
         >>> known_sizes()["(h+2·h_kv)·d_k"]
