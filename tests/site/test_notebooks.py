@@ -1,5 +1,7 @@
 """Where a page shows code that ran it is a notebook too: its text, its blocks and its numbers."""
 
+import contextlib
+import io
 import re
 from urllib.parse import quote
 
@@ -40,6 +42,7 @@ def sources(cells, kind):
     return [cell.source for cell in cells if cell.cell_type == kind]
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_is_its_page(site, name):
     page, html = READ[name], html_of(site, name)
@@ -49,6 +52,8 @@ def test_a_notebook_is_its_page(site, name):
     assert not [cell for cell in codes if "qkv_site" in cell.source]  # readers do not have it
     shown = [block.code.strip() for block in blocks_of(page) if "source" in block.given]
     assert shown == [cell.source for cell in codes if cell.source in shown]
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec("\n".join(cell.source for cell in codes), {"__name__": name})
     printing = [cell for cell in codes if re.search(r"^print\(", cell.source, re.MULTILINE)]
     assert not [cell.source for cell in printing if not cell.outputs]
 

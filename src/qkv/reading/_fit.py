@@ -200,7 +200,7 @@ class World:
         if its == "1" and value.role == "S[i].T":
             return transposed(self._step("softmax", [transposed(value)]))
         turned = value.role.endswith(".T")
-        right = its == ("1" if turned else "2") if its else last != turned
+        right = its == ("1" if turned else "2") if its else (axis == -2 if turned else last)
         if bare(value.role) == "S[i]" and not right:
             made = value.out and value.out[0] != "role"
             several = self.large and "one" not in self.said()  # or two axes may be a query's

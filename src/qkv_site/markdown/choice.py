@@ -16,6 +16,7 @@ from qkv_site.markdown import letters
 from qkv_site.markdown.mathml import to_mathml
 from qkv_site.page import Fence, Page, Variants
 from qkv_site.parts import formulas
+from qkv_site.parts.asked import Asked
 from qkv_site.parts.live import Live
 from qkv_site.parts.map import Map, href
 from qkv_site.parts.python import Python
@@ -151,7 +152,7 @@ def _typed(page: Page) -> str:
     shown = (
         fence.code
         for fence in page.fences()
-        if not isinstance(fence, formulas.Formula) and not _is_hidden(fence)
+        if not isinstance(fence, formulas.Formula | Asked) and not _is_hidden(fence)
     )
     said = "\n".join([run.fill_in(page, page.prose()), *shown, *printed])
     return _CHANGING.sub("", said)

@@ -181,10 +181,10 @@ class _Writer(Writer):
 
     def executed(self, block: Python, printed: Printed) -> Iterator[Piece]:
         """What a block shows, its code, and what it drew or printed."""
+        code = _without_ours(block.code, self._ours, "source" in block.given)
         shows = {"source", "claim"} & block.given.keys()
         if not shows and "print(" not in block.code and "assert " not in block.code:
             return  # it finds what words of the sentences say
-        code = _without_ours(block.code, self._ours, "source" in block.given)
         # What only the site can print is Markdown, and a part of the text.
         written = "html" in block.given or code != block.code.strip()
         yield f"\n\n{self.statement(block)}"
