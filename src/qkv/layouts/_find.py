@@ -70,8 +70,8 @@ def find_layers(
         OSError: If a file cannot be opened.
         ValueError: If there is no such folder, it has no such file, or a file is no whole one; if
             no attention layer is found, a number of heads is not a positive whole number, or
-            `config` says none and none is passed. A layer that cannot have these heads is listed,
-            with why it is refused.
+            `config` says nothing of heads and no number is passed. A layer that cannot have these
+            heads is listed, with why it is refused.
 
     Examples:
         >>> from qkv import MultiHead, dump

@@ -188,7 +188,7 @@ class Form:
 
     Args:
         when: The case, in words.
-        stored: The arrays, in the library's order.
+        stored: The arrays, in the order of the layout's file: for some, not all, the library's.
         note: What else to know about the arrays or their names.
     """
 
@@ -377,7 +377,7 @@ class Layout:
                 Elsewhere those of the form are listed.
 
         Returns:
-            Shapes by name, in the library's order, of the first form that has such heads.
+            Shapes by name, in the order of `Form.stored`, of the first form that has such heads.
 
         Raises:
             ValueError: If a size is not a positive whole number or does not divide where it has to,
@@ -404,7 +404,7 @@ class Layout:
         return {stored.name: stored.shape_for(sizes) for stored in listed}
 
     def arrangements(self) -> Iterator[tuple[Stored, ...]]:
-        """Every set of arrays that the library may store, in its order."""
+        """Every set of arrays that the library may store, with or without biases."""
         for form in self.forms:
             yield form.stored
             if self.optional_biases:
@@ -415,7 +415,7 @@ class Layout:
         return any(_within(name, known) for known in self.outside)
 
     def why_refused(self, name: str) -> str | None:
-        """Why `load` refuses a stored array; None where nothing speaks against it."""
+        """Why `load` refuses a stored array that is among `refused`; None for any other."""
         return next((why for known, why in self.refused.items() if _within(name, known)), None)
 
     def check_layer(self, sizes: Mapping[str, int]) -> None:

@@ -43,8 +43,8 @@ class Diagnosis:
             that is known gives it.
         decide: What can tell several explanations apart; empty unless there are several.
         first_difference: What the intermediate arrays show, and whether the output is all zeros.
-        unseen: Mistakes that would change nothing with these weights and inputs, judged by some of
-            the queries.
+        unseen: Mistakes that would change nothing with these weights and inputs, or less than 1e-5
+            of the largest number, judged by some of the queries.
         untried: How many of the pairs that it makes were not tried, because time was up.
     """
 
