@@ -37,6 +37,8 @@ def test_formulas_that_stand_together_hold(lines):
         ["multihead(X_Q, X_K, X_V) == sum(A[i] @ V[g(i)] @ W_O[i] for i in heads)"],
         ["attention(norm(Q[i]), norm(K[i]), V[i]) == A[i] @ V[i]"],
         ["attention(rotate(Q[i]), rotate(K[i]), V[i]) == A[i] @ V[i]"],
+        ("C_KV = X_K @ W_DKV", "Y = concat(head[i] for i in heads) @ W_O"),
+        ("Q[i] = C_Q @ W_UQ[i]", "Y == sum(head[i] @ W_O[i] for i in heads)"),
     ],
 )
 def test_definitions_make_the_layer_of_the_module(lines):
@@ -68,6 +70,7 @@ def test_a_normed_token_has_mean_square_one():
         ),
         (["X_Q = X", "X_Q = X @ P_Q"], 0, ["not beside `X_Q = X @ P_Q`"]),
         (["K[i] = X_K @ W_K[i]", "K[i] = C_KV @ W_UK[i]"], 0, ["not beside `K[i] = C_KV"]),
+        (["K[i] = C_KV @ W_UK[i]", "Y = multihead(X_Q, X_K, X_V)"], 1, ["without latents"]),
         (["S[i] = Q[i] @ K[i].T", "S[i] = Q[i] @ K[g(i)].T"], 0, ["not beside `S[i] = Q[i] @ K[g"]),
         (["S[i] = Q[i] @ K[i].T", "norm(Q[i])"], 0, ["not beside `norm(Q[i])`"]),
         (["Q[i] = X_Q @ W_Q[i]", "V[i] = X_K @ W_V[i]"], 1, ["so has `X_K @ W_V[i]`"]),

@@ -196,6 +196,7 @@ def test_shapes_are_in_the_letters_of_the_source(line, name, expected):
         ("W_O", "site", {"h": 8, "d_v": 64, "d_model": 512}, r"512 \times 512"),
         ("concat(head[i] for i in heads)", "ng-multi-head", {}, r"h \, d_v \times n_q"),
         ("X @ W_Q[i]", "site", {}, r"n \times d_k"),
+        ("X_Q", "raschka", {"n_q": 5, "d_model": 3}, r"5 \times 3"),
         ("b_Q[i]", "ng-multi-head", {}, "d_k"),
     ],
 )
@@ -210,6 +211,8 @@ def test_a_shape_needs_all_its_sizes_or_none():
         shape("X_Q = X")
     with pytest.raises(ValueError, match="is a size, and has no shape"):
         shape("d_k * 2", d_k=3)
+    with pytest.raises(ValueError, match="n_k is 4 and n is 5, which are one size here"):
+        shape("S[i]", "raschka", n_q=5, n_k=4)
 
 
 def test_a_word_of_side_turns_with_the_tokens():

@@ -151,8 +151,8 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         LaTeX, without dollar signs.
 
     Raises:
-        ValueError: If the line is no such expression, there is no such source, or only some of its
-            sizes have a number.
+        ValueError: If the line is no such expression, there is no such source, only some of its
+            sizes have a number, or two that are one there (`n_q` and `n_k`) have different ones.
 
     Examples:
         >>> print(shape("W_Q[i]"))
@@ -171,6 +171,12 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
     if "h_kv" in sizes:
         equal = {size: it for size, it in setting.sizes.items() if size != "h_kv"}
         setting = replace(setting, sizes=equal)
+    for size, same in setting.sizes.items():
+        if size in sizes and sizes.setdefault(same, sizes[size]) != sizes[size]:
+            raise ValueError(
+                f"{size} is {sizes[size]} and {same} is {sizes[same]}, which are one size here: "
+                "expected one number."
+            )
     if isinstance(expression, Symbol) and not sizes:
         return shape_of(setting.define(expression.role), chosen, mark)
     found = axes(expression, setting)

@@ -269,7 +269,9 @@ class World:
     def layer(self) -> MultiHead:
         """The layer that the weights make, which shows that the definitions are the paper's."""
         if "Y" in self.setting.definitions:
-            raise ValueError("multihead is the paper's layer, which neither rotates nor norms.")
+            raise ValueError(
+                "multihead is the paper's layer, without latents, which neither rotates nor norms."
+            )
 
         def heads(key: str, count: str) -> np.ndarray:
             return np.stack([self._role(role(key), head) for head in range(self.sizes[count])])

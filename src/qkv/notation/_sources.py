@@ -70,7 +70,7 @@ class Source:
         link: Its address.
         read: What was read, and when.
         tokens: "rows" or "columns". With columns, what is not `upright` is the transpose of the
-            role's array, and a product is written the other way round.
+            role's array, and a product that makes it is written the other way round.
         checked: Whether all of this was seen in the source itself or in a quotation.
         letters: A `Letter` for the key of each role that it names.
         functions: LaTeX for each function that it names.

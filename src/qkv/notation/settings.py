@@ -91,6 +91,8 @@ def _projections(keys: set[str]) -> dict[str, str]:
         made["Q[i]"] = "C_Q @ W_UQ[i]"
     if keys & {"C_KV", "W_DKV", "W_UK[i]", "W_UV[i]"}:
         made |= {"K[i]": "C_KV @ W_UK[i]", "V[i]": "C_KV @ W_UV[i]"}
+    if made:
+        made["Y"] = "sum(head[i] @ W_O[i] for i in heads)"
     if keys & {"b_Q[i]", "b_K[i]", "b_V[i]", "b_O"}:
         for letter in "QKV":
             plain = made.get(f"{letter}[i]", f"X_{letter} @ W_{letter}[i]")
