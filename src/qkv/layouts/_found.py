@@ -115,6 +115,9 @@ class FoundLayer:
     def mask(self, n_q: int, n_k: int | None = None) -> Bool[np.ndarray, "n_q n_k"]:
         """The mask that the model itself applies to these tokens, without padding.
 
+        With `is_decoder=True` in the configuration it is causal, also for a type of model that does
+        not read this option.
+
         Args:
             n_q: Number of queries.
             n_k: Number of keys; `n_q` where None. In self-attention the last keys are the

@@ -274,8 +274,9 @@ class Layout:
             the model.
         scale: What `MultiHead.scale` is for these weights.
         rotary: Whether its models rotate queries and keys (RoPE) before the dot product, as a rule.
-        types: What Transformers calls the models that store these names, and what each does between
-            its maps that its config does not say.
+        types: What Transformers calls the models that store these names, or names that
+            `find_layers` takes for these, and what each does between its maps that its config does
+            not say.
         in_order: Whether weights may come as a list without names, in the order of `forms`.
         outside: What is stored under the same prefix and is none of the layer's maps or biases,
             such as a causal mask; `load` passes over it. Name, or pattern of names ("*/adam_m"),
