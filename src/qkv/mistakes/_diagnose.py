@@ -117,8 +117,10 @@ def diagnose(
     sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
     a plain layer, alone. If none of them gives your output within rounding, those that are not
     rare (`Mistake.rare`), and each of which changes the output, are made two at a time, in
-    different steps, for some seconds. Dropout is looked for in the numbers (that of weights in the
-    intermediate ones), and alone. An explanation suffices; another mistake may have happened.
+    different steps, for some seconds: what can be made in the sample in which most queries see a
+    key. Of a batch with padding on the left, give a padded sample alone, too. Dropout is looked for
+    in the numbers (that of weights in the intermediate ones), and alone. An explanation suffices;
+    another mistake may have happened.
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.
