@@ -119,7 +119,8 @@ def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -
         mark: As for `typeset`.
 
     Returns:
-        One `Entry` a role and letter, in the order of appearance.
+        One `Entry` a role and letter, in the order of appearance; the number of heads
+        of a sum comes after what it adds up.
 
     Raises:
         ValueError: If the line is no formula, or there is no such source.

@@ -52,7 +52,7 @@ def sum_sign(node: tree.Added, mark: Mark = unmarked) -> str:
 def entries(
     written: tuple[Written, ...], shape: Callable[[Glyph], str], mark: Mark
 ) -> tuple[Entry, ...]:
-    """Explain each letter of some lines once, in the order of appearance."""
+    """Explain each letter of some lines once, in order; a sum's number of heads after its terms."""
     glyphs = {}
     for side in (side for each in written for side in each.sides):
         for glyph in letters(side):
