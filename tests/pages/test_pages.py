@@ -182,11 +182,6 @@ def made(code):
     return functions | {each.id for each in names if isinstance(each.ctx, ast.Store)}
 
 
-def hidden(block):
-    """Whether readers do not see its code."""
-    return "source" not in block.given
-
-
 @pytest.mark.parametrize("page", EXECUTED)
 def test_blocks_run_and_each_asserted_number_matters(page):
     unnoticed, said = replayed(page)
@@ -195,9 +190,9 @@ def test_blocks_run_and_each_asserted_number_matters(page):
     silent = [block for block, printed in blocks_and_output if not printed]
     said = ast.walk(ast.parse("\n".join(SENTENCE.findall(READ[page].prose()))))
     of_sentences = {each.id for each in said if isinstance(each, ast.Name)}
-    finding = [block for block in silent if hidden(block) and "print(" not in block.code]
+    finding = [block for block in silent if not block.shown and "print(" not in block.code]
     assert [block.line for block in finding if not made(block.code) & of_sentences] == []
-    assert all(map(hidden, silent)) or not page.startswith("explanation/")
+    assert not any(block.shown for block in silent) or not page.startswith("explanation/")
     for block, printed in blocks_and_output:
         if "claim" in block.given:
             title = block.given["title"]
@@ -236,9 +231,7 @@ def test_every_block_that_says_it_runs_is_found():
 
 
 SHOWN_IN_PART = [
-    page
-    for page, found in EXECUTED.items()
-    if 0 < sum("source" in block.given for block in found) < len(found)
+    page for page, found in EXECUTED.items() if 0 < sum(block.shown for block in found) < len(found)
 ]
 
 
@@ -248,7 +241,7 @@ def test_what_a_reader_sees_runs_without_what_is_hidden(page):
     names = {"__name__": page}
     with contextlib.redirect_stdout(io.StringIO()):
         for block in EXECUTED[page]:
-            if "source" in block.given:
+            if block.shown:
                 exec(block.code, names)
 
 

@@ -65,7 +65,7 @@ def test_a_page_says_where_a_block_below_its_tabs_needs_one_of_them(name):
         if block.code in tabbed:
             of_tabs |= bound
             continue
-        if "source" in block.given:
+        if block.shown:
             needed |= (needs - of_page) & of_tabs
         of_page |= bound
     assert (GOES_ON in page.text) == bool(needed), needed

@@ -50,7 +50,7 @@ def test_a_notebook_is_its_page(site, name):
     nbformat.validate(notebook)
     codes = [cell for cell in notebook.cells[2:] if cell.cell_type == "code"]
     assert not [cell for cell in codes if "qkv_site" in cell.source]  # readers do not have it
-    shown = [block.code.strip() for block in blocks_of(page) if "source" in block.given]
+    shown = [block.code.strip() for block in blocks_of(page) if block.shown]
     assert shown == [cell.source for cell in codes if cell.source in shown]
     with contextlib.redirect_stdout(io.StringIO()):
         exec("\n".join(cell.source for cell in codes), {"__name__": name})

@@ -8,6 +8,9 @@ from functools import cache, cached_property
 from qkv.notation._roles import Role
 from qkv.notation.tree import Apply, Expression, Formula, OverHeads, Symbol
 
+# That of a layer which is not the paper's: `multihead` does not compute it.
+_OUTPUT = "sum(head[i] @ W_O[i] for i in heads)"
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -92,7 +95,7 @@ def _projections(keys: set[str]) -> dict[str, str]:
     if keys & {"C_KV", "W_DKV", "W_UK[i]", "W_UV[i]"}:
         made |= {"K[i]": "C_KV @ W_UK[i]", "V[i]": "C_KV @ W_UV[i]"}
     if made:
-        made["Y"] = "sum(head[i] @ W_O[i] for i in heads)"
+        made["Y"] = _OUTPUT
     if keys & {"b_Q[i]", "b_K[i]", "b_V[i]", "b_O"}:
         for letter in "QKV":
             plain = made.get(f"{letter}[i]", f"X_{letter} @ W_{letter}[i]")
@@ -113,13 +116,13 @@ def _heads(keys: set[str], functions: set[str], grouped: bool) -> dict[str, str]
             "S[i]": f"{query} @ {key}.T + Q_R[i] @ K_R.T",
             "A[i]": "softmax(S[i] / sqrt(d_k + d_r))",
             "head[i]": f"A[i] @ {value}",
-            "Y": "sum(head[i] @ W_O[i] for i in heads)",
+            "Y": _OUTPUT,
         }
     if changed:
         return {
             "S[i]": f"{query} @ {key}.T",
             "head[i]": f"attention({query}, {key}, {value})",
-            "Y": "sum(head[i] @ W_O[i] for i in heads)",
+            "Y": _OUTPUT,
         }
     if grouped:
         return {"S[i]": f"{query} @ {key}.T", "head[i]": f"attention({query}, {key}, {value})"}

@@ -152,15 +152,14 @@ def _typed(page: Page) -> str:
     shown = (
         fence.code
         for fence in page.fences()
-        if not isinstance(fence, formulas.Formula | Asked) and not _is_hidden(fence)
+        if not isinstance(fence, formulas.Formula | Asked) and _is_shown(fence)
     )
     said = "\n".join([run.fill_in(page, page.prose()), *shown, *printed])
     return _CHANGING.sub("", said)
 
 
-def _is_hidden(fence: Fence) -> bool:
-    """Whether a page shows of it what it prints, and nothing else."""
-    return isinstance(fence, Python) and fence.executed and "source" not in fence.given
+def _is_shown(fence: Fence) -> bool:
+    return not isinstance(fence, Python) or fence.shown
 
 
 def _ours(typed: str, roles: set[str], chosen: notation.Source) -> list[str]:
@@ -234,7 +233,7 @@ def _one_for_two(page: Page, roles: set[str], lent: set[str], chosen: notation.S
 
 def _has_example(page: Page) -> bool:
     """Whether it shows numbers of one of the example's heads."""
-    seen = (fence for fence in page.fences() if not _is_hidden(fence) or fence.printed)
+    seen = (fence for fence in page.fences() if _is_shown(fence) or fence.printed)
     return _has_live(page) or any(_EXAMPLE.search(fence.code) for fence in seen)
 
 

@@ -58,6 +58,11 @@ class Python(Fence):
         return self.given.get("exec") == "on"
 
     @property
+    def shown(self) -> bool:
+        """Whether a page shows its code, and not only what it prints."""
+        return not self.executed or "source" in self.given
+
+    @property
     def library(self) -> str:
         """The layout whose library runs this block, where it is installed; or empty."""
         return self.given.get("library", "")
@@ -114,7 +119,7 @@ class Python(Fence):
             output = on_library.shown(f"{output}\n")
         else:
             output = _with_blocks(output)
-        if "source" in given:
+        if self.shown:
             titled = "title" in given and "claim" not in given
             output = markdown_exec.add_source(
                 source=self.code,

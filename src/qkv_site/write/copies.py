@@ -103,7 +103,7 @@ class _Writer(Writer):
     def executed(self, block: Python, printed: Printed) -> Iterator[str]:
         """What a block shows, its code, and what it printed."""
         pieces = [self.statement(block)]
-        if "source" in block.given:
+        if block.shown:
             pieces.append(fenced("python", block.code))
         said = printed.written(self.figure)
         if "html" in block.given:

@@ -63,7 +63,7 @@ _METADATA = {
 def has_one(page: Page) -> bool:
     """Whether a page shows code that ran, and NumPy and `qkv` are enough for all of that."""
     ran = blocks_of(page)
-    shows = any("source" in block.given for block in ran)
+    shows = any(block.shown for block in ran)
     if not shows or page.name.split("/")[0] not in _FOLDERS:
         return False
     try:
@@ -181,9 +181,9 @@ class _Writer(Writer):
 
     def executed(self, block: Python, printed: Printed) -> Iterator[Piece]:
         """What a block shows, its code, and what it drew or printed."""
-        code = _without_ours(block.code, self._ours, "source" in block.given)
-        shows = {"source", "claim"} & block.given.keys()
-        if not shows and "print(" not in block.code and "assert " not in block.code:
+        code = _without_ours(block.code, self._ours, block.shown)
+        kept = block.shown or "claim" in block.given
+        if not kept and "print(" not in block.code and "assert " not in block.code:
             return  # it finds what words of the sentences say
         # What only the site can print is Markdown, and a part of the text.
         written = "html" in block.given or code != block.code.strip()

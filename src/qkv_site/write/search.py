@@ -102,7 +102,7 @@ class _Writer(Writer):
             yield f"{self.statement(block)}\n\n"
         elif "title" in block.given:
             yield f"{self.plain(block.given['title'])}\n\n"
-        if "source" in block.given:
+        if block.shown:
             self._note(block.code)
         if "result" not in block.given:
             said = printed.written(self.figure)
