@@ -115,8 +115,9 @@ class FoundLayer:
     def mask(self, n_q: int, n_k: int | None = None) -> Bool[np.ndarray, "n_q n_k"]:
         """The mask that the model itself applies to these tokens, without padding.
 
-        With `is_decoder=True` in the configuration it is causal, also for a type of model that does
-        not read this option.
+        With `is_decoder=True` in the configuration, self-attention is causal, unless it has
+        `is_causal=False`, also for a type of model that does not read the first option. In types
+        with an encoder and a decoder, the prefix says it instead.
 
         Args:
             n_q: Number of queries.
