@@ -57,7 +57,7 @@ def find_layers(
         config: The model's configuration, as its config.json holds it, or an object with
             `to_dict()`. Read are the numbers of heads and their width, the scale, the mask, and
             what stands between the maps of the types of model in `layouts()[...].types`; a layer
-            whose part of it names another type is refused.
+            whose part of `config` names another type is refused.
 
     Returns:
         The layers, stack by stack as the names first come, and in a stack by number, layers.2

@@ -56,7 +56,7 @@ class FoundLayer:
         """Read the layer's weights as one matrix per head, as `qkv.load` does.
 
         What stands between its maps (a rotation, a norm, a cap, ...) and its scale are those of the
-        configuration, if it has a `model_type`. Without one, a layer of a layout whose models as a
+        configuration, if it has a `model_type`. If not, a layer of a layout whose models as a
         rule rotate refuses to be called; a rotation in another layout, ALiBi, a cap of the scores,
         another scale (except T5's) and T5's bias in layers that share the first one's are not
         noticed.

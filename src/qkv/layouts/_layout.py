@@ -188,7 +188,7 @@ class Form:
 
     Args:
         when: The case, in words.
-        stored: The arrays, in the order of the layout's file: for some, not all, the library's.
+        stored: The arrays, in the order of the layout's file, not always the library's.
         note: What else to know about the arrays or their names.
     """
 
@@ -265,8 +265,7 @@ class Layout:
         forms: What is stored; more than one where the library distinguishes cases.
         call: What is called.
         remark: What to notice in the arguments.
-        optional_biases: Whether the library can leave out the biases: all of those of a form, or
-            none.
+        optional_biases: Whether the library can leave out a form's biases: all of them, or none.
         square: Whether the library fixes $d_{model} = h\,d_k$.
         one_or_all: Whether keys and values have one head or as many as queries, and no number in
             between.

@@ -43,8 +43,8 @@ class Diagnosis:
             that is known gives it.
         decide: What can tell several explanations apart; empty unless there are several.
         first_difference: What the intermediate arrays show, and whether the output is all zeros.
-        unseen: Mistakes that would change nothing with these weights and inputs, or less than 1e-5
-            of the largest number, judged by some of the queries.
+        unseen: Mistakes that, with these weights and inputs, change no output by more than 1e-5 of
+            the largest, judged by some of the queries.
         untried: How many of the pairs that it makes were not tried, because time was up.
     """
 
@@ -115,12 +115,12 @@ def diagnose(
 
     Your layer runs, and its numbers are wrong. Give what it should have used, the weights, the
     sources and the mask, and what it returned. Each mistake of `qkv.mistakes` that fits is made in
-    a plain layer, alone. If none of them gives your output within rounding, those that are not
-    rare (`Mistake.rare`), and each of which changes the output, are made two at a time, in
-    different steps, for some seconds: what can be made in the sample in which most queries see a
-    key. Of a batch with padding on the left, give a padded sample alone, too. Dropout is looked for
-    in the numbers (that of weights in the intermediate ones), and alone. An explanation suffices;
-    another mistake may have happened.
+    a plain layer, alone. If none of them gives your output within rounding, two are made at a
+    time, in different steps, for some seconds. Both are not rare (`Mistake.rare`), change the
+    output, and can be made in one sample: where the most queries see a key. If a batch is padded
+    on the left, also give one padded sample alone. Dropout is looked for alone, in the numbers:
+    dropout of weights, in `intermediates`. An explanation suffices; another mistake may have
+    happened.
 
     Args:
         mh: The weights; or, with `layout`, what `load` takes.
@@ -142,8 +142,7 @@ def diagnose(
         prefix: What the names of stored arrays begin with.
         tolerance: How far the output may be off, relative to its largest number; where None, what
             the precision of its numbers leaves. Give 0.03 for a layer that computed in half
-            precision; with scores of some tens in bfloat16, or in the hundreds in float16, it may
-            be too little.
+            precision. It may be too little if scores reach tens (bfloat16) or hundreds (float16).
 
     Returns:
         What was found; `print` shows it as sentences.

@@ -111,7 +111,7 @@ def typeset(line: str, source: str | Source = "site", *, mark: Mark = unmarked) 
 
 
 def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -> tuple[Entry, ...]:
-    r"""Explain the letters that `typeset` writes for the same arguments, but for indices.
+    r"""Explain the letters, except indices, that `typeset` writes for the same arguments.
 
     Args:
         line: A formula, or one role.
@@ -119,8 +119,8 @@ def legend(line: str, source: str | Source = "site", *, mark: Mark = unmarked) -
         mark: As for `typeset`.
 
     Returns:
-        One `Entry` a role and letter, in the order of appearance; the number of heads
-        of a sum comes after what it adds up.
+        One `Entry` a role and letter, in the order of appearance; in a sum, the terms
+        come before the number of heads.
 
     Raises:
         ValueError: If the line is no formula, or there is no such source.
@@ -146,7 +146,7 @@ def shape(line: str, source: str | Source = "site", *, mark: Mark = unmarked, **
         mark: As for `typeset`.
         **sizes: A number for each size of `Role.shape`; without any, names are written, as the
             source has them. A line without `h_kv` has as many heads of keys as of queries, unless
-            a number is given.
+            `h_kv` is given.
 
     Returns:
         LaTeX, without dollar signs.

@@ -54,8 +54,8 @@ def known_sizes() -> dict[str, list[list]]:
     """Tell how to compute the sizes in the rules from d_model, h, h_kv and d_k.
 
     Returns:
-        Each size as a sum of products, `[coefficient, *names]`. What is not here is a number, or
-        free, as a number of tokens is; `batch·h` is a multiple of h.
+        Each size as a sum of products, `[coefficient, *names]`. What is not here is a number, a
+        multiple of h (`batch·h`), or free (a number of tokens).
 
     Examples:
         >>> known_sizes()["(h+2·h_kv)·d_k"]
